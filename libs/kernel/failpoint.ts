@@ -64,6 +64,8 @@ export const FAILPOINTS = [
   'sandbox.call.returned',
   'log.batch.taken',
   'log.batch.committed',
+  'log.extension.taken',
+  'log.extension.committed',
   'projection.batch.read',
   'projection.rows.written',
   'projection.batch.committed',

@@ -117,6 +117,10 @@ const SPECS = {
     ...{ shows: 'messages of 786 kB pass through services of 512 MiB', minutes: 15 },
     missing: needLinux,
   },
+  'lock-order': {
+    ...{ shows: 'no deadlock in 10 minutes of calls, settlements and lease renewals', minutes: 15 },
+    ...{ env: { ANTIPHON_LOCK_ORDER_MS: '600000' }, quick: { ANTIPHON_LOCK_ORDER_MS: '10000' } },
+  },
   'long-sessions': {
     ...{ shows: 'turns do not slow down over 10,000 turns', minutes: 45 },
     quick: { ANTIPHON_LONG_TURNS: '400' },

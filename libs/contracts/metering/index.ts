@@ -6,6 +6,7 @@ import { Price, SCOPE_KINDS, WORKSPACE_SCOPES } from './budget-events.js';
 
 export * from './budget-events.js';
 export * from './budget-reads.js';
+export * from './call-extension.js';
 
 /** Budget of a task: what its attempts and the tasks below it may spend together. */
 export const TaskLimits = z.strictObject({

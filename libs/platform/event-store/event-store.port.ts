@@ -78,6 +78,11 @@ export interface AppendRequest {
   readonly guards?: readonly StreamGuard[];
   readonly fence?: Fence;
   readonly idempotency?: IdempotencyClaim;
+  /**
+   * Input of `antiphon_append_extended`, which adds events of another service to the commit. What
+   * it cannot do is left out, without an error.
+   */
+  readonly extension?: JsonObject;
 }
 
 export interface AppendResult {
@@ -93,6 +98,8 @@ export interface AppendResult {
   readonly outcome: 'appended' | 'duplicate' | 'joined';
   /** Response of the first request; only with `joined`. */
   readonly response?: JsonObject;
+  /** What the extension did; absent if it was left out. */
+  readonly extension?: JsonObject;
 }
 
 /** A stored event. */

@@ -1,5 +1,7 @@
 import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
+import { CallExtensionResult } from '@antiphon/contracts/metering';
+import type { CallExtension } from '@antiphon/contracts/metering';
 import { NOTHING_IN_FLIGHT } from '@antiphon/agent-domain';
 import type { InFlight } from '@antiphon/agent-domain';
 import type {
@@ -26,10 +28,12 @@ export interface Decision {
   /** Versions of other streams that the decision relies on. */
   readonly guards?: readonly StreamGuard[];
   readonly idempotency?: IdempotencyClaim;
+  /** Work of metering for the same commit (`AppendRequest.extension`). */
+  readonly extension?: CallExtension;
 }
 
 export type Commit<D extends Decision = Decision> =
-  | { readonly outcome: 'appended'; readonly decision: D }
+  | { readonly outcome: 'appended'; readonly decision: D; readonly extended: CallExtensionResult | null }
   | { readonly outcome: 'nothing' }
   /** An earlier request with the same idempotency key was accepted; `answer` is its response. */
   | { readonly outcome: 'joined'; readonly answer: JsonObject };
@@ -63,7 +67,7 @@ const isConflictOf = (error: unknown, streamId: string): boolean =>
 const toAppendRequest = (
   workspace: string,
   own: StreamAppend,
-  { also = [], guards = [], idempotency }: Decision,
+  { also = [], guards = [], idempotency, extension }: Decision,
   fence: Fence | null,
 ): AppendRequest => ({
   workspace,
@@ -71,6 +75,7 @@ const toAppendRequest = (
   ...(guards.length > 0 ? { guards } : {}),
   ...(fence ? { fence } : {}),
   ...(idempotency ? { idempotency } : {}),
+  ...(extension ? { extension: { ...extension } } : {}),
 });
 
 /** Returns what a driver has in flight after it appended these events itself. */
@@ -191,7 +196,8 @@ export class SessionStream {
     }
     this.advance(advanced);
     onAppended(folded, this.parts, advanced.fold);
-    return { outcome: 'appended', decision };
+    const extended = CallExtensionResult.safeParse(result.extension);
+    return { outcome: 'appended', decision, extended: extended.data ?? null };
   }
 
   private advance({ fold, frames }: ReturnType<SessionLog['advance']>): void {

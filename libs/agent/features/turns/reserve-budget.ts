@@ -1,6 +1,5 @@
-import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import { reserveBudget, settleBudget } from '@antiphon/contracts/metering';
-import type { CallOutcome, Price, ReserveBudgetReply, TaskLimits } from '@antiphon/contracts/metering';
+import { reserveBudget } from '@antiphon/contracts/metering';
+import type { Price, ReserveBudgetReply, TaskLimits } from '@antiphon/contracts/metering';
 import type { ModelPort, ModelPrompt, SessionState } from '@antiphon/agent-domain';
 import { isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
@@ -100,38 +99,4 @@ export const reserveForCall = async (
   const reply = await stopIfFenced(retryTransient(reserve, signal, logger));
   if (isRefused(reply)) return { granted: false, message: reply.message };
   return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };
-};
-
-const outcomeOfAborted = (data: SessionEventOf<'ModelCallAborted'>['data']): CallOutcome | null => {
-  // Nothing was reserved.
-  if (data.reason === 'budget_refused') return null;
-  if (!data.dispatched) return { kind: 'not_dispatched', reason: data.reason };
-  return data.usage ? { kind: 'used', ...data.usage } : { kind: 'unknown' };
-};
-
-/** Returns the settlement of an attempt that a committed event ended; null for other events. */
-const settlementOf = (event: SessionEvent): { reservationId: string; outcome: CallOutcome } | null => {
-  if (event.type === 'ModelCallCompleted')
-    return { reservationId: event.data.reservationId, outcome: { kind: 'used', ...event.data.usage } };
-  if (event.type !== 'ModelCallAborted') return null;
-  const outcome = outcomeOfAborted(event.data);
-  return outcome && { reservationId: event.data.reservationId, outcome };
-};
-
-/**
- * Sends metering the usage of the attempts that just ended, without waiting. A lost settlement
- * loses no data: metering settles from the log.
- */
-export const settleCalls = (
-  { requests, logger }: Pick<ReserveDeps, 'requests' | 'logger'>,
-  workspace: string,
-  events: readonly SessionEvent[],
-): void => {
-  for (const settlement of events.map(settlementOf)) {
-    if (!settlement) continue;
-    requests.request(settleBudget, { workspace, ...settlement }).catch((error: unknown) => {
-      const { reservationId } = settlement;
-      logger.info({ err: error, reservationId }, 'budget settlement not delivered');
-    });
-  }
 };

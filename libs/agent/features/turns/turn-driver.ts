@@ -8,7 +8,7 @@ import type { SessionDriver, UpcomingTurn } from '../sessions/session-registry.j
 import { CallPrefetch } from './prefetch-call.js';
 import { requestContext } from './prepare-call.js';
 import type { ContextDeps, TurnContext } from './prepare-call.js';
-import { settleCalls } from './reserve-budget.js';
+import { logCharge, settleCalls, settlementInCommit } from './settle-calls.js';
 import { Stopped, retryTransient } from './step-context.js';
 import type { RecordOptions, StepContext, StopReason } from './step-context.js';
 import { findAgent, followUpContext, policyOf } from './turn-policy.js';
@@ -204,10 +204,13 @@ export class TurnDriver implements SessionDriver {
         const begins = this.allowedCalls();
         const context = followUpContext(deps, actor, next, { begins, ignoresInbox });
         const events = [...decided, ...followUps(next, context)];
-        return { events, also: decided.length > 0 ? also : [] };
+        return { events, also: decided.length > 0 ? also : [], ...settlementInCommit(events) };
       });
     const committed = await retryTransient(commit, this.recording.signal, deps.logger);
-    if (committed.outcome === 'appended') settleCalls(deps, actor.workspace, committed.decision.events);
+    if (committed.outcome !== 'appended') return;
+    const { settled } = committed.extended ?? {};
+    if (settled) logCharge(deps.logger, actor.fold().state, committed.decision.events, settled);
+    settleCalls(deps, actor.workspace, committed.decision.events, settled?.reservationId);
   }
 
   private allowedCalls(): FollowUpContext['begins'] {

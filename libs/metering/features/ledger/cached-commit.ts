@@ -8,6 +8,7 @@ import {
 } from '@antiphon/database';
 import { appendSql } from '@antiphon/event-store';
 import { failpoint } from '@antiphon/kernel';
+import { amountOf } from '@antiphon/metering-domain';
 import type { LedgerDecision } from '@antiphon/metering-domain';
 import { decideAll, groupByReservation, toAppendRequest, toLedgerWrite } from './ledger-batch.js';
 import type { BatchRules, LedgerWork } from './ledger-batch.js';
@@ -35,6 +36,23 @@ const isRepeat = (decision: LedgerDecision): boolean =>
   (decision.answer.status === 'settled' || decision.answer.status === 'released');
 
 /**
+ * Returns true if other balances would not change the decision, as long as `budget_commit` accepts
+ * them: the call gets the output that it wants, or the charge is within its bound.
+ */
+const isFreeOfBalances = (decision: LedgerDecision, { command }: LedgerWork): boolean => {
+  if ('error' in decision) return false;
+  const { answer, events, reserved } = decision;
+  if (events.length === 0 || reserved === null) return isRepeat(decision);
+  if (answer.type === 'Reserve')
+    return command.type === 'Reserve' && reserved.outputBound === command.request.maxOutputTokens;
+  return events.every((event) => {
+    if (event.type !== 'BudgetSettled') return event.type === 'BudgetReleased';
+    const { tokens, microUsd } = amountOf(event.data);
+    return tokens <= reserved.tokens && microUsd <= reserved.microUsd;
+  });
+};
+
+/**
  * Runs a statement. Returns false if it returns no row or fails. Rejects if the connection broke,
  * because it is unknown then whether the statement was committed.
  */
@@ -56,14 +74,15 @@ const returnsRow = async (pool: pg.Pool, query: pg.QueryConfig): Promise<boolean
 };
 
 /**
- * `uncached`: the cache cannot decide. `stale`: the rows have changed, or the log refused the
- * batch.
+ * `uncached`: the cache cannot decide. `stale`: the balances do not allow the batch, or the log
+ * refused it.
  */
 type CachedResult = readonly LedgerDecision[] | 'uncached' | 'stale';
 
 /**
- * Commits a batch that was decided on cached rows, in one statement, if the rows still have the
- * cached values. Otherwise nothing was written, and the batch must be decided on the rows.
+ * Commits a batch that was decided on cached rows, in one statement, if the rows allow it.
+ * Otherwise nothing was written, and the batch must be decided on the rows. So must a batch with a
+ * refusal or a cap, because the balances in the cache may be out of date.
  */
 const commitCached = async (
   { pool, store, ids }: LedgerTransactionDeps,
@@ -74,20 +93,21 @@ const commitCached = async (
   const decisions = decideAll(state, works, rules);
   const groups = groupByReservation(works, decisions);
   if (groups.length === 0) return decisions.every(isRepeat) ? decisions : 'uncached';
+  if (!decisions.every((decision, index) => isFreeOfBalances(decision, works[index] as LedgerWork)))
+    return 'uncached';
   const appended = store.appendParams(groups.map((group) => toAppendRequest(group, ids)));
-  const values = [...commitValues(state, toLedgerWrite(state, works, decisions, groups)), ...appended];
+  const values = [...commitValues(toLedgerWrite(state, works, decisions, groups)), ...appended];
   return (await returnsRow(pool, { name: 'budget_commit', text: COMMIT_SQL, values })) ? decisions : 'stale';
 };
 
-/** Stale results in a row after which another process is assumed to write the same balances. */
+/** Stale results in a row after which the balances are assumed to be at their limits. */
 const MAX_STALE = 2;
 /** Batches that then read the rows first. */
 const READ_FIRST = 8;
 
 /**
- * Runs batches one after another. While this process alone writes its balances, a batch is decided
- * on the cache and takes one round trip. Otherwise a transaction reads the rows first
- * (docs/adr/0040).
+ * Runs batches one after another. While the balances leave room, a batch is decided on the cache
+ * and takes one round trip. Otherwise a transaction reads the rows first (docs/adr/0040).
  */
 export class BatchRunner {
   readonly #cache = new LedgerCache();

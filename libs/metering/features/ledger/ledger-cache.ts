@@ -17,8 +17,9 @@ const MAX_RESERVATIONS = 10_000;
 const nameOf = (workspace: string, id: string): string => `${workspace} ${id}`;
 
 /**
- * Read cache for balances and reservations. The commit re-checks every value (`budget_commit`), so
- * a stale entry only costs a retry.
+ * Read cache for balances and reservations. The agent's commits change both
+ * (`antiphon_append_extended`), and so do other processes. The commit checks the limits and the
+ * versions (`budget_commit`), so a stale entry only costs a retry.
  */
 export class LedgerCache {
   readonly #balances = createBoundedMap<Balance>(MAX_SCOPES);
@@ -65,7 +66,7 @@ export class LedgerCache {
     return this.#addReservation(draft, work, reservationOf(work) ?? '');
   }
 
-  /** Adds a balance. A scope that is not cached is assumed to be empty, which the commit checks. */
+  /** Adds a balance. A scope that is not cached is assumed to be empty. The commit checks it. */
   #addScope(draft: Draft, { workspace, key }: ScopeName): void {
     draft.balances.set(key, this.#balances.get(nameOf(workspace, key)) ?? emptyBalance);
   }

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { BalanceChange, Reservation } from '@antiphon/metering-domain';
-import type { LedgerState, ReservationName } from './ledger-rows.js';
+import type { ReservationName } from './ledger-rows.js';
 
 type OpenOrEnded = Exclude<Reservation, { status: 'none' }>;
 type StoredReservation = ReservationName & { readonly state: OpenOrEnded };
@@ -53,6 +53,7 @@ const CHANGE_COLUMNS: Columns<Change> = {
   p_marks: ({ frozenBy }) => frozenBy !== undefined,
   p_frozen_by: ({ frozenBy }) => frozenBy ?? null,
 };
+const MARK_NAMES = new Set(['p_marks', 'p_frozen_by']);
 
 const chargedTokens = ({ state }: StoredReservation): number =>
   state.status === 'reserved' ? 0 : state.charged.tokens;
@@ -87,8 +88,7 @@ const NEW_COLUMNS: Columns<StoredReservation> = {
 const WRITE_NAMES = [CHANGE_COLUMNS, UPDATED_COLUMNS, NEW_COLUMNS].flatMap((columns) => Object.keys(columns));
 const WRITE_SQL = `select budget_write(${namedParameters(WRITE_NAMES)})`;
 
-const writeValues = ({ changes, reservations }: LedgerWrite): unknown[] => [
-  ...valuesOf(CHANGE_COLUMNS, mergeChanges(changes)),
+const reservationValues = ({ reservations }: LedgerWrite): unknown[] => [
   ...valuesOf<StoredReservation>(
     UPDATED_COLUMNS,
     reservations.filter(({ isNew }) => !isNew),
@@ -99,45 +99,69 @@ const writeValues = ({ changes, reservations }: LedgerWrite): unknown[] => [
   ),
 ];
 
+const writeValues = (write: LedgerWrite): unknown[] => [
+  ...valuesOf(CHANGE_COLUMNS, mergeChanges(write.changes)),
+  ...reservationValues(write),
+];
+
 /** Writes the changes of a batch in one round trip (`budget_write` in the metering migration). */
 export const writeLedger = async (client: pg.ClientBase, write: LedgerWrite): Promise<void> => {
   await client.query({ name: 'budget_write', text: WRITE_SQL, values: writeValues(write) });
 };
 
-type ExpectedBalance = Change & { readonly frozenBy: string | null };
+/** Limits of a scope in which a batch reserves; null for none. */
+interface ScopeBound {
+  readonly limitTokens: number | null;
+  readonly limitMicroUsd: number | null;
+}
+type BoundedChange = Change & { readonly bound: ScopeBound | null };
 
-/** Columns of the balances that a batch was decided on. */
-const EXPECTED_COLUMNS: Columns<ExpectedBalance> = {
-  e_workspace: ({ workspace }) => workspace,
-  e_key: ({ scopeKey }) => scopeKey,
-  e_reserved_tokens: ({ reservedTokens }) => reservedTokens,
-  e_settled_tokens: ({ settledTokens }) => settledTokens,
-  e_reserved_micro_usd: ({ reservedMicroUsd }) => reservedMicroUsd,
-  e_settled_micro_usd: ({ settledMicroUsd }) => settledMicroUsd,
-  e_frozen_by: ({ frozenBy }) => frozenBy,
+/** Columns of `budget_commit` for balances: the changes, and the limits that they must keep. */
+const BOUNDED_COLUMNS: Columns<BoundedChange> = {
+  ...Object.fromEntries(Object.entries(CHANGE_COLUMNS).filter(([name]) => !MARK_NAMES.has(name))),
+  p_admits: ({ bound }) => bound !== null,
+  p_limit_tokens: ({ bound }) => bound?.limitTokens ?? null,
+  p_limit_micro_usd: ({ bound }) => bound?.limitMicroUsd ?? null,
 };
 
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const least = (a: number | null, b: number | null): number | null =>
+  a === null || b === null ? (a ?? b) : Math.min(a, b);
 
-/** Returns the balances in the order in which `budget_commit` locks them. */
-const expectedBalances = (state: LedgerState): ExpectedBalance[] =>
-  [...state]
-    .flatMap(([workspace, { balances }]) =>
-      [...balances].map(([scopeKey, balance]): ExpectedBalance => ({ workspace, scopeKey, ...balance })),
-    )
+/** Returns the narrowest limits of each scope in which new reservations are made. */
+const boundsOf = (reservations: LedgerWrite['reservations']): ReadonlyMap<string, ScopeBound> => {
+  const bounds = new Map<string, ScopeBound>();
+  for (const { workspace, state, isNew } of reservations)
+    for (const scope of isNew ? state.reserved.scopes : []) {
+      const name = `${workspace} ${scope.key}`;
+      const known = bounds.get(name) ?? scope;
+      bounds.set(name, {
+        limitTokens: least(known.limitTokens, scope.limitTokens),
+        limitMicroUsd: least(known.limitMicroUsd, scope.limitMicroUsd),
+      });
+    }
+  return bounds;
+};
+
+/** Returns the changes in the order in which `budget_commit` locks their balances. */
+const boundedChanges = ({ changes, reservations }: LedgerWrite): BoundedChange[] => {
+  const bounds = boundsOf(reservations);
+  return mergeChanges(changes)
+    .map((change) => ({ ...change, bound: bounds.get(`${change.workspace} ${change.scopeKey}`) ?? null }))
     .sort((a, b) => compareText(a.workspace, b.workspace) || compareText(a.scopeKey, b.scopeKey));
+};
 
-const COMMIT_NAMES = [...Object.keys(EXPECTED_COLUMNS), ...WRITE_NAMES];
+const COMMIT_NAMES = [BOUNDED_COLUMNS, UPDATED_COLUMNS, NEW_COLUMNS].flatMap((columns) =>
+  Object.keys(columns),
+);
 
 /** Number of the first parameter after those of `budget_commit`. */
 export const FIRST_AFTER_COMMIT = COMMIT_NAMES.length + 1;
 /** Parameters of `budget_commit`, bound by name. */
 export const COMMIT_PARAMETERS = namedParameters(COMMIT_NAMES);
 
-/**
- * Returns the values of `COMMIT_PARAMETERS`: the balances that were decided on, and the changes.
- */
-export const commitValues = (state: LedgerState, write: LedgerWrite): unknown[] => [
-  ...valuesOf(EXPECTED_COLUMNS, expectedBalances(state)),
-  ...writeValues(write),
+/** Returns the values of `COMMIT_PARAMETERS`. No change may freeze or unfreeze a scope. */
+export const commitValues = (write: LedgerWrite): unknown[] => [
+  ...valuesOf(BOUNDED_COLUMNS, boundedChanges(write)),
+  ...reservationValues(write),
 ];

@@ -87,8 +87,9 @@ const settleFromLog = async (
   workspace: string,
   reservationId: string,
 ): Promise<SettleBudgetReply['status']> => {
-  const known =
-    ledger.cached(workspace, reservationId) ?? (await findReservation(pool, workspace, reservationId));
+  const cached = ledger.cached(workspace, reservationId);
+  // The agent's commit settles most calls, which the cache does not learn.
+  const known = cached?.isFinal ? cached : await findReservation(pool, workspace, reservationId);
   if (!known) return 'missing';
   if (known.isFinal && known.status !== 'reserved') return known.status;
   const found = await findOutcome(store, known);

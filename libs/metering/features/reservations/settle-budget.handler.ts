@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { z } from 'zod';
-import { ModelCallAborted, ModelCallCompleted } from '@antiphon/contracts/agent';
+import { ModelCallAborted } from '@antiphon/contracts/agent';
 import { NEVER_BEGUN, settleBudget } from '@antiphon/contracts/metering';
 import type { CallOutcome, SettleBudgetReply, SettleBudgetRequest } from '@antiphon/contracts/metering';
 import { isAppError } from '@antiphon/kernel';
@@ -32,21 +32,18 @@ export class SettleBudget {
   }
 }
 
-const workspace = z.string();
-const CallEnded = z.discriminatedUnion('type', [
-  ModelCallCompleted.extend({ workspace }),
-  ModelCallAborted.extend({ workspace }),
-]);
+const CallAborted = ModelCallAborted.extend({ workspace: z.string() });
 
 /**
- * Settles each attempt by its event, also if the agent that made the call has died. Events are
- * delivered at least once, and the agent sends a request too: the reservation ends once.
+ * Settles each aborted attempt by its event, also if the agent that made the call has died. Events
+ * are delivered at least once, and the agent sends a request too: the reservation ends once. A
+ * completed attempt is settled in its own commit, else by a request or the sweep.
  */
 export const settleCalls = defineConsumer({
   durable: 'metering-settle-calls',
   subject: 'evt.*.session.>',
-  schema: CallEnded,
-  types: ['ModelCallCompleted', 'ModelCallAborted'],
+  schema: CallAborted,
+  types: ['ModelCallAborted'],
   handle: (settle: Pick<SettleBudget, 'handle'>) => async (event) => {
     const { reservationId } = event.data;
     // The status may be `missing`. A reservation made after its call has ended expires, and is

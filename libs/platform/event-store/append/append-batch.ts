@@ -163,6 +163,8 @@ interface AppendRow {
   readonly firsts: readonly (string | null)[] | null;
   readonly lasts: readonly (string | null)[] | null;
   readonly details: readonly (Detail | null)[] | null;
+  /** Results of extensions, one element a request. */
+  readonly extensions?: readonly (JsonObject | null)[] | null;
 }
 type Detail = RejectionDetail & { readonly answer?: JsonObject; readonly versions?: readonly number[] };
 
@@ -181,6 +183,7 @@ const toResult = (
     Number(row.firsts?.[index] ?? start),
     Number(row.lasts?.[index] ?? start + length - 1),
     detail?.answer,
+    row.extensions?.[index] ?? undefined,
   );
 };
 
@@ -204,47 +207,70 @@ const toOutcomes = (
   });
 };
 
-const APPEND_SQL = `select base, heads, outcomes, firsts, lasts, to_jsonb(details) as details
-  from antiphon_append(${assignParameters(APPEND_ARGUMENT_NAMES, 1)})`;
+const RESULTS = 'base, heads, outcomes, firsts, lasts, to_jsonb(details) as details';
 
-const extraParameter = (number: number): string => `$${APPEND_ARGUMENT_NAMES.length + number}`;
+/** Further arguments of `antiphon_append_extended`. */
+export const EXTENSION_ARGUMENT_NAMES = ['p_extension_request', 'p_extension_workspace', 'p_extension'];
 
-/** Returns the same with work before the append, which an SQL condition that is never true does. */
-const appendAfter = (condition: string): string =>
-  APPEND_SQL.replace(
-    `${FLAG_NAME} => $1`,
-    `${FLAG_NAME} => case when ${condition} then null else $1::boolean end`,
-  );
+/** Parts of a statement that a batch may need, each with parameters of its own. */
+class AppendStatement {
+  private name = 'antiphon_append';
+  private readonly results = [RESULTS];
+  private readonly extraArguments: string[] = [];
+  /** SQL conditions that are never true. The append waits for their work. */
+  private readonly before: string[] = [];
 
-const SET_TIMEOUT = `set_config('lock_timeout', coalesce(${extraParameter(1)}::text, current_setting('lock_timeout')), true) is null`;
+  constructor(private readonly values: unknown[]) {}
 
-/** With a lock timeout of this statement's own. */
-const TIMED_SQL = appendAfter(SET_TIMEOUT);
-
-/** With leases that are acquired in the transaction, before their fences are checked. */
-const ACQUIRING_SQL = appendAfter(`${SET_TIMEOUT} or (
-  select count(antiphon_lease_acquire(l.workspace, l.name, l.owner, l.ttl_ms)) from unnest(${extraParameter(2)}::text[],
-    ${extraParameter(3)}::text[], ${extraParameter(4)}::text[], ${extraParameter(5)}::float8[]) as l (workspace, name, owner, ttl_ms)
-) < 0`);
-
-const queryOf = (values: unknown[], fences: readonly BatchFence[], lockTimeoutMs: number | undefined) => {
-  const timeout = lockTimeoutMs === undefined ? null : String(lockTimeoutMs);
-  const acquired = fences.flatMap(({ workspace, lease, acquire }) =>
-    acquire ? [{ ...acquire, workspace, lease }] : [],
-  );
-  if (acquired.length > 0) {
-    const column = (key: keyof (typeof acquired)[number]) => acquired.map((row) => row[key]);
-    const leases = [column('workspace'), column('lease'), column('owner'), column('ttlMs')];
-    return {
-      name: 'antiphon_append_acquiring',
-      text: ACQUIRING_SQL,
-      values: [...values, timeout, ...leases],
-    };
+  /** Sets a lock timeout of this statement's own. */
+  limitWaits(timeoutMs: number): this {
+    this.name += '_timed';
+    this.before.push(`set_config('lock_timeout', ${this.add(String(timeoutMs))}::text, true) is null`);
+    return this;
   }
-  return timeout === null
-    ? { name: 'antiphon_append', text: APPEND_SQL, values }
-    : { name: 'antiphon_append_timed', text: TIMED_SQL, values: [...values, timeout] };
-};
+
+  /** Acquires leases in the transaction, before their fences are checked. */
+  acquire(fences: readonly BatchFence[]): this {
+    const rows = fences.flatMap(({ workspace, lease, acquire }) =>
+      acquire ? [{ ...acquire, workspace, lease }] : [],
+    );
+    if (rows.length === 0) return this;
+    this.name += '_acquiring';
+    const column = (key: keyof (typeof rows)[number], type: string): string =>
+      `${this.add(rows.map((row) => row[key]))}::${type}[]`;
+    const leases = [column('workspace', 'text'), column('lease', 'text'), column('owner', 'text')].join(', ');
+    this.before.push(`(select count(antiphon_lease_acquire(l.workspace, l.name, l.owner, l.ttl_ms))
+      from unnest(${leases}, ${column('ttlMs', 'float8')}) as l (workspace, name, owner, ttl_ms)) < 0`);
+    return this;
+  }
+
+  /** Lets another service add events (`AppendRequest.extension`). */
+  extend(batch: readonly PreparedAppend[]): this {
+    const rows = batch.flatMap(({ request: { workspace, extension } }, index) =>
+      extension ? [[index + 1, workspace, JSON.stringify(extension)] as const] : [],
+    );
+    if (rows.length === 0) return this;
+    this.name += '_extended';
+    this.results.push('to_jsonb(extensions) as extensions');
+    EXTENSION_ARGUMENT_NAMES.forEach((name, at) =>
+      this.extraArguments.push(`${name} => ${this.add(rows.map((row) => row[at]))}`),
+    );
+    return this;
+  }
+
+  query(): pg.QueryConfig {
+    const { name, values, before, results } = this;
+    const flag =
+      before.length === 0 ? '$1' : `case when ${before.join(' or ')} then null else $1::boolean end`;
+    const passed = [`${FLAG_NAME} => ${flag}`, assignParameters(TABLE_NAMES, 2), ...this.extraArguments];
+    const called = this.extraArguments.length > 0 ? 'antiphon_append_extended' : 'antiphon_append';
+    return { name, text: `select ${results.join(', ')} from ${called}(${passed.join(', ')})`, values };
+  }
+
+  private add(value: unknown): string {
+    return `$${this.values.push(value)}`;
+  }
+}
 
 export interface AppendBatchOptions {
   /** False while no event id of the batch can be in the log. */
@@ -267,7 +293,8 @@ export const appendBatch = async (
   const inLockOrder = sortForLocks(streams);
   const tables = toTables(batch, inLockOrder, mayRepeatEvents);
   const values = VALUES.map((valueOf) => valueOf(tables));
-  const query = queryOf(values, tables.fences, lockTimeoutMs);
-  const { rows } = await client.query<AppendRow>(query);
+  const statement = new AppendStatement(values).acquire(tables.fences).extend(batch);
+  if (lockTimeoutMs !== undefined) statement.limitWaits(lockTimeoutMs);
+  const { rows } = await client.query<AppendRow>(statement.query());
   return toOutcomes(rows[0] as AppendRow, batch, streams, inLockOrder);
 };

@@ -5,7 +5,7 @@ import {
   isTransientDatabaseError,
   translateDatabaseError,
 } from '@antiphon/database';
-import { failpoint, retry, transient } from '@antiphon/kernel';
+import { failpoint, isAppError, retry, transient } from '@antiphon/kernel';
 import { appendBatch } from './append-batch.js';
 import type { AppendOutcome } from './append-outcome.js';
 import { findContended, isLockTimeout, isRowLock } from './contended-rows.js';
@@ -16,6 +16,24 @@ type Batch = readonly PreparedAppend[];
 /** Outcome of a request that was not written, because a row that it needs stays locked. */
 export const CONTENDED = 'contended';
 export type FlushOutcome = AppendOutcome | typeof CONTENDED;
+
+const isExtended = ({ request }: PreparedAppend): boolean => request.extension !== undefined;
+
+const withoutExtension = (append: PreparedAppend): PreparedAppend => {
+  const { extension: _left, ...request } = append.request;
+  return { ...append, request };
+};
+
+/** Returns the categories of the appended events, also of those that an extension added. */
+const categoriesOf = (batch: Batch, outcomes: readonly FlushOutcome[]): string[] =>
+  batch.flatMap(({ streams }, index) => {
+    const outcome = outcomes[index];
+    if (outcome === undefined || outcome === CONTENDED || !outcome.ok) return [];
+    const { outcome: name, extension } = outcome.result;
+    if (name !== 'appended') return [];
+    const added = extension?.['category'];
+    return [...streams.map(({ category }) => category), ...(typeof added === 'string' ? [added] : [])];
+  });
 
 const RETRY_MS = 100;
 /**
@@ -91,17 +109,14 @@ export class AppendFlusher {
   ) {}
 
   async flush(batch: Batch): Promise<FlushOutcome[]> {
+    const mayExtend = batch.some(isExtended);
     await failpoint('log.batch.taken');
+    if (mayExtend) await failpoint('log.extension.taken');
     const outcomes = await this.write(batch, ROW_LOCK_MS);
+    if (mayExtend) await failpoint('log.extension.committed');
     await failpoint('log.batch.committed');
-    const appended = batch.filter((_append, index) => {
-      const outcome = outcomes[index];
-      return (
-        outcome !== undefined && outcome !== CONTENDED && outcome.ok && outcome.result.outcome === 'appended'
-      );
-    });
-    const categories = appended.flatMap(({ streams }) => streams.map(({ category }) => category));
-    if (appended.length > 0) this.onAppended(...new Set(categories));
+    const categories = new Set(categoriesOf(batch, outcomes));
+    if (categories.size > 0) this.onAppended(...categories);
     return outcomes;
   }
 
@@ -109,6 +124,9 @@ export class AppendFlusher {
     try {
       return await new PendingBatch(this.pool, batch, lockTimeoutMs).resolve(this.resolveWithinMs);
     } catch (error) {
+      // An extension is never a reason to refuse an append, nor to wait for its rows.
+      if (batch.some(isExtended) && !isConnectionLost(error) && !isAppError(error))
+        return this.write(batch.map(withoutExtension), lockTimeoutMs);
       if (lockTimeoutMs !== undefined && isLockTimeout(error))
         return isRowLock(error) ? this.writeUncontended(batch, error) : this.write(batch, undefined);
       const translated = translateDatabaseError(error);

@@ -72,7 +72,9 @@ export const createAppendResult = (
   firstPosition: number,
   lastPosition: number,
   response?: JsonObject,
-): AppendResult =>
-  response === undefined
-    ? { versions, firstPosition, lastPosition, outcome }
-    : { versions, firstPosition, lastPosition, outcome, response };
+  extension?: JsonObject,
+): AppendResult => ({
+  ...{ versions, firstPosition, lastPosition, outcome },
+  ...(response === undefined ? {} : { response }),
+  ...(extension === undefined ? {} : { extension }),
+});
