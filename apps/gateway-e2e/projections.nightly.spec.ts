@@ -119,7 +119,7 @@ describe('projections under live load', () => {
             { ...poison, type: 'TurnRequested' },
             { ...newEvent({ turnId, reason: 'no more' }), type: 'TurnFailed' },
             // Metering's consumer rejects this event.
-            { ...newEvent({ turnId, usage: 'much' }), type: 'ModelCallCompleted' },
+            { ...newEvent({ turnId, usage: 'much' }), type: 'ModelCallAborted' },
           ],
         },
       ],

@@ -96,16 +96,18 @@ const TRANSITIONS: Readonly<Partial<Record<BudgetEvent['type'], readonly [from: 
 class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
   private state: State = 'none';
   private reservedAt: EventPlace | undefined;
+  private bound: Reserved | undefined;
   private reservations = 0;
 
-  see({ place, content }: Parsed<BudgetEvent>): Finding[] {
+  see({ place, content, epoch }: Parsed<BudgetEvent>): Finding[] {
     if (content.type === 'BudgetReserved') {
       this.reservations++;
       this.reservedAt = place;
+      this.bound = content.data;
     }
     const isOwn = place.streamId === `budget-${content.data.reservationId}`;
     const foreign = isOwn ? [] : [violation(place, `${content.type} names ${content.data.reservationId}`)];
-    return [...foreign, ...this.move(place, content)];
+    return [...foreign, ...this.move(place, content), ...this.checkDriver(place, content, epoch)];
   }
 
   end(): Finding[] {
@@ -116,6 +118,17 @@ class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
 
   count(): number {
     return this.reservations;
+  }
+
+  /** The commit of a driver may only charge within the bound. Metering decides all else. */
+  private checkDriver(at: EventPlace, event: BudgetEvent, epoch: number | undefined): Finding[] {
+    if (epoch === undefined) return [];
+    if (event.type !== 'BudgetSettled') return [violation(at, `a driver appended ${event.type}`)];
+    const { inputTokens, outputTokens, microUsd } = event.data;
+    const { tokens = 0, microUsd: bound = 0 } = this.bound ?? {};
+    return inputTokens + outputTokens > tokens || microUsd > bound
+      ? [violation(at, 'the commit of a driver charged more than the bound')]
+      : [];
   }
 
   private move(at: EventPlace, event: BudgetEvent): Finding[] {
@@ -131,11 +144,12 @@ class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
 
 /**
  * Checks that a reservation is made once and ends once, and that only an expired one is corrected.
+ * A charge in the commit of a driver is within the bound.
  */
 export const reservationsEndOnce: ReservationCheck = {
   name: 'reservations-end-once',
   about:
-    'every reservation is made once and ends once, settled, released or expired; only an expired one is corrected',
+    'every reservation is made once and ends once, settled, released or expired; only an expired one is corrected, and a driver charges within the bound',
   counts: 'reservations',
   start: () => new ReservationRun(),
 };

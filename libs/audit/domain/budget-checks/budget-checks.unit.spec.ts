@@ -67,6 +67,19 @@ describe('reservations-end-once', () => {
     ],
   ])('reports %s', (_, events, finding) => expect(states(...events)).toEqual([finding]));
 
+  it.each([
+    ['settles within the bound', settled(1), []],
+    [
+      'charges more than the bound',
+      settled(1, { outputTokens: 9_000 }),
+      ['violation 2 the commit of a driver charged more than the bound'],
+    ],
+    ['releases the reservation', released(1), ['violation 2 a driver appended BudgetReleased']],
+  ])('judges a driver that %s', (_, event, findings) => {
+    const [first, second] = place([reserved(1), event]);
+    expect(findingsOf(reservationsEndOnce, [first!, { ...second!, epoch: 3 }])).toEqual(findings);
+  });
+
   it('reports an event in the stream of another reservation', () => {
     const [first] = place([reserved(1)]);
     const moved = { ...first!, place: { ...first!.place, streamId: `budget-${uuid(9)}` } };

@@ -262,9 +262,9 @@ class AppendStatement {
     const { name, values, before, results } = this;
     const flag =
       before.length === 0 ? '$1' : `case when ${before.join(' or ')} then null else $1::boolean end`;
-    const passed = [`${FLAG_NAME} => ${flag}`, assignParameters(TABLE_NAMES, 2), ...this.extraArguments];
+    const given = [`${FLAG_NAME} => ${flag}`, assignParameters(TABLE_NAMES, 2), ...this.extraArguments];
     const called = this.extraArguments.length > 0 ? 'antiphon_append_extended' : 'antiphon_append';
-    return { name, text: `select ${results.join(', ')} from ${called}(${passed.join(', ')})`, values };
+    return { name, text: `select ${results.join(', ')} from ${called}(${given.join(', ')})`, values };
   }
 
   private add(value: unknown): string {
