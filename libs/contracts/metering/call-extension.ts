@@ -11,6 +11,6 @@ export const CallExtension = z.strictObject({
 });
 export type CallExtension = z.infer<typeof CallExtension>;
 
-/** What the commit did. */
+/** Result of the extension. */
 export const CallExtensionResult = z.object({ settled: BudgetSettled.shape.data });
 export type CallExtensionResult = z.infer<typeof CallExtensionResult>;

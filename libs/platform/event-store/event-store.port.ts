@@ -79,8 +79,8 @@ export interface AppendRequest {
   readonly fence?: Fence;
   readonly idempotency?: IdempotencyClaim;
   /**
-   * Input of `antiphon_append_extended`, which adds events of another service to the commit. What
-   * it cannot do is left out, without an error.
+   * Input of `antiphon_append_extended`, which adds events of another service to the commit. Work
+   * that it cannot do is left out, without an error.
    */
   readonly extension?: JsonObject;
 }
@@ -98,7 +98,7 @@ export interface AppendResult {
   readonly outcome: 'appended' | 'duplicate' | 'joined';
   /** Response of the first request; only with `joined`. */
   readonly response?: JsonObject;
-  /** What the extension did; absent if it was left out. */
+  /** Result of the extension; absent if it was left out. */
   readonly extension?: JsonObject;
 }
 

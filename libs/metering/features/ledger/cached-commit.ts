@@ -37,7 +37,7 @@ const isRepeat = (decision: LedgerDecision): boolean =>
 
 /**
  * Returns true if other balances would not change the decision, as long as `budget_commit` accepts
- * them: the call gets the output that it wants, or the charge is within its bound.
+ * them. So it is for a call without a cap, and for a charge within its bound.
  */
 const isFreeOfBalances = (decision: LedgerDecision, { command }: LedgerWork): boolean => {
   if ('error' in decision) return false;

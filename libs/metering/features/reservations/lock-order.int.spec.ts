@@ -22,7 +22,7 @@ let stores: ReturnType<typeof createPostgresEventStore>[];
 const pools: ReturnType<typeof createPool>[] = [];
 beforeAll(async () => {
   metering = await openMetering();
-  // Shorter than the lock timeout of an append, so that a deadlock is counted before it is given up.
+  // Shorter than the lock timeout of an append, so that a deadlock is counted.
   const { rows } = await metering.admin.query<{ name: string }>('select current_database() as name');
   await metering.admin.query(`alter database "${rows[0]?.name}" set deadlock_timeout = '50ms'`);
   stores = Array.from({ length: AGENTS }, () => {

@@ -77,7 +77,7 @@ it('settles each call once by its events or the sweep when its agent died', asyn
   const ended = async ({ reservationId }: { reservationId: string }) =>
     (await metering.budgetEvents(reservationId)).slice(1);
   await until(async () => (await Promise.all([lost, unsent].map(ended))).every((end) => end.length > 0));
-  // The commit that completes a call settles it. What that left out is found by the sweep.
+  // The commit that completes a call settles it. The sweep finds the others.
   expect(await ended(completed)).toEqual([]);
   await endReservations.sweep();
   const manager = await openJetStreamManager(link.connection);
