@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
-import { startMockModel, type MockModel } from '@antiphon/testing/providers';
+import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { CHROMIUM } from './client/client-drops.js';
@@ -34,6 +34,8 @@ tool = "calculator"
 
 export interface DashboardWorld {
   readonly stack: TestStack;
+  readonly mock: MockModel;
+  readonly browser: Browser;
   readonly page: Page;
   /** Requests to any other origin, and reports of the page's policy. */
   readonly leaks: string[];
@@ -45,7 +47,11 @@ export interface DashboardWorld {
 const watch = (page: Page, origin: string, leaks: string[], errors: string[]): void => {
   page.on('request', (request) => {
     const url = new URL(request.url());
-    const isOwn = url.origin === origin || url.protocol === 'blob:' || url.protocol === 'data:';
+    const isOwn =
+      url.origin === origin ||
+      url.origin === origin.replace('http', 'ws') ||
+      url.protocol === 'blob:' ||
+      url.protocol === 'data:';
     if (!isOwn || url.pathname === '/csp-report') leaks.push(request.url());
   });
   page.on('pageerror', (error) => errors.push(error.message));
@@ -54,24 +60,37 @@ const watch = (page: Page, origin: string, leaks: string[], errors: string[]): v
   });
 };
 
+export interface DashboardOptions {
+  /** Model of both agents. Default: it calculates by a tool, and sends hostile Markdown. */
+  readonly model?: MockScript;
+  /** Configuration after the agents. Default: the calculator of the agent `gpt` needs an approval. */
+  readonly settings?: string;
+  /** Arguments of Chromium. */
+  readonly args?: readonly string[];
+  /** Returns the address at which the browser opens the dashboard, such as a network that fails. */
+  readonly through?: (gatewayUrl: string) => Promise<string>;
+}
+
 /** Starts a stack with a guarded tool, and Chromium on its dashboard. */
-export const startDashboardWorld = async (): Promise<DashboardWorld> => {
+export const startDashboardWorld = async (options: DashboardOptions = {}): Promise<DashboardWorld> => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  const mock = await startModel(released);
-  const stack = await startQuickStack(twoVendorConfig(mock.url) + GUARDED);
-  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-  const page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, baseURL: stack.gatewayUrl });
+  const mock = await (options.model ? startMockModel(options.model) : startModel(released));
+  const stack = await startQuickStack(twoVendorConfig(mock.url) + (options.settings ?? GUARDED));
+  const args = ['--no-sandbox', ...(options.args ?? [])];
+  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args });
+  const origin = (await options.through?.(stack.gatewayUrl)) ?? stack.gatewayUrl;
+  const page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, baseURL: origin });
   page.setDefaultTimeout(10_000);
   const leaks: string[] = [];
   const errors: string[] = [];
-  watch(page, stack.gatewayUrl, leaks, errors);
+  watch(page, origin, leaks, errors);
   const stop = async (): Promise<void> => {
     release();
     await browser.close();
     await stack.stop();
     await mock.close();
   };
-  return { stack, page, leaks, errors, stop };
+  return { stack, mock, page, browser, leaks, errors, stop };
 };
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');

@@ -78,6 +78,15 @@ const SPECS = {
   'dashboard-pages': {
     ...{ shows: 'every page in both themes and at two widths: no violation of WCAG 2.2 AA', minutes: 15 },
   },
+  'dashboard-requests': {
+    ...{
+      shows: 'addresses, previews, keys and the past give no request more than its caller may',
+      minutes: 10,
+    },
+  },
+  'dashboard-texts': {
+    ...{ shows: 'hostile texts in every field run nothing, fetch nothing and look up no name', minutes: 10 },
+  },
   'dropped-clients': {
     ...{ shows: 'dropped clients receive every frame once', minutes: 15 },
     quick: { ANTIPHON_DROPS: '120' },

@@ -19,7 +19,10 @@ export const SessionSummary = z.object({
   turns: z.int().nonnegative(),
   openTurns: z.int().nonnegative(),
   pendingApprovals: z.int().nonnegative(),
-  title: z.string().nullable().describe('Beginning of its first message; null before one.'),
+  title: z
+    .string()
+    .nullable()
+    .describe('Beginning of its first message; null before one, and once it is deleted.'),
   startedAt: z.iso.datetime(),
   lastAt: z.iso.datetime().nullable().describe('Time of its last activity; null if it is archived.'),
   lastPosition: z.int().nonnegative().describe('Position of its last activity in the log.'),

@@ -6,7 +6,7 @@ const turn = (turnId: string, version: number, answer: string, more: Partial<Tur
   ...{ turnId, version, content: `ask ${turnId.at(-1)}`, requestedAt: '', position: version, model: 'm' },
   ...{ endVersion: version + 1, endedAt: '', status: 'completed', textLength: answer.length },
   parts: [{ kind: 'text', key: turnId, text: answer, thought: '' }],
-  ...{ inputTokens: 1, outputTokens: 1, costMicroUsd: 1 },
+  ...{ inputTokens: 1, outputTokens: 1, costMicroUsd: 1, isEdited: false, deleted: [] },
   ...more,
 });
 const session = (turns: readonly Turn[], more: Partial<Transcript> = {}): Transcript => ({

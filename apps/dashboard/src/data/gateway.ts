@@ -45,8 +45,8 @@ export const client: Client = createClient({
   openWebSocket,
   backoff: { firstMs: 500, maxMs: 15_000 },
   giveUpAfterMs: Number.POSITIVE_INFINITY,
-  // A silent connection shows as lost after two to three of these.
-  heartbeatMs: 1_000,
+  // A silent connection shows as lost after two to three of these: within 2 s.
+  heartbeatMs: 650,
   onConnect: () => connection.set({ state: 'connected', lostAt: null }),
 });
 

@@ -1,5 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
-import { client } from './gateway.js';
+import { client, connection } from './gateway.js';
 import { createStore } from './store.js';
 
 /** Number of newest events that the tab keeps. */
@@ -9,6 +9,9 @@ const RECENT = 500;
 export const head = createStore<number | null>(null);
 /** Newest events since this tab was opened, oldest first. */
 export const recentEvents = createStore<readonly LogEvent[]>([]);
+
+/** True while every event from now on arrives. A view that was read before reads again. */
+export const isFollowing = createStore(false);
 
 type Listener = (events: readonly LogEvent[]) => void;
 const listeners = new Set<Listener>();
@@ -42,7 +45,14 @@ const readHead = async (): Promise<void> => {
 
 const follow = async (): Promise<void> => {
   const stream = client.events();
-  void stream.ready.then(readHead).catch(() => undefined);
+  // Later connections continue at the cursor.
+  const update = (): void => isFollowing.set(connection.get().state === 'connected');
+  const start = (): Promise<void> => {
+    update();
+    connection.subscribe(update);
+    return readHead();
+  };
+  void stream.ready.then(start).catch(() => undefined);
   for await (const { event } of stream) {
     // A microtask, not a frame: a hidden tab has no frames.
     if (batch.push(event) === 1) queueMicrotask(flush);

@@ -1,5 +1,6 @@
 import type { LogEvent } from '@antiphon/client';
 import { forkPointOf, type ForkPoint } from './fork-point.js';
+import { editMessage, removeMessage } from './message-changes.js';
 
 /** Decision about a tool call, as the log has it. */
 export interface ApprovalPart {
@@ -37,6 +38,8 @@ export interface NotePart {
   readonly text: string;
   readonly isBad: boolean;
 }
+/** The message of the person, or the answer of the agent. */
+export type MessagePart = 'message' | 'answer';
 export type Part = TextPart | ToolPart | NotePart;
 
 export interface Turn {
@@ -56,6 +59,10 @@ export interface Turn {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costMicroUsd: number;
+  /** True if a person changed the message. */
+  readonly isEdited: boolean;
+  /** Messages that a person deleted: their texts are gone from every view. */
+  readonly deleted: readonly MessagePart[];
 }
 
 export interface Transcript {
@@ -199,6 +206,8 @@ const CHANGES: Readonly<Record<string, Change>> = {
       `${(data['messages'] as unknown[] | undefined)?.length ?? 0} messages of other agents`,
       false,
     ),
+  ChatMessageEdited: (turn, data) => editMessage(turn, data),
+  ChatMessageDeleted: (turn, data) => removeMessage(turn, data['part'] === 'answer' ? 'answer' : 'message'),
   TurnCompleted: (turn, _, event) => end(turn, event, 'completed'),
   TurnCancelled: (turn, _, event) => end(turn, event, 'cancelled'),
   TurnFailed: (turn, data, event) =>
@@ -225,6 +234,8 @@ const openTurn = (data: Data, { position, streamVersion, recordedAt }: LogEvent)
   inputTokens: 0,
   outputTokens: 0,
   costMicroUsd: 0,
+  isEdited: false,
+  deleted: [],
 });
 
 const start = (before: Transcript, data: Data): Transcript => ({
@@ -242,7 +253,7 @@ export const foldEvent = (before: Transcript, event: LogEvent): Transcript => {
   if (event.type === 'SessionStarted') return start(next, data);
   if (event.type === 'SessionForked') return { ...next, forkedFrom: forkPointOf(data) };
   if (event.type === 'TurnRequested') return { ...next, turns: [...before.turns, openTurn(data, event)] };
-  const change = CHANGES[event.type];
+  const change = Object.hasOwn(CHANGES, event.type) ? CHANGES[event.type] : undefined;
   if (!change) return next;
   const index = before.turns.findLastIndex(({ turnId }) => turnId === data.turnId);
   const turn = before.turns[index];

@@ -1,8 +1,8 @@
 import type { LogEvent, RouteName, RouteReply, RouteRequest } from '@antiphon/client';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { usePosition } from '../app/router.js';
-import { client, connection } from './gateway.js';
-import { onEvents } from './live-log.js';
+import { client } from './gateway.js';
+import { isFollowing, onEvents } from './live-log.js';
 import { useStore } from './store.js';
 
 /** A failed read, for a person. */
@@ -67,7 +67,7 @@ export const useFetched = <T>(
   latest.current = { fetchIt, changesOn };
   const shown = useRef<T | undefined>(undefined);
   const refresh = useCallback(() => setRound((count) => count + 1), []);
-  const isConnected = useStore(connection).state === 'connected';
+  const isConnected = useStore(isFollowing);
 
   useEffect(() => {
     if (key === null) return;

@@ -1,9 +1,9 @@
-import { useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState, type RefObject } from 'react';
 import { useAct, useRefusal } from '../data/act.js';
 import { client } from '../data/gateway.js';
 import { ActButton } from './act-button.js';
-import { formatDate } from './format.js';
-import { Json } from './json.js';
+import { countOf, formatDate } from './format.js';
+import { Json, printJson } from './json.js';
 import { VisibleText } from './visible-text.js';
 import { css as ui, ProblemBox, State } from './ui.js';
 import css from './approval-card.module.css';
@@ -34,19 +34,51 @@ const useSettled = (id: string): boolean => {
   return settled === id;
 };
 
+const SAMPLE_MS = 100;
+const MOVED_PX = 4;
+
+/**
+ * Returns a function that tells whether the card has moved on the page a moment ago. A click that
+ * was meant for another place then decides nothing.
+ */
+const useMoved = (card: RefObject<HTMLElement | null>): (() => boolean) => {
+  const last = useRef({ top: Number.POSITIVE_INFINITY, at: 0 });
+  const measure = useCallback((): void => {
+    if (!card.current) return;
+    const top = card.current.getBoundingClientRect().top + scrollY;
+    if (Math.abs(top - last.current.top) > MOVED_PX) last.current = { top, at: performance.now() };
+  }, [card]);
+  useEffect(() => {
+    measure();
+    const timer = setInterval(measure, SAMPLE_MS);
+    return () => clearInterval(timer);
+  }, [measure]);
+  return () => {
+    measure();
+    return performance.now() - last.current.at < SETTLE_MS;
+  };
+};
+
 const Answer = ({ approval }: { readonly approval: AskedApproval }) => {
   const [reason, setReason] = useState('');
   const { run, isBusy, problem } = useAct();
   const isSettled = useSettled(approval.id);
   const refusal = useRefusal('approvals:answer');
   const { id: approvalId, digest } = approval;
-  const answer = (decision: 'approve' | 'deny') => () =>
-    run(() => client.approvals.answer({ approvalId, decision, reason, digest }));
+  const box = useRef<HTMLDivElement>(null);
+  const hasMoved = useMoved(box);
+  const [isRefused, setRefused] = useState(false);
+  const answer = (decision: 'approve' | 'deny') => (): void => {
+    const isTooSoon = hasMoved();
+    setRefused(isTooSoon);
+    if (!isTooSoon) run(() => client.approvals.answer({ approvalId, decision, reason, digest }));
+  };
   const isOff = isBusy || !isSettled;
   return (
     <>
       {problem && <ProblemBox problem={problem} />}
-      <div className={css.answer}>
+      {isRefused && <p role="alert">This card has just moved, so nothing was decided. Press again.</p>}
+      <div ref={box} className={css.answer}>
         <input
           className={ui.input}
           aria-label={`Reason of the decision about ${approval.tool}`}
@@ -79,6 +111,13 @@ const Answer = ({ approval }: { readonly approval: AskedApproval }) => {
   );
 };
 
+/** Says how much there is to read, so that no part is missed. */
+const sizeOf = (input: unknown): string => {
+  const isObject = input !== null && typeof input === 'object';
+  const fields = isObject ? `${countOf(Object.keys(input).length, 'argument')}, ` : '';
+  return `${fields}${countOf(printJson(input).length, 'character')}`;
+};
+
 /** Shows exactly what a decision binds, and takes the decision. */
 export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval }) => {
   const { tool, input, digest, status, answerBy, expiresAt, answeredBy, reason, grants = [] } = approval;
@@ -95,6 +134,7 @@ export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval })
         </span>
       </div>
       <Json value={input} label={`All arguments of ${tool}`} isWhole />
+      <p className={ui.muted}>{sizeOf(input)}</p>
       {grants.length > 0 && <p>The tool may use: {grants.join(', ')}</p>}
       {reason && (
         <p>

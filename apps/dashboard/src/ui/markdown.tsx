@@ -5,6 +5,7 @@ import { gfm } from 'micromark-extension-gfm';
 import { Fragment, memo, useState, type JSX, type ReactNode } from 'react';
 import { splitBlocks } from './split-blocks.js';
 import { VisibleText } from './visible-text.js';
+import { Code } from './json.js';
 import { Button, Dialog } from './ui.js';
 import css from './markdown.module.css';
 
@@ -12,6 +13,17 @@ const OPTIONS = { extensions: [gfm({ singleTilde: false })], mdastExtensions: [g
 const SAFE_LINK = /^(https?:\/\/|mailto:)/i;
 /** Deeper content is shown as its text. */
 const MAX_DEPTH = 40;
+
+/** Returns all text below a node, without recursion. */
+const textOf = (node: Nodes): string => {
+  const texts: string[] = [];
+  const left: Nodes[] = [node];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    if ('value' in next) texts.push(next.value);
+    if ('children' in next) left.push(...next.children.toReversed());
+  }
+  return texts.join(' ');
+};
 
 const childrenOf = (node: Nodes, depth: number): ReactNode =>
   'children' in node
@@ -139,14 +151,21 @@ const RENDER: { readonly [T in Nodes['type']]?: Render<T> } = {
 };
 
 const Node = ({ node, depth }: { readonly node: Nodes; readonly depth: number }): ReactNode => {
-  if (depth > MAX_DEPTH) return null;
+  if (depth > MAX_DEPTH) return <VisibleText text={textOf(node)} />;
   const render = RENDER[node.type] as ((node: Nodes, depth: number) => ReactNode) | undefined;
   return render ? <Fragment>{render(node, depth)}</Fragment> : null;
 };
 
-const Block = memo(({ text }: { readonly text: string }) => (
-  <Node node={fromMarkdown(text, OPTIONS)} depth={0} />
-));
+/** Longer blocks are shown as they are: parsing one would freeze the page. */
+const MAX_BLOCK = 20_000;
+
+const Block = memo(({ text }: { readonly text: string }) =>
+  text.length > MAX_BLOCK ? (
+    <Code text={text} label="Long text of the answer" />
+  ) : (
+    <Node node={fromMarkdown(text, OPTIONS)} depth={0} />
+  ),
+);
 Block.displayName = 'Block';
 
 /** Shows Markdown of a model as elements. No text becomes HTML, and nothing is fetched. */
@@ -158,7 +177,7 @@ export const Markdown = ({
   readonly isGrowing?: boolean;
 }) => (
   <div className={css.markdown}>
-    {isGrowing ? (
+    {isGrowing || text.length > MAX_BLOCK ? (
       splitBlocks(text).map((block, index) => <Block key={index} text={block} />)
     ) : (
       <Block text={text} />

@@ -40,46 +40,48 @@ export const IconButton = ({ label, ...rest }: IconButtonProps) => (
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'none';
 
-const TONES: Readonly<Record<string, readonly [Tone, IconName]>> = {
-  idle: ['none', 'dot'],
-  working: ['busy', 'play'],
-  running: ['busy', 'play'],
-  spawning: ['busy', 'clock'],
-  cancelling: ['warn', 'clock'],
-  waiting: ['none', 'clock'],
-  ready: ['none', 'dot'],
-  queued: ['none', 'clock'],
-  assigned: ['busy', 'clock'],
-  paused: ['warn', 'pause'],
-  pending: ['warn', 'clock'],
-  error: ['bad', 'cross'],
-  failed: ['bad', 'cross'],
-  denied: ['bad', 'cross'],
-  invalid: ['bad', 'cross'],
-  terminated: ['none', 'stop'],
-  cancelled: ['none', 'stop'],
-  skipped: ['none', 'stop'],
-  withdrawn: ['none', 'stop'],
-  voided: ['none', 'stop'],
-  expired: ['warn', 'clock'],
-  completed: ['ok', 'check'],
-  granted: ['ok', 'check'],
-  ok: ['ok', 'check'],
-  healthy: ['ok', 'check'],
-  active: ['ok', 'check'],
-  degraded: ['bad', 'warning'],
-  down: ['bad', 'cross'],
-  revoked: ['none', 'stop'],
-  draft: ['warn', 'dot'],
-  info: ['none', 'dot'],
-  warning: ['warn', 'warning'],
-  frozen: ['bad', 'pause'],
-  unknown: ['warn', 'warning'],
-};
+const TONES = new Map<string, readonly [Tone, IconName]>(
+  Object.entries({
+    idle: ['none', 'dot'],
+    working: ['busy', 'play'],
+    running: ['busy', 'play'],
+    spawning: ['busy', 'clock'],
+    cancelling: ['warn', 'clock'],
+    waiting: ['none', 'clock'],
+    ready: ['none', 'dot'],
+    queued: ['none', 'clock'],
+    assigned: ['busy', 'clock'],
+    paused: ['warn', 'pause'],
+    pending: ['warn', 'clock'],
+    error: ['bad', 'cross'],
+    failed: ['bad', 'cross'],
+    denied: ['bad', 'cross'],
+    invalid: ['bad', 'cross'],
+    terminated: ['none', 'stop'],
+    cancelled: ['none', 'stop'],
+    skipped: ['none', 'stop'],
+    withdrawn: ['none', 'stop'],
+    voided: ['none', 'stop'],
+    expired: ['warn', 'clock'],
+    completed: ['ok', 'check'],
+    granted: ['ok', 'check'],
+    ok: ['ok', 'check'],
+    healthy: ['ok', 'check'],
+    active: ['ok', 'check'],
+    degraded: ['bad', 'warning'],
+    down: ['bad', 'cross'],
+    revoked: ['none', 'stop'],
+    draft: ['warn', 'dot'],
+    info: ['none', 'dot'],
+    warning: ['warn', 'warning'],
+    frozen: ['bad', 'pause'],
+    unknown: ['warn', 'warning'],
+  }),
+);
 
 /** A state as icon and word, so that colour is never the only sign. */
 export const State = ({ of, tone, children }: { of: string; tone?: Tone; children?: ReactNode }) => {
-  const [ownTone, icon] = TONES[of] ?? ['none', 'dot'];
+  const [ownTone, icon] = TONES.get(of) ?? ['none', 'dot'];
   return (
     <span className={css.state} data-tone={tone ?? ownTone} data-state={of}>
       <Icon name={icon} size={12} />

@@ -12,6 +12,13 @@ describe('hidden characters of an untrusted text', () => {
     expect(splitHidden(text).find(({ isHidden }) => isHidden)?.text).toBe(name);
   });
 
+  it('become visible in a text of many, with a bounded number of elements', () => {
+    const parts = splitHidden('a\u202E'.repeat(50_000));
+    expect(parts.length).toBeLessThan(2_100);
+    expect(parts.map(({ text }) => text).join('')).not.toContain('\u202E');
+    expect(parts.at(-1)?.text).toMatch(/a⟨U\+202E⟩$/);
+  });
+
   it('leave other text alone', () => {
     expect(splitHidden('naïve 日本語 🎉\tline\nnext')).toEqual([
       { text: 'naïve 日本語 🎉\tline\nnext', isHidden: false },

@@ -43,10 +43,14 @@ const LIST_SQL = `select ${COLUMNS} ${FROM}
   order by s.last_position desc limit $3`;
 const GET_SQL = `select ${COLUMNS} ${FROM} where s.workspace = $1 and s.session_id = $2`;
 const TIMES_SQL = 'select position, recorded_at from events where position = any ($1)';
-const TITLES_SQL = `select distinct on (stream_id) stream_id, left(data ->> 'content', ${MAX_TITLE}) as title from events
+const TITLES_SQL = `select distinct on (stream_id) stream_id, data ->> 'turnId' as turn_id,
+    left(data ->> 'content', ${MAX_TITLE}) as title from events
   where workspace = $1 and stream_id = any ($2) and stream_version <= ${FIRST_EVENTS} and type = 'TurnRequested'
     and position <= $3
   order by stream_id, stream_version`;
+/** Messages that were deleted at any time: a view of the past does not show them again. */
+const DELETED_SQL = `select data ->> 'turnId' as turn_id from events
+  where workspace = $1 and type = 'ChatMessageDeleted' and stream_id = any ($2) and data ->> 'part' = 'message'`;
 
 const stateOf = ({ open_turns: open, pending }: Row): SessionSummary['state'] => {
   if (Number(pending) > 0) return 'waiting';
@@ -65,6 +69,12 @@ const unescapePart = (part: string): string => {
   }
 };
 
+interface TitleRow {
+  readonly stream_id: string;
+  readonly turn_id: string;
+  readonly title: string;
+}
+
 /** Adds what the events of the sessions say to their rows. Only events up to `upTo` count. */
 const toSummaries = async (
   queries: WorkspaceQueries,
@@ -73,13 +83,14 @@ const toSummaries = async (
   upTo: number,
 ): Promise<SessionSummary[]> => {
   const streams = rows.map(({ session_id: id }) => sessionStream(id));
-  const titles = await queries.query<{ stream_id: string; title: string }>(TITLES_SQL, [
-    ...[workspace, streams, upTo],
-  ]);
+  const titles = await queries.query<TitleRow>(TITLES_SQL, [workspace, streams, upTo]);
+  const deletions = await queries.query<{ turn_id: string }>(DELETED_SQL, [workspace, streams]);
   const times = await queries.query<{ position: string; recorded_at: Date }>(TIMES_SQL, [
     rows.map((row) => row.last_position),
   ]);
-  const titleOf = new Map(titles.rows.map((row) => [row.stream_id, row.title]));
+  const deleted = new Set(deletions.rows.map(({ turn_id: id }) => id));
+  const shown = titles.rows.filter(({ turn_id: id }) => !deleted.has(id));
+  const titleOf = new Map(shown.map((row) => [row.stream_id, row.title]));
   const timeOf = new Map(times.rows.map((row) => [row.position, row.recorded_at.toISOString()]));
   return rows.map((row) => ({
     id: row.session_id,

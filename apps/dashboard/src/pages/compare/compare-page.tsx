@@ -1,27 +1,22 @@
 import { useEffect, useRef, type RefObject } from 'react';
 import { hasSingleKeys } from '../../app/keys.js';
 import { PageHead } from '../../app/page-head.js';
-import { Link, setParams, useParam, usePosition } from '../../app/router.js';
+import { Link, setParams, useParam } from '../../app/router.js';
 import { compareSessions, type Comparison, type Side } from '../../data/compare.js';
 import { isAbout } from '../../data/event-pages.js';
-import { readSessions } from '../../data/sessions.js';
 import type { Transcript } from '../../data/transcript.js';
-import { useFetched } from '../../data/use-read.js';
+import { useRead } from '../../data/use-read.js';
 import { formatCompact, formatUsd, shortId } from '../../ui/format.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
-import { useSessionLog, useTranscript } from '../session/use-session.js';
+import { useSessionLog } from '../session/session-log.js';
+import { useTranscript } from '../session/use-session.js';
 import pages from '../pages.module.css';
 import { PairView } from './pair-view.js';
 import css from './compare.module.css';
 
 const Picker = ({ name, label, value }: { name: 'a' | 'b'; label: string; value: string }) => {
-  const position = usePosition();
-  const { data } = useFetched(
-    `compare ${position ?? ''}`,
-    (signal) => readSessions({ at: position }, signal),
-    position === null ? isAbout('session') : undefined,
-  );
-  const known = data ?? [];
+  const { data } = useRead('listSessions', { query: { limit: 200 } }, { changesOn: isAbout('session') });
+  const known = data?.sessions ?? [];
   return (
     <label className={css.picker}>
       {label}
@@ -30,7 +25,7 @@ const Picker = ({ name, label, value }: { name: 'a' | 'b'; label: string; value:
         {value !== '' && !known.some(({ id }) => id === value) && <option value={value}>{value}</option>}
         {known.map(({ id, title, agentId }) => (
           <option key={id} value={id}>
-            {`${title ?? 'no turn'} (${agentId ?? 'no agent'}, ${shortId(id)})`}
+            {`${title ?? 'no turn'} (${agentId}, ${shortId(id)})`}
           </option>
         ))}
       </select>
@@ -39,7 +34,7 @@ const Picker = ({ name, label, value }: { name: 'a' | 'b'; label: string; value:
 };
 
 const useSide = (id: string) => {
-  const log = useSessionLog(id);
+  const log = useSessionLog(id, { isWhole: true });
   const transcript = useTranscript(log);
   return { id, transcript, problem: log.problem, isLoaded: log.isLoaded };
 };

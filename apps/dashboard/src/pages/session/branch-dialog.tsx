@@ -17,6 +17,8 @@ interface BranchProps {
   readonly sessionId: string;
   readonly transcript: Transcript;
   readonly turn: Turn;
+  /** Number of turns before those of the transcript; null if it is not known. */
+  readonly before: number | null;
   readonly onClose: () => void;
 }
 
@@ -147,7 +149,7 @@ const CountField = ({ value, most, change }: CountProps) => (
 );
 
 /** Asks for the model of a fork or a what-if, and shows what it inherits and may cost. */
-export const BranchDialog = ({ branch, sessionId, transcript, turn, onClose }: BranchProps) => {
+export const BranchDialog = ({ branch, sessionId, transcript, turn, before, onClose }: BranchProps) => {
   const { run, isBusy, problem } = useAct();
   const { permissions } = useIdentity();
   const [choice, setChoice] = useState('');
@@ -176,10 +178,18 @@ export const BranchDialog = ({ branch, sessionId, transcript, turn, onClose }: B
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={submit} style={{ display: 'contents' }}>
         {problem && <ProblemBox problem={problem} />}
-        <p>The new session inherits {countOf(kept.length, 'turn')} of this one, which stays unchanged.</p>
+        <p>
+          The new session inherits{' '}
+          {before === null ? 'every turn up to here' : countOf(before + kept.length, 'turn')} of this one,
+          which stays unchanged.
+        </p>
         <ModelField value={choice} change={setChoice} />
         {branch === 'whatif' && <CountField value={count} most={most} change={setCount} />}
-        <NotRepeated turns={branch === 'fork' ? kept : repeated} />
+        {branch === 'fork' && before !== 0 ? (
+          <p>No tool call of these turns will run again. The results come from the record.</p>
+        ) : (
+          <NotRepeated turns={branch === 'fork' ? kept : repeated} />
+        )}
         {branch === 'fork' ? (
           <p>{cost}</p>
         ) : (

@@ -12,7 +12,7 @@ export const startReplay = (position: number): void => setParams({ at: position,
 
 interface ReplayProps {
   readonly sessionId: string;
-  /** Every event of the session, in the order of the log. */
+  /** Events of the session around the position, in the order of the log. */
   readonly events: readonly LogEvent[];
 }
 
@@ -53,7 +53,7 @@ export const ReplayBar = ({ sessionId, events }: ReplayProps) => {
       </Button>
       <IconButton icon="next" label="One event on" disabled={isAtEnd} onClick={() => go(index + 1)} />
       <span role="status">
-        event {index + 1} of {events.length}
+        event {event?.streamVersion ?? 0} of {events.at(-1)?.streamVersion ?? 0}
         {event && `, ${wordsOfType(event.type)}`}
       </span>
       <span className={ui.muted}>from the record, at no cost</span>

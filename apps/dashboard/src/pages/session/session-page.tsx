@@ -1,24 +1,34 @@
 import { lazy, Suspense, useCallback, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { Link, usePosition } from '../../app/router.js';
+import { Link, setParams, useParam, usePosition } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import type { Transcript, Turn } from '../../data/transcript.js';
 import { ActButton } from '../../ui/act-button.js';
-import { formatCompact, formatUsd, shortId } from '../../ui/format.js';
-import { CopyButton, css as ui, Empty, Id, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
+import { formatNumber, formatUsd, shortId } from '../../ui/format.js';
+import { useSummary, type Summary } from './use-summary.js';
+import {
+  Button,
+  CopyButton,
+  css as ui,
+  Empty,
+  Id,
+  Loading,
+  Panel,
+  ProblemBox,
+  State,
+  Time,
+} from '../../ui/ui.js';
 import { Composer } from './composer.js';
 import type { Branch } from './branch-dialog.js';
 import { ReplayBar } from './replay-bar.js';
 import { TurnList, type OpenBranch } from './turn-list.js';
-import { useLiveTexts, useSessionLog, useTranscript } from './use-session.js';
+import { useSessionLog, type SessionLog } from './session-log.js';
+import { useLiveTexts, useTranscript } from './use-session.js';
 import css from './session.module.css';
 
 const BranchDialog = lazy(async () => ({ default: (await import('./branch-dialog.js')).BranchDialog }));
-
-const sum = (transcript: Transcript, field: 'inputTokens' | 'outputTokens' | 'costMicroUsd'): number =>
-  transcript.turns.reduce((total, turn) => total + turn[field], 0);
 
 const stateOf = ({ turns }: Transcript): string => {
   const last = turns.at(-1);
@@ -34,14 +44,15 @@ const STATE_WORDS: Readonly<Record<string, string>> = {
   idle: 'waits for a message',
 };
 
-const Facts = ({
-  sessionId,
-  transcript,
-}: {
+interface FactsProps {
   readonly sessionId: string;
   readonly transcript: Transcript;
-}) => {
-  const { agentId, startedAt, forkedFrom, turns, version } = transcript;
+  readonly summary: Summary;
+}
+
+const Facts = ({ sessionId, transcript, summary }: FactsProps) => {
+  const { turns, version } = transcript;
+  const { agentId, startedAt, forkedFrom, count, tokens, costMicroUsd } = summary;
   return (
     <Panel title="This session" isPadded actions={<CopyButton text={location.href} label="Copy the link" />}>
       <dl className={ui.facts}>
@@ -62,15 +73,12 @@ const Facts = ({
         )}
         <dt>Turns</dt>
         <dd>
-          {turns.length} in {version} events
+          {formatNumber(count)} in {formatNumber(version)} events
         </dd>
         <dt>Tokens</dt>
-        <dd>
-          {formatCompact(sum(transcript, 'inputTokens'))} in, {formatCompact(sum(transcript, 'outputTokens'))}{' '}
-          out
-        </dd>
+        <dd>{tokens}</dd>
         <dt>Cost</dt>
-        <dd>{formatUsd(sum(transcript, 'costMicroUsd'))}</dd>
+        <dd>{costMicroUsd === null ? 'unknown' : formatUsd(costMicroUsd)}</dd>
         <dt>Id</dt>
         <dd>
           <Id id={sessionId} />
@@ -109,31 +117,75 @@ const CancelButton = ({ sessionId, turnId }: { readonly sessionId: string; reado
 };
 
 /** Keeps the dialog of a fork or a what-if, which opens from a turn. */
-const useBranch = (sessionId: string, transcript: Transcript) => {
+const useBranch = (sessionId: string, transcript: Transcript, before: number | null) => {
   const [opened, setOpened] = useState<{ branch: Branch; turn: Turn } | null>(null);
   const open: OpenBranch = useCallback((branch, turn) => setOpened({ branch, turn }), []);
   const dialog = opened && (
     <Suspense>
-      <BranchDialog {...opened} {...{ sessionId, transcript }} onClose={() => setOpened(null)} />
+      <BranchDialog {...opened} {...{ sessionId, transcript, before }} onClose={() => setOpened(null)} />
     </Suspense>
   );
   return { open, dialog };
 };
 
+/** Position of the turn that the page begins with; null shows the end. */
+const useFrom = (): number | null => {
+  const from = useParam('from');
+  return /^\d{1,15}$/.test(from) ? Number(from) : null;
+};
+
+interface ConversationProps {
+  readonly sessionId: string;
+  readonly log: SessionLog;
+  readonly transcript: Transcript;
+  readonly summary: Summary;
+  readonly openBranch: OpenBranch;
+}
+
+const Conversation = ({ sessionId, log, transcript, summary, openBranch }: ConversationProps) => {
+  const isPast = usePosition() !== null;
+  const from = useFrom();
+  const last = transcript.turns.at(-1);
+  const isOpen = last !== undefined && last.endedAt === null && !log.hasLater;
+  const texts = useLiveTexts(sessionId, isOpen && !isPast);
+  return (
+    <section className={css.chat} aria-label="Conversation">
+      {transcript.turns.length === 0 ? (
+        <Empty title={isPast ? 'This session had no turn at this position' : 'Nothing has been said yet'}>
+          <p>{isPast ? 'Move the position bar on, or go back to live.' : 'Write the first message below.'}</p>
+        </Empty>
+      ) : (
+        <TurnList
+          key={`${sessionId} ${from ?? ''}`}
+          {...{ sessionId, texts, openBranch, log }}
+          turns={transcript.turns}
+          count={summary.count}
+          isAtStart={from !== null}
+        />
+      )}
+      {from === null ? (
+        <Composer sessionId={sessionId} />
+      ) : (
+        <Button onClick={() => setParams({ from: null }, {})}>Go to the end of the session</Button>
+      )}
+    </section>
+  );
+};
+
 export const SessionPage = ({ params }: PageProps) => {
   const sessionId = params['id'] ?? '';
-  const log = useSessionLog(sessionId);
-  const transcript = useTranscript(log);
   const position = usePosition();
-  const isPast = position !== null;
+  const log = useSessionLog(sessionId, { position, from: useFrom() });
+  const transcript = useTranscript(log);
+  const summary = useSummary(sessionId, log, transcript);
   const last = transcript.turns.at(-1);
-  const isOpen = last !== undefined && last.endedAt === null;
-  const texts = useLiveTexts(sessionId, isOpen && !isPast);
-  const branch = useBranch(sessionId, transcript);
+  const isOpen = last !== undefined && last.endedAt === null && !log.hasLater;
+  const before = log.hasLater ? null : summary.count - transcript.turns.length;
+  const branch = useBranch(sessionId, transcript, before);
   const state = stateOf(transcript);
-  const title = transcript.turns[0]?.content.slice(0, 80) ?? `Session ${shortId(sessionId)}`;
+  const title = summary.title ?? `Session ${shortId(sessionId)}`;
   if (log.problem) return <ProblemBox problem={log.problem} />;
-  if (!log.isLoaded && log.events.length === 0) return <Loading what="the session" />;
+  if (!log.isLoaded) return <Loading what="the session" />;
   return (
     <>
       <PageHead
@@ -145,19 +197,8 @@ export const SessionPage = ({ params }: PageProps) => {
       </PageHead>
       <ReplayBar sessionId={sessionId} events={log.events} />
       <div className={css.layout}>
-        <section className={css.chat} aria-label="Conversation">
-          {transcript.turns.length === 0 ? (
-            <Empty title={isPast ? 'This session had no turn at this position' : 'Nothing has been said yet'}>
-              <p>
-                {isPast ? 'Move the position bar on, or go back to live.' : 'Write the first message below.'}
-              </p>
-            </Empty>
-          ) : (
-            <TurnList sessionId={sessionId} turns={transcript.turns} texts={texts} openBranch={branch.open} />
-          )}
-          <Composer sessionId={sessionId} />
-        </section>
-        <Facts sessionId={sessionId} transcript={transcript} />
+        <Conversation {...{ sessionId, log, transcript, summary }} openBranch={branch.open} />
+        <Facts {...{ sessionId, transcript, summary }} />
       </div>
       {branch.dialog}
     </>

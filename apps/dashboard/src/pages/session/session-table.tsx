@@ -1,56 +1,67 @@
+import type { RouteReply } from '@antiphon/client';
 import type { ReactNode } from 'react';
-import { Link, usePosition } from '../../app/router.js';
+import { Link } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
-import { readSessions, type SessionSummary } from '../../data/sessions.js';
-import { useFetched } from '../../data/use-read.js';
-import { formatNumber, shortId } from '../../ui/format.js';
+import { useRead } from '../../data/use-read.js';
+import { formatNumber, formatUsd, shortId } from '../../ui/format.js';
 import { css as ui, Loading, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
 import css from '../pages.module.css';
 
-const Row = ({ session }: { readonly session: SessionSummary }) => (
+type Session = RouteReply<'listSessions'>['sessions'][number];
+
+const WORDS = { idle: 'idle', working: 'answers', waiting: 'waits for a decision' } as const;
+
+const Row = ({ session }: { readonly session: Session }) => (
   <tr>
     <td>
       <Link to={`/sessions/${session.id}`} className={css.name}>
-        {session.title ?? shortId(session.id)}
+        <VisibleText text={session.title ?? shortId(session.id)} />
       </Link>
       <div className={ui.mono}>{session.key}</div>
     </td>
     <td>
-      <State of={session.state} />
+      <State of={session.state} tone={session.state === 'waiting' ? 'warn' : undefined}>
+        {WORDS[session.state]}
+      </State>
     </td>
     <td>
-      {session.agentId && (
-        <Link to={`/agents/${encodeURIComponent(session.agentId)}`}>{session.agentId}</Link>
-      )}
+      <Link to={`/agents/${encodeURIComponent(session.agentId)}`}>{session.agentId}</Link>
     </td>
     <td data-end="">{formatNumber(session.turns)}</td>
-    <td>
-      <Time at={session.lastAt} />
-    </td>
+    <td data-end="">{session.cost === null ? '' : formatUsd(session.cost.microUsd)}</td>
+    <td>{session.lastAt && <Time at={session.lastAt} />}</td>
   </tr>
 );
 
-const MAX_ROWS = 200;
+const MAX_ROWS = 100;
+const number = (name: string) => ({ name, isNumber: true });
 
-/** Lists sessions, the one with the newest turn first. */
+/** Lists sessions, the one with the newest activity first. */
 export const SessionTable = ({ agent, empty }: { readonly agent?: string; readonly empty: ReactNode }) => {
-  const position = usePosition();
-  const { data, problem, refresh } = useFetched(
-    `sessions ${agent ?? ''} ${position ?? ''}`,
-    (signal) => readSessions({ agent, at: position }, signal),
-    position === null ? isAbout('session') : undefined,
+  const { data, problem, refresh } = useRead(
+    'listSessions',
+    { query: { limit: MAX_ROWS, ...(agent ? { agent } : {}) } },
+    { changesOn: isAbout('session') },
   );
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="sessions" />;
-  if (data.length === 0) return empty;
+  if (data.sessions.length === 0) return empty;
   return (
-    <Table
-      label="Sessions"
-      columns={['Session', 'State', 'Agent', { name: 'Turns', isNumber: true }, 'Last turn']}
-    >
-      {data.slice(0, MAX_ROWS).map((session) => (
-        <Row key={session.id} session={session} />
-      ))}
-    </Table>
+    <>
+      <Table
+        label="Sessions"
+        columns={['Session', 'State', 'Agent', number('Turns'), number('Cost'), 'Last activity']}
+      >
+        {data.sessions.map((session) => (
+          <Row key={session.id} session={session} />
+        ))}
+      </Table>
+      {data.nextCursor !== null && (
+        <p className={css.pad}>
+          These are the {MAX_ROWS} sessions with the newest activity. The others are in the events.
+        </p>
+      )}
+    </>
   );
 };

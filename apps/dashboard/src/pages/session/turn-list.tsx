@@ -1,4 +1,4 @@
-import { memo, useEffect, useRef, useState } from 'react';
+import { memo } from 'react';
 import { Link, setParams } from '../../app/router.js';
 import type { Part, ToolPart, Turn } from '../../data/transcript.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
@@ -10,6 +10,8 @@ import { Button, State, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import type { Branch } from './branch-dialog.js';
 import { startReplay } from './replay-bar.js';
+import type { SessionLog } from './session-log.js';
+import { GoToTurn, useFollowEnd, useShownTurns } from './turn-window.js';
 import type { LiveTexts } from './use-session.js';
 import css from './session.module.css';
 
@@ -129,14 +131,20 @@ const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => 
   return (
     <article className={css.turn} data-turn={turn.turnId} aria-busy={turn.endedAt === null}>
       <div className={css.user}>
-        <p>
-          <VisibleText text={turn.content} />
-        </p>
+        {turn.deleted.includes('message') ? (
+          <p className={css.small}>This message was deleted.</p>
+        ) : (
+          <p>
+            <VisibleText text={turn.content} />
+          </p>
+        )}
         <span className={css.small}>
           <Time at={turn.requestedAt} />
+          {turn.isEdited && ' · edited'}
         </span>
       </div>
       <div className={css.answer}>
+        {turn.deleted.includes('answer') && <p className={css.small}>The answer was deleted.</p>}
         {turn.parts.map((part) => (
           <PartView key={part.key} part={part} />
         ))}
@@ -151,46 +159,40 @@ const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => 
 });
 TurnView.displayName = 'TurnView';
 
-/** Turns in the page at one time; older ones are shown on request. */
-const WINDOW = 40;
-const NEAR_END_PX = 160;
-
-const isNearEnd = (): boolean => {
-  const { scrollHeight, clientHeight, scrollTop } = document.documentElement;
-  return scrollHeight - clientHeight - scrollTop < NEAR_END_PX;
-};
-
-/** Keeps the end of the conversation in view, unless the reader has scrolled up. */
-const useFollowEnd = (changes: unknown): void => {
-  const follows = useRef(true);
-  useEffect(() => {
-    const onScroll = (): void => void (follows.current = isNearEnd());
-    addEventListener('scroll', onScroll, { passive: true });
-    return () => removeEventListener('scroll', onScroll);
-  }, []);
-  useEffect(() => {
-    if (follows.current) scrollTo({ top: document.documentElement.scrollHeight });
-  }, [changes]);
-};
-
 interface TurnListProps {
   readonly sessionId: string;
   readonly turns: readonly Turn[];
   readonly texts: LiveTexts;
   readonly openBranch: OpenBranch;
+  /** Number of all turns of the session; null if `turns` has them all. */
+  readonly count?: number;
+  readonly log?: Pick<SessionLog, 'hasEarlier' | 'hasLater' | 'loadEarlier' | 'loadLater'>;
+  /** True if the list begins with its first turn, not with the end of the conversation. */
+  readonly isAtStart?: boolean;
 }
 
-export const TurnList = ({ sessionId, turns, texts, openBranch }: TurnListProps) => {
-  const [count, setCount] = useState(WINDOW);
-  const shown = turns.slice(-count);
-  const hidden = turns.length - shown.length;
-  useFollowEnd(`${turns.length} ${turns.at(-1)?.parts.length ?? 0} ${[...texts.values()].join('').length}`);
+const WHOLE = {
+  hasEarlier: false,
+  hasLater: false,
+  loadEarlier: () => undefined,
+  loadLater: () => undefined,
+};
+
+/** Shows a part of the turns, and more of them on request. */
+export const TurnList = (props: TurnListProps) => {
+  const { sessionId, turns, texts, openBranch, log = WHOLE, isAtStart = false } = props;
+  const { shown, earlier, later } = useShownTurns(turns, log, isAtStart);
+  const count = props.count ?? turns.length;
+  const last = turns.at(-1);
+  const length = last ? (texts.get(last.turnId)?.length ?? 0) : 0;
+  useFollowEnd(`${last?.turnId} ${last?.parts.length ?? 0} ${length}`, !isAtStart);
   return (
     <>
-      {hidden > 0 && (
-        <Button onClick={() => setCount(count + WINDOW)}>
-          Show earlier turns ({hidden} of {turns.length})
-        </Button>
+      {count > shown.length && (
+        <div className={css.more}>
+          {earlier && <Button onClick={earlier}>Show earlier turns</Button>}
+          <GoToTurn sessionId={sessionId} count={count} />
+        </div>
       )}
       {shown.map((turn) => (
         <TurnView
@@ -201,7 +203,12 @@ export const TurnList = ({ sessionId, turns, texts, openBranch }: TurnListProps)
           openBranch={openBranch}
         />
       ))}
-      <LastAnswer turn={turns.at(-1)} />
+      {later && (
+        <div className={css.more}>
+          <Button onClick={later}>Show later turns</Button>
+        </div>
+      )}
+      <LastAnswer turn={last} />
     </>
   );
 };

@@ -1,8 +1,10 @@
+import type { LogEvent } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
 import { Link, usePosition } from '../../app/router.js';
 import { answerOf } from '../../data/compare.js';
 import { summaryOf } from '../../data/event-pages.js';
+import { withoutDeleted } from '../../data/deletions.js';
 import { client } from '../../data/gateway.js';
 import { foldEvents, type Transcript, type Turn } from '../../data/transcript.js';
 import { useFetched } from '../../data/use-read.js';
@@ -11,7 +13,7 @@ import { formatDuration, formatNumber, formatUsd, wordsOfType } from '../../ui/f
 import { CopyButton, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import pages from '../pages.module.css';
-import { useSessionLog } from '../session/use-session.js';
+import { useSessionLog } from '../session/session-log.js';
 import { ContextPanel } from './context-panel.js';
 
 const number = (name: string) => ({ name, isNumber: true });
@@ -53,7 +55,13 @@ const Cost = ({ calls }: Pick<Explanation, 'calls'>) => {
   );
 };
 
-const Events = ({ events }: Pick<Explanation, 'events'>) => (
+/** Summarizes an event without a text that a person deleted. */
+const summaryWithout = (event: LogEvent, { deleted }: Turn): string => {
+  const isMessage = event.type === 'TurnRequested' || event.type === 'ChatMessageEdited';
+  return deleted.includes(isMessage ? 'message' : 'answer') ? '' : summaryOf(event);
+};
+
+const Events = ({ events, turn }: Pick<Explanation, 'events'> & { readonly turn: Turn }) => (
   <Table label="Events of the turn" columns={[number('Event'), 'Fact', 'Content', 'Recorded']}>
     {events.map((event) => (
       <tr key={event.position}>
@@ -62,7 +70,7 @@ const Events = ({ events }: Pick<Explanation, 'events'>) => (
         </td>
         <td>{wordsOfType(event.type)}</td>
         <td>
-          <VisibleText text={summaryOf(event)} />
+          <VisibleText text={summaryWithout(event, turn)} />
         </td>
         <td>
           <Time at={event.recordedAt} isExact />
@@ -129,7 +137,7 @@ const Explained = ({ sessionId, transcript, turn, explanation }: ExplainedProps)
         <Cost calls={explanation.calls} />
       </Panel>
       <Panel title="Events">
-        <Events events={explanation.events} />
+        <Events events={explanation.events} turn={turn} />
       </Panel>
       <Trace {...explanation} />
     </div>
@@ -137,12 +145,12 @@ const Explained = ({ sessionId, transcript, turn, explanation }: ExplainedProps)
 );
 
 const WhyTurn = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => {
-  const { events, isLoaded, problem } = useSessionLog(sessionId);
+  const { events, isLoaded, problem, deletions } = useSessionLog(sessionId, { isWhole: true });
   const position = usePosition();
   if (problem) return <ProblemBox problem={problem} />;
   if (!isLoaded) return <Loading what="the session" />;
   const log = position === null ? events : events.filter((event) => event.position <= position);
-  const transcript = foldEvents(log, null);
+  const transcript = withoutDeleted(foldEvents(log, null), deletions);
   const turn = transcript.turns.find((one) => one.turnId === turnId);
   if (!turn)
     return (

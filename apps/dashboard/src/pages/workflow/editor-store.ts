@@ -7,6 +7,10 @@ export interface Point {
 }
 export type Points = Readonly<Record<string, Point>>;
 
+/** Returns the place of a node. A node may have the name of a method, such as `constructor`. */
+export const pointOf = (points: Points, id: string): Point | undefined =>
+  Object.hasOwn(points, id) ? points[id] : undefined;
+
 /** State that undo and redo restore. */
 export interface Drawing {
   readonly definition: Definition;

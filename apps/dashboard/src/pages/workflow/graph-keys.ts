@@ -1,4 +1,4 @@
-import type { Point, Points } from './editor-store.js';
+import { pointOf, type Point, type Points } from './editor-store.js';
 
 export const STEPS: Readonly<Record<string, Point>> = {
   ArrowLeft: { x: -1, y: 0 },
@@ -22,7 +22,7 @@ export const nearestNode = (
   current: string,
   step: Point,
 ): string | null => {
-  const from = points[current];
+  const from = pointOf(points, current);
   const here = nodes.find(({ id }) => id === current);
   if (!from || !here) return nodes[0]?.id ?? null;
   const isLinked = ({ id, needs }: Linked): boolean =>
@@ -30,7 +30,7 @@ export const nearestNode = (
   let best: string | null = null;
   let bestCost = Number.POSITIVE_INFINITY;
   for (const node of nodes) {
-    const to = points[node.id];
+    const to = pointOf(points, node.id);
     if (!to || node.id === current) continue;
     const along = (to.x - from.x) * step.x + (to.y - from.y) * step.y;
     if (along <= 0) continue;

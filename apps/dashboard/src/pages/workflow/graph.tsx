@@ -13,7 +13,7 @@ import { useCallback, useEffect, useState, type DragEvent, type KeyboardEvent } 
 import { hasSingleKeys } from '../../app/keys.js';
 import { IconButton } from '../../ui/ui.js';
 import { Card, type CardNode } from './graph-card.js';
-import type { Point, Points } from './editor-store.js';
+import { pointOf, type Point, type Points } from './editor-store.js';
 import { NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
 import { nearestNode, STEPS } from './graph-keys.js';
 import { cardId, useCards, useEdges, type GraphProps } from './use-cards.js';
@@ -54,7 +54,7 @@ const useGraphKeys = (props: GraphProps): ((event: KeyboardEvent) => void) => {
   const { nodes, points, current, select, actions } = props;
   const keys = useKeyWork(props);
   const go = (step: Point, isMove: boolean): void => {
-    const at = points[current];
+    const at = pointOf(points, current);
     if (isMove && at && actions) {
       const place = { x: at.x + step.x * 20, y: at.y + step.y * 20 };
       return actions.move({ ...points, [current]: place }, `move ${current}`);
@@ -117,7 +117,7 @@ const MAX_WHOLE = 16;
 const useShowCurrent = ({ nodes, points, current }: GraphProps): void => {
   const flow = useReactFlow();
   const store = useStoreApi();
-  const at = points[current];
+  const at = pointOf(points, current);
   useEffect(() => {
     if (!at) return;
     const { width, height, transform } = store.getState();

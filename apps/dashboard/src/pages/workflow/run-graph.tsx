@@ -2,7 +2,7 @@ import type { RouteReply } from '@antiphon/client';
 import { useEffect, useState } from 'react';
 import { setParams, useParam } from '../../app/router.js';
 import { Button, Empty, Panel } from '../../ui/ui.js';
-import type { Points } from './editor-store.js';
+import { pointOf, type Points } from './editor-store.js';
 import { Graph } from './graph.js';
 import { RunResult } from './run-result.js';
 import { layOut } from './layout.js';
@@ -18,7 +18,7 @@ const usePoints = ({ workflowId, tasks }: Run): Points => {
   const shape = JSON.stringify(tasks.map(({ id, needs }) => [id, needs]));
   useEffect(() => {
     const kept = workflowId === null ? {} : readPlaces(workflowId);
-    if (tasks.every(({ id }) => kept[id])) return setPoints(kept);
+    if (tasks.every(({ id }) => pointOf(kept, id))) return setPoints(kept);
     let isGone = false;
     void layOut(tasks).then((found) => !isGone && setPoints(found));
     return () => {

@@ -1,7 +1,7 @@
 import { MarkerType, Position, type Edge } from '@xyflow/react';
 import { useMemo, useRef } from 'react';
 import type { Agent, CardData, CardNode, RunNode } from './graph-card.js';
-import type { Point, Points } from './editor-store.js';
+import { pointOf, type Point, type Points } from './editor-store.js';
 import { NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
 import css from './workflow.module.css';
 
@@ -123,7 +123,7 @@ export const useCards = (props: GraphProps, dragged: Points): CardNode[] => {
     const next = new Map<string, CardNode>();
     for (const node of nodes) {
       const data = dataOf(node, props, tasks.get(node.id));
-      const position = dragged[node.id] ?? points[node.id] ?? ORIGIN;
+      const position = pointOf(dragged, node.id) ?? pointOf(points, node.id) ?? ORIGIN;
       const label = labelOf(data, node.needs);
       const before = kept.current.get(node.id);
       const isKept = before && isSameCard(before, position, label, data);

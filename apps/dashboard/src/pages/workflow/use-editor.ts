@@ -18,7 +18,7 @@ import {
   type Workflow,
   type WorkflowNode,
 } from './definition.js';
-import { createEditor, isChanged, type Editor, type Point, type Points } from './editor-store.js';
+import { createEditor, isChanged, pointOf, type Editor, type Point, type Points } from './editor-store.js';
 import { GAP_X, GAP_Y, NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
 import type { GraphActions, GraphEdge } from './use-cards.js';
 import type { Agent } from './graph-card.js';
@@ -34,9 +34,17 @@ export const keepPlaces = (id: string, points: Points): void => {
     // Without storage the graph is laid out again.
   }
 };
+
+const isPoint = (value: unknown): boolean => {
+  const { x, y } = (value ?? {}) as Partial<Point>;
+  return Number.isFinite(x) && Number.isFinite(y);
+};
+
+/** Reads the places that this browser keeps. Anything else in the storage is left out. */
 export const readPlaces = (id: string): Points => {
   try {
-    return JSON.parse(localStorage.getItem(placesName(id)) ?? '{}') as Points;
+    const kept = Object.entries(JSON.parse(localStorage.getItem(placesName(id)) ?? '{}') ?? {});
+    return Object.fromEntries(kept.filter(([, point]) => isPoint(point))) as Points;
   } catch {
     return {};
   }
@@ -49,7 +57,7 @@ export const useAgents = (): ReadonlyMap<string, Agent> | null => {
 
 /** Returns a free place for a new node: after those that it needs, or below the others. */
 const placeFor = (points: Points, after: string): Point => {
-  const before = points[after];
+  const before = pointOf(points, after);
   const all = Object.values(points);
   if (!before && all.length === 0) return { x: 0, y: 0 };
   const start = before
@@ -68,7 +76,7 @@ const without = (points: Points, id: string): Points =>
 /** Lays the nodes out that have no place yet, and keeps the places in this browser. */
 const usePlaces = (editor: Editor, id: string): void => {
   const { definition, points } = useStore(editor.state);
-  const isMissing = definition.nodes.some((node) => !points[node.id]);
+  const isMissing = definition.nodes.some((node) => !pointOf(points, node.id));
   useEffect(() => {
     if (!isMissing) return;
     let isGone = false;
@@ -166,7 +174,7 @@ const useEdits = ({ editor, agents, selection, setNotice }: Parts) => {
     setNotice(needs.length > 0 ? `“${added}” is added after “${needs[0]}”` : `“${added}” is added`);
   };
   const rename = (from: string, to: string): void => {
-    const place = points[from];
+    const place = pointOf(points, from);
     const places = place ? { ...without(points, from), [to]: place } : points;
     editor.change({ definition: changeNode(definition, from, { id: to }), points: places });
     select(to);
