@@ -16,26 +16,41 @@ const FAILURES: ReadonlySet<string> = new Set([
   ...['AgentFailed', 'AgentUnresponsive', 'TurnFailed', 'TaskFailed', 'RunFailed'],
 ]);
 
-const failures = createStore<readonly LogEvent[]>([]);
+/** The newest failures, and the number of those before them. */
+interface Failures {
+  readonly shown: readonly LogEvent[];
+  readonly more: number;
+}
+
+const NONE: Failures = { shown: [], more: 0 };
+const failures = createStore<Failures>(NONE);
+
+const add = ({ shown, more }: Failures, failed: readonly LogEvent[]): Failures => {
+  const all = [...shown, ...failed];
+  const kept = all.slice(-MAX_SHOWN);
+  return { shown: kept, more: more + all.length - kept.length };
+};
 
 const dismiss = (position: number): void =>
-  failures.update((before) => before.filter((event) => event.position !== position));
+  failures.update(({ shown, more }) => ({
+    shown: shown.filter((event) => event.position !== position),
+    more,
+  }));
 
 /** Shows failures of agents, turns, tasks and runs as they are committed, until they are closed. */
 export const Toasts = () => {
-  const shown = useStore(failures);
+  const { shown, more } = useStore(failures);
   useEffect(
     () =>
       onEvents((events) => {
         const failed = events.filter(({ type }) => FAILURES.has(type));
-        if (failed.length > 0) failures.update((before) => [...before, ...failed]);
+        if (failed.length > 0) failures.update((before) => add(before, failed));
       }),
     [],
   );
-  const more = shown.length - MAX_SHOWN;
   return (
     <section className={css.toasts} role="log" aria-label="Failures">
-      {shown.slice(-MAX_SHOWN).map((event) => (
+      {shown.map((event) => (
         <div key={event.position} className={css.toast}>
           <Icon name="warning" />
           <Link to={pageOf(event)} onClick={() => dismiss(event.position)}>
@@ -49,11 +64,11 @@ export const Toasts = () => {
       ))}
       {more > 0 && (
         <div className={css.toast}>
-          <Link to="/events?severity=error" onClick={() => failures.set([])}>
+          <Link to="/events?severity=error" onClick={() => failures.set(NONE)}>
             {more} more failures
           </Link>
           <span />
-          <IconButton icon="close" label="Close all messages" onClick={() => failures.set([])} />
+          <IconButton icon="close" label="Close all messages" onClick={() => failures.set(NONE)} />
         </div>
       )}
     </section>

@@ -49,13 +49,27 @@ const countShared = (fork: Transcript, origin: Transcript, originId: string): nu
 
 type Sides = readonly (readonly [Turn | null, Turn | null])[];
 
+const pairByOrder = (a: readonly Turn[], b: readonly Turn[]): Sides =>
+  Array.from({ length: Math.max(a.length, b.length) }, (_, index) => [a[index] ?? null, b[index] ?? null]);
+
 /** Pairs the turns of a what-if with those that they repeat; null if it is none of this origin. */
 const pairRemakes = (fork: Transcript, origin: Transcript, originId: string): Sides | null => {
   const point = fork.forkedFrom;
   if (point?.sessionId !== originId || point.remakes.length === 0) return null;
   const find = ({ turns }: Transcript, wanted: string): Turn | null =>
     turns.find(({ turnId }) => turnId === wanted) ?? null;
-  return point.remakes.map(({ turnId, of }) => [find(origin, of), find(fork, turnId)]);
+  const repeated = point.remakes.map(({ turnId, of }) => [find(origin, of), find(fork, turnId)] as const);
+  const lastOf = ({ turns }: Transcript, ids: readonly string[]): readonly Turn[] =>
+    turns.slice(turns.findLastIndex(({ turnId }) => ids.includes(turnId)) + 1);
+  const later = lastOf(
+    origin,
+    point.remakes.map(({ of }) => of),
+  );
+  const own = lastOf(
+    fork,
+    point.remakes.map(({ turnId }) => turnId),
+  );
+  return [...repeated, ...pairByOrder(later, own)];
 };
 
 export interface Side {
@@ -75,13 +89,7 @@ export const compareSessions = (a: Side, b: Side): Comparison => {
   const mirrored = pairRemakes(a.transcript, b.transcript, b.id)?.map(
     ([first, second]) => [second, first] as const,
   );
-  const sides: Sides =
-    pairRemakes(b.transcript, a.transcript, a.id) ??
-    mirrored ??
-    Array.from({ length: Math.max(left.length, right.length) }, (_, index) => [
-      left[index] ?? null,
-      right[index] ?? null,
-    ]);
+  const sides: Sides = pairRemakes(b.transcript, a.transcript, a.id) ?? mirrored ?? pairByOrder(left, right);
   const pairs = sides.map(([first, second], index) => ({
     key: `${first?.turnId ?? ''}/${second?.turnId ?? ''}/${index}`,
     a: first,

@@ -4,7 +4,13 @@ import { EMPTY, type Transcript, type Turn } from './transcript.js';
 
 const turn = (turnId: string, version: number, answer: string, more: Partial<Turn> = {}): Turn => ({
   ...{ turnId, version, content: `ask ${turnId.at(-1)}`, requestedAt: '', position: version, model: 'm' },
-  ...{ endVersion: version + 1, endedAt: '', status: 'completed', textLength: answer.length },
+  ...{
+    endVersion: version + 1,
+    endPosition: version + 1,
+    endedAt: '',
+    status: 'completed',
+    textLength: answer.length,
+  },
   parts: [{ kind: 'text', key: turnId, text: answer, thought: '' }],
   ...{ inputTokens: 1, outputTokens: 1, costMicroUsd: 1, isEdited: false, deleted: [] },
   ...more,
@@ -45,6 +51,18 @@ describe('a comparison of sessions', () => {
     expect([pair?.a?.turnId, pair?.b?.turnId, pair?.differs]).toEqual(['o2', 'w2', ['model', 'answer']]);
     const [mirrored] = compareSessions(whatIf, origin).pairs;
     expect([mirrored?.a?.turnId, mirrored?.b?.turnId]).toEqual(['w2', 'o2']);
+  });
+
+  it('shows the turns that follow the repeated ones, on both sides', () => {
+    const remakes = [{ turnId: 'w2', of: 'o2' }];
+    const forkedFrom = { ...point, purpose: 'whatif', remakes } as const;
+    const turns = [turn('w2', 3, 'zwei'), turn('w3', 5, 'three'), turn('w4', 7, 'four')];
+    const { pairs } = compareSessions(origin, { id: 'w', transcript: session(turns, { forkedFrom }) });
+    expect(pairs.map(({ a, b }) => [a?.turnId, b?.turnId])).toEqual([
+      ['o2', 'w2'],
+      ['o3', 'w3'],
+      [undefined, 'w4'],
+    ]);
   });
 
   it('calls turns that differ in their cost alone the same conversation', () => {

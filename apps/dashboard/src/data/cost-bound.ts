@@ -1,5 +1,6 @@
 import type { LogEvent, RouteReply } from '@antiphon/client';
 import { formatCompact, formatUsd } from '../ui/format.js';
+import { numberOf } from './read-fields.js';
 
 type Scope = RouteReply<'readBudgets'>['scopes'][number];
 
@@ -14,8 +15,6 @@ export interface Reserved {
   readonly outputPrice: number;
 }
 
-const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
-
 /** Reads a `BudgetReserved`. */
 export const reservedOf = ({ data }: LogEvent): Reserved => {
   const fields = (data ?? {}) as Readonly<Record<string, unknown>>;
@@ -23,24 +22,33 @@ export const reservedOf = ({ data }: LogEvent): Reserved => {
   return {
     turnId: String(fields['turnId']),
     model: `${String(fields['provider'])}/${String(fields['model'])}`,
-    inputBound: number(fields['inputBound']),
-    outputBound: number(fields['outputBound']),
-    microUsd: number(fields['microUsd']),
-    inputPrice: number(price['inputMicroUsdPerMtok']),
-    outputPrice: number(price['outputMicroUsdPerMtok']),
+    inputBound: numberOf(fields['inputBound']),
+    outputBound: numberOf(fields['outputBound']),
+    microUsd: numberOf(fields['microUsd']),
+    inputPrice: numberOf(price['inputMicroUsdPerMtok']),
+    outputPrice: numberOf(price['outputMicroUsdPerMtok']),
   };
 };
 
+/** A turn with the model that it called; null if it called none. */
+interface Called {
+  readonly turnId: string;
+  readonly model: string | null;
+}
+
 /**
  * Returns the maximum cost of the recorded calls of some turns with a model, in micro-USD. An empty
- * model keeps theirs. Returns null if no call of this model has shown its price yet.
+ * model keeps theirs. Returns null if a call of a turn, or the price of the model, is not known.
  */
 export const reservedWith = (
   all: readonly Reserved[],
-  turnIds: ReadonlySet<string>,
+  turns: readonly Called[],
   model: string,
 ): { readonly calls: number; readonly microUsd: number } | null => {
+  const turnIds = new Set(turns.map(({ turnId }) => turnId));
   const own = all.filter(({ turnId }) => turnIds.has(turnId));
+  const known = new Set(own.map(({ turnId }) => turnId));
+  if (turns.some(({ turnId, model: called }) => called !== null && !known.has(turnId))) return null;
   const priced = all.findLast((reserved) => reserved.model === model);
   if (model !== '' && !priced) return null;
   const microUsd = own.reduce((total, call) => {

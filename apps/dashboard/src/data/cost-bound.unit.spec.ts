@@ -33,9 +33,12 @@ describe('the bound of a cost', () => {
       reserved('t2', 'a', 3_000_000),
       reserved('t3', 'b', 1_000_000),
     ];
-    const turns = new Set(['t1', 't2']);
+    const turns = ['t1', 't2'].map((turnId) => ({ turnId, model: 'a' }));
     expect(reservedWith(all, turns, '')).toEqual({ calls: 2, microUsd: 10_000 });
     expect(reservedWith(all, turns, 'p/b')).toEqual({ calls: 2, microUsd: 4_000 });
     expect(reservedWith(all, turns, 'p/unknown')).toBeNull();
+    // A call without a reservation makes the sum unknown, not smaller.
+    expect(reservedWith(all, [...turns, { turnId: 't9', model: 'a' }], '')).toBeNull();
+    expect(reservedWith(all, [...turns, { turnId: 't9', model: null }], '')?.calls).toBe(2);
   });
 });

@@ -1,6 +1,7 @@
 import type { LogEvent } from '@antiphon/client';
 import { forkPointOf, type ForkPoint } from './fork-point.js';
 import { editMessage, removeMessage } from './message-changes.js';
+import { numberOf, textOf } from './read-fields.js';
 
 /** Decision about a tool call, as the log has it. */
 export interface ApprovalPart {
@@ -50,6 +51,8 @@ export interface Turn {
   readonly version: number;
   /** Version of the session after the turn; null while it is open. A fork starts there. */
   readonly endVersion: number | null;
+  /** Position of its last event; null while it is open. */
+  readonly endPosition: number | null;
   readonly endedAt: string | null;
   readonly status: 'queued' | 'running' | 'completed' | 'failed' | 'cancelled';
   readonly parts: readonly Part[];
@@ -90,9 +93,6 @@ interface Data extends Readonly<Record<string, unknown>> {
   readonly turnId?: string;
 }
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
-
 const changeTool = (turn: Turn, data: Data, change: Partial<ToolPart>): Turn => ({
   ...turn,
   parts: turn.parts.map((part) =>
@@ -104,9 +104,9 @@ const decide = (turn: Turn, data: Data, status: ApprovalPart['status']): Turn =>
   ...turn,
   parts: turn.parts.map((part): Part => {
     if (part.kind !== 'tool' || part.callId !== data['callId'] || !part.approval) return part;
-    const answeredBy = text(data['answeredByName']) || text(data['answeredBy']) || null;
-    const approval = { ...part.approval, status, answeredBy, reason: text(data['reason']) || null };
-    const output = status === 'granted' ? part.output : text(data['message']) || part.output;
+    const answeredBy = textOf(data['answeredByName']) || textOf(data['answeredBy']) || null;
+    const approval = { ...part.approval, status, answeredBy, reason: textOf(data['reason']) || null };
+    const output = status === 'granted' ? part.output : textOf(data['message']) || part.output;
     return { ...part, approval, output, status: status === 'granted' ? 'running' : 'denied' };
   }),
 });
@@ -117,31 +117,31 @@ const addNote = (turn: Turn, key: string, note: string, isBad: boolean): Turn =>
 });
 
 const completeCall = (turn: Turn, data: Data, key: string): Turn => {
-  const [said, thought] = [text(data['text']), text(data['thought'])];
+  const [said, thought] = [textOf(data['text']), textOf(data['thought'])];
   const usage = (data['usage'] ?? {}) as Data;
   const part: TextPart = { kind: 'text', key, text: said, thought };
   return {
     ...turn,
     parts: said === '' && thought === '' ? turn.parts : [...turn.parts, part],
     textLength: turn.textLength + said.length,
-    model: text(data['model']) || turn.model,
-    inputTokens: turn.inputTokens + number(usage['inputTokens']),
-    outputTokens: turn.outputTokens + number(usage['outputTokens']),
-    costMicroUsd: turn.costMicroUsd + number(data['costMicroUsd']),
+    model: textOf(data['model']) || turn.model,
+    inputTokens: turn.inputTokens + numberOf(usage['inputTokens']),
+    outputTokens: turn.outputTokens + numberOf(usage['outputTokens']),
+    costMicroUsd: turn.costMicroUsd + numberOf(data['costMicroUsd']),
   };
 };
 
 const requestTool = (turn: Turn, data: Data): Turn => {
-  const callId = text(data['callId']);
+  const callId = textOf(data['callId']);
   const approval: ApprovalPart | null =
     data['approvalId'] === undefined
       ? null
       : {
-          approvalId: text(data['approvalId']),
-          digest: text(data['digest']),
-          answerBy: text(data['answerBy']),
+          approvalId: textOf(data['approvalId']),
+          digest: textOf(data['digest']),
+          answerBy: textOf(data['answerBy']),
           grants: (data['grants'] ?? []) as readonly string[],
-          expiresAt: text(data['expiresAt']),
+          expiresAt: textOf(data['expiresAt']),
           status: 'pending',
           answeredBy: null,
           reason: null,
@@ -154,7 +154,7 @@ const requestTool = (turn: Turn, data: Data): Turn => {
     kind: 'tool',
     key: callId,
     callId,
-    name: text(data['name']),
+    name: textOf(data['name']),
     input: data['input'],
     status: approval ? 'pending' : 'running',
     output: null,
@@ -168,16 +168,17 @@ const end = (turn: Turn, event: LogEvent, status: Turn['status']): Turn => ({
   ...turn,
   status,
   endVersion: event.streamVersion,
+  endPosition: event.position,
   endedAt: event.recordedAt,
 });
 
 type Change = (turn: Turn, data: Data, event: LogEvent) => Turn;
 
 const CHANGES: Readonly<Record<string, Change>> = {
-  ModelCallStarted: (turn, data) => ({ ...turn, status: 'running', model: text(data['model']) }),
+  ModelCallStarted: (turn, data) => ({ ...turn, status: 'running', model: textOf(data['model']) }),
   ModelCallCompleted: (turn, data, { eventId }) => completeCall(turn, data, eventId),
   ModelCallAborted: (turn, data, { eventId }) =>
-    addNote(turn, eventId, `Model call failed: ${text(data['message'])}`, true),
+    addNote(turn, eventId, `Model call failed: ${textOf(data['message'])}`, true),
   ToolCallRequested: (turn, data) => requestTool(turn, data),
   ApprovalRequested: (turn, data) => requestTool(turn, data),
   ApprovalGranted: (turn, data) => decide(turn, data, 'granted'),
@@ -187,18 +188,19 @@ const CHANGES: Readonly<Record<string, Change>> = {
   ToolCallCompleted: (turn, data) =>
     changeTool(turn, data, {
       status: data['isError'] === true ? 'failed' : 'completed',
-      output: text(data['content']),
-      durationMs: number(data['durationMs']),
+      output: textOf(data['content']),
+      durationMs: numberOf(data['durationMs']),
     }),
-  ToolCallFailed: (turn, data) => changeTool(turn, data, { status: 'failed', output: text(data['message']) }),
+  ToolCallFailed: (turn, data) =>
+    changeTool(turn, data, { status: 'failed', output: textOf(data['message']) }),
   ToolCallUnknown: (turn, data) =>
-    changeTool(turn, data, { status: 'unknown', output: text(data['message']) }),
+    changeTool(turn, data, { status: 'unknown', output: textOf(data['message']) }),
   AnswerForwarded: (turn, data, { eventId }) => ({
     ...turn,
-    parts: [...turn.parts, { kind: 'text', key: eventId, text: text(data['text']), thought: '' }],
-    textLength: turn.textLength + text(data['text']).length,
+    parts: [...turn.parts, { kind: 'text', key: eventId, text: textOf(data['text']), thought: '' }],
+    textLength: turn.textLength + textOf(data['text']).length,
   }),
-  AnswerReturned: (turn, data, { eventId }) => addNote(turn, eventId, text(data['message']), false),
+  AnswerReturned: (turn, data, { eventId }) => addNote(turn, eventId, textOf(data['message']), false),
   MessagesReceived: (turn, data, { eventId }) =>
     addNote(
       turn,
@@ -214,18 +216,19 @@ const CHANGES: Readonly<Record<string, Change>> = {
     addNote(
       end(turn, event, 'failed'),
       event.eventId,
-      `${text(data['message'])} (${text(data['code'])})`,
+      `${textOf(data['message'])} (${textOf(data['code'])})`,
       true,
     ),
 };
 
 const openTurn = (data: Data, { position, streamVersion, recordedAt }: LogEvent): Turn => ({
-  turnId: text(data.turnId),
-  content: text(data['content']),
-  requestedAt: text(data['requestedAt']) || recordedAt,
+  turnId: textOf(data.turnId),
+  content: textOf(data['content']),
+  requestedAt: textOf(data['requestedAt']) || recordedAt,
   position,
   version: streamVersion,
   endVersion: null,
+  endPosition: null,
   endedAt: null,
   status: 'queued',
   parts: [],
@@ -240,9 +243,9 @@ const openTurn = (data: Data, { position, streamVersion, recordedAt }: LogEvent)
 
 const start = (before: Transcript, data: Data): Transcript => ({
   ...before,
-  agentId: text(data['agentId']) || null,
-  sessionKey: text(data['sessionKey']) || null,
-  startedAt: text(data['startedAt']) || null,
+  agentId: textOf(data['agentId']) || null,
+  sessionKey: textOf(data['sessionKey']) || null,
+  startedAt: textOf(data['startedAt']) || null,
 });
 
 /** Folds one event of a session into its transcript. Events must come in the order of the log. */

@@ -1,4 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
+import { numberOf, textOf } from './read-fields.js';
 
 type Data = Readonly<Record<string, unknown>>;
 
@@ -36,38 +37,36 @@ export interface Explanation {
 }
 
 const dataOf = (event: LogEvent): Data => (event.data ?? {}) as Data;
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
 const start = ({ position, recordedAt }: LogEvent, data: Data): ModelCall & { startedAt: string } => ({
-  attempt: number(data['attempt']),
-  step: number(data['step']),
-  provider: text(data['provider']),
-  model: text(data['model']),
+  attempt: numberOf(data['attempt']),
+  step: numberOf(data['step']),
+  provider: textOf(data['provider']),
+  model: textOf(data['model']),
   position,
   status: 'running',
   inputTokens: 0,
   outputTokens: 0,
   costMicroUsd: 0,
   durationMs: null,
-  startedAt: text(data['startedAt']) || recordedAt,
+  startedAt: textOf(data['startedAt']) || recordedAt,
 });
 
 const callsOf = (events: readonly LogEvent[]): readonly ModelCall[] => {
   const calls = new Map<number, ReturnType<typeof start>>();
   for (const event of events) {
     const data = dataOf(event);
-    if (event.type === 'ModelCallStarted') calls.set(number(data['attempt']), start(event, data));
-    const call = calls.get(number(data['attempt']));
+    if (event.type === 'ModelCallStarted') calls.set(numberOf(data['attempt']), start(event, data));
+    const call = calls.get(numberOf(data['attempt']));
     if (!call || (event.type !== 'ModelCallCompleted' && event.type !== 'ModelCallAborted')) continue;
     const usage = (data['usage'] ?? {}) as Data;
-    const endedAt = text(data['completedAt']) || text(data['abortedAt']) || event.recordedAt;
+    const endedAt = textOf(data['completedAt']) || textOf(data['abortedAt']) || event.recordedAt;
     calls.set(call.attempt, {
       ...call,
       status: event.type === 'ModelCallCompleted' ? 'completed' : 'failed',
-      inputTokens: number(usage['inputTokens']),
-      outputTokens: number(usage['outputTokens']),
-      costMicroUsd: number(data['costMicroUsd']),
+      inputTokens: numberOf(usage['inputTokens']),
+      outputTokens: numberOf(usage['outputTokens']),
+      costMicroUsd: numberOf(data['costMicroUsd']),
       durationMs: new Date(endedAt).getTime() - new Date(call.startedAt).getTime(),
     });
   }
@@ -83,14 +82,14 @@ const filesOf = (
   const attached = log
     .filter(({ type, position }) => type === 'ChatFileAttached' && position <= before)
     .map((event) => ({
-      path: text(dataOf(event)['path']),
+      path: textOf(dataOf(event)['path']),
       how: 'attached' as const,
       position: event.position,
     }));
   const read = events
     .filter((event) => event.type === 'ToolCallRequested' && dataOf(event)['name'] === 'read')
     .map((event) => ({
-      path: text(((dataOf(event)['input'] ?? {}) as Data)['path']),
+      path: textOf(((dataOf(event)['input'] ?? {}) as Data)['path']),
       how: 'read' as const,
       position: event.position,
     }));
@@ -99,7 +98,7 @@ const filesOf = (
 
 /** Returns the trace of a W3C `traceparent`, or null. */
 export const traceIdOf = (traceparent: unknown): string | null =>
-  /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(text(traceparent))?.[1] ?? null;
+  /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(textOf(traceparent))?.[1] ?? null;
 
 /** Explains a turn by the events of its session, which must be in the order of the log. */
 export const explainTurn = (log: readonly LogEvent[], turnId: string): Explanation => {
@@ -113,6 +112,6 @@ export const explainTurn = (log: readonly LogEvent[], turnId: string): Explanati
     files: filesOf(log, events, events[0]?.position ?? 0),
     contextPosition: first ? first.position - 1 : null,
     traceId: traceIdOf(requested?.['traceparent']),
-    correlationId: text(requested?.['correlationId']) || null,
+    correlationId: textOf(requested?.['correlationId']) || null,
   };
 };

@@ -6,7 +6,7 @@ import { isAbout } from '../data/event-pages.js';
 import { client } from '../data/gateway.js';
 import { useFetched, useRead } from '../data/use-read.js';
 import { formatNumber } from '../ui/format.js';
-import { css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../ui/ui.js';
+import { css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time, numberColumn } from '../ui/ui.js';
 import { VisibleText } from '../ui/visible-text.js';
 import css from './pages.module.css';
 
@@ -98,11 +98,10 @@ const Entries = ({
         <p>Facts are learned from messages. A message such as “My name is Alice” teaches one.</p>
       </Empty>
     );
-  const number = (name: string) => ({ name, isNumber: true });
   return (
     <Table
       label="Entries"
-      columns={['About', 'Fact', number('Confidence'), 'Learned', 'State', number('Event')]}
+      columns={['About', 'Fact', numberColumn('Confidence'), 'Learned', 'State', numberColumn('Event')]}
     >
       {data.entries.map((entry) => (
         <Row key={entry.memoryId} entry={entry} />

@@ -11,11 +11,10 @@ import {
 import { client } from '../data/gateway.js';
 import { useFetched } from '../data/use-read.js';
 import { formatDuration, formatNumber } from '../ui/format.js';
-import { css as ui, Empty, Loading, Panel, ProblemBox, Table } from '../ui/ui.js';
+import { css as ui, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../ui/ui.js';
 import css from './pages.module.css';
 
 const EVERY_MS = 10_000;
-const number = (name: string) => ({ name, isNumber: true });
 
 const readable = (name: string): string =>
   name
@@ -71,7 +70,7 @@ const Tables = ({ samples }: { readonly samples: readonly Sample[] }) => (
       <Histograms histograms={histogramsOf(samples)} />
     </Panel>
     <Panel title="Counters and gauges">
-      <Table label="Counters and gauges" columns={['Name', 'Labels', number('Value')]}>
+      <Table label="Counters and gauges" columns={['Name', 'Labels', numberColumn('Value')]}>
         {valuesOf(samples).map((sample) => (
           <tr key={`${sample.name} ${labelsOf(sample)}`}>
             <td className={css.name}>{readable(sample.name)}</td>
@@ -94,7 +93,14 @@ const Histograms = ({ histograms }: { readonly histograms: readonly Histogram[] 
   return (
     <Table
       label="Times and sizes"
-      columns={['Measured', number('Count'), number('Mean'), number('p50'), number('p95'), number('p99')]}
+      columns={[
+        'Measured',
+        numberColumn('Count'),
+        numberColumn('Mean'),
+        numberColumn('p50'),
+        numberColumn('p95'),
+        numberColumn('p99'),
+      ]}
     >
       {histograms.map((histogram) => (
         <HistogramRow key={`${histogram.name} ${histogram.labels}`} histogram={histogram} />

@@ -117,6 +117,9 @@ interface TableProps {
   readonly children: ReactNode;
 }
 
+/** Describes a column of numbers, which are aligned at their end. */
+export const numberColumn = (name: string) => ({ name, isNumber: true });
+
 export const Table = ({ label, columns, children }: TableProps) => (
   <div className={css.tableBox} tabIndex={0} role="region" aria-label={label}>
     <table className={css.table}>

@@ -7,7 +7,7 @@ import { isAbout } from '../../data/event-pages.js';
 import type { Transcript } from '../../data/transcript.js';
 import { useRead } from '../../data/use-read.js';
 import { formatCompact, formatUsd, shortId } from '../../ui/format.js';
-import { Button, css as ui, Empty, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
+import { Button, css as ui, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';
 import { useSessionLog } from '../session/session-log.js';
 import { useTranscript } from '../session/use-session.js';
 import pages from '../pages.module.css';
@@ -76,10 +76,9 @@ const Row = ({ name, side }: { readonly name: string; readonly side: Side }) => 
   );
 };
 
-const number = (name: string) => ({ name, isNumber: true });
 const COLUMNS = [
   ...['Session', 'Agent', 'Origin'],
-  ...['Turns', 'Tokens in', 'Tokens out', 'Cost'].map(number),
+  ...['Turns', 'Tokens in', 'Tokens out', 'Cost'].map(numberColumn),
 ];
 
 /** Moves the focus to the next or the previous turn that differs. */

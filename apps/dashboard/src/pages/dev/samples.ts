@@ -27,7 +27,15 @@ const CALL = { input: { expression: '40 + 2' }, durationMs: 12, approval: null }
 
 export const TURN: Turn = {
   ...{ turnId: 'sample-turn', content: `What is 40 + 2? ${HOSTILE}`, requestedAt: AT, position: 10 },
-  ...{ version: 2, endVersion: 9, endedAt: AT, status: 'completed', textLength: 10, model: 'sample-model' },
+  ...{
+    version: 2,
+    endVersion: 9,
+    endPosition: 20,
+    endedAt: AT,
+    status: 'completed',
+    textLength: 10,
+    model: 'sample-model',
+  },
   ...{ inputTokens: 1_204, outputTokens: 12, costMicroUsd: 7_176, isEdited: false, deleted: [] },
   parts: [
     { kind: 'text', key: 'a', text: 'Let me see.', thought: 'The sum of two numbers.' },

@@ -1,9 +1,10 @@
 import type { RouteReply } from '@antiphon/client';
-import type { FormEvent } from 'react';
+import { useState, type FormEvent } from 'react';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
+import { useFetched } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
-import { Button, css as ui, Dialog, Field, ProblemBox } from '../../ui/ui.js';
+import { Button, css as ui, Dialog, Field, Loading, ProblemBox } from '../../ui/ui.js';
 
 export type Scope = RouteReply<'readBudgets'>['scopes'][number];
 
@@ -13,8 +14,6 @@ export type BudgetTarget =
 
 interface BudgetDialogProps {
   readonly target: BudgetTarget;
-  /** Limits in force, which the fields begin with. */
-  readonly scope?: Pick<Scope, 'limitTokens' | 'limitMicroUsd' | 'limitFrom'> | undefined;
   readonly onClose: () => void;
   readonly onSet: () => void;
 }
@@ -40,7 +39,24 @@ const setLimits = (target: BudgetTarget, body: ReturnType<typeof limitsOf>) =>
     ? client.http.setAgentLimit({ params: { id: target.agentId }, body })
     : client.http.setWorkspaceLimit({ params: { scope: target.kind }, body });
 
-interface LimitFieldsProps extends Pick<BudgetDialogProps, 'scope'> {
+type Budgets = RouteReply<'readBudgets'>;
+type Limits = Pick<Scope, 'limitTokens' | 'limitMicroUsd' | 'limitFrom'>;
+
+const limitsIn = ({ scopes, eachSession }: Budgets, target: BudgetTarget): Limits | undefined => {
+  if (target.kind === 'session') return eachSession;
+  if (target.kind === 'agent') return scopes.find(({ key }) => key === `agent/${target.agentId}`);
+  return scopes.find(({ kind }) => kind === target.kind);
+};
+
+/** Reads the limits in force when the dialog opens. An older reply would bring back an old limit. */
+const useLimits = (target: BudgetTarget) => {
+  const [key] = useState(() => `limits ${performance.now()}`);
+  const query = target.kind === 'agent' ? { agent: target.agentId } : {};
+  return useFetched(key, (signal) => client.http.readBudgets({ query, signal }));
+};
+
+interface LimitFieldsProps {
+  readonly scope: Limits | undefined;
   readonly hint: string;
 }
 
@@ -77,8 +93,10 @@ const LimitFields = ({ hint, scope }: LimitFieldsProps) => {
 };
 
 /** Sets a budget. The next model calls are admitted by it. */
-export const BudgetDialog = ({ target, scope, onClose, onSet }: BudgetDialogProps) => {
+export const BudgetDialog = ({ target, onClose, onSet }: BudgetDialogProps) => {
   const { run, isBusy, problem } = useAct();
+  const limits = useLimits(target);
+  const scope = limits.data && limitsIn(limits.data, target);
   const finish = (change: () => Promise<unknown>) =>
     run(async () => {
       await change();
@@ -99,7 +117,9 @@ export const BudgetDialog = ({ target, scope, onClose, onSet }: BudgetDialogProp
     <Dialog title={titleOf(target)} onClose={onClose}>
       <form onSubmit={submit} style={{ display: 'contents' }}>
         {problem && <ProblemBox problem={problem} />}
-        <LimitFields hint={hintOf(target)} scope={scope} />
+        {limits.problem && <ProblemBox problem={limits.problem} retry={limits.refresh} />}
+        {limits.isLoading && <Loading what="the limits in force" />}
+        {limits.data && <LimitFields hint={hintOf(target)} scope={scope} />}
         <div className={ui.dialogFoot}>
           <Button onClick={onClose}>Close</Button>
           {target.kind !== 'agent' && (
@@ -111,7 +131,7 @@ export const BudgetDialog = ({ target, scope, onClose, onSet }: BudgetDialogProp
               Use the configured limit
             </ActButton>
           )}
-          <ActButton permission="budgets:write" type="submit" look="primary" isOff={isBusy}>
+          <ActButton permission="budgets:write" type="submit" look="primary" isOff={isBusy || !limits.data}>
             Set budget
           </ActButton>
         </div>

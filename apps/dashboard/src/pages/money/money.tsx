@@ -59,11 +59,6 @@ const ScopeRow = ({ scope, onSet }: ScopeRowProps) => (
 
 type Limits = NonNullable<RouteReply<'readBudgets'>['eachSession']>;
 
-interface Chosen {
-  readonly target: BudgetTarget;
-  readonly scope?: Limits | undefined;
-}
-
 const limitText = (limits: Limits | undefined): string => {
   const { limitMicroUsd = null, limitTokens = null, limitFrom } = limits ?? {};
   const money = limitMicroUsd === null ? [] : [formatUsd(limitMicroUsd)];
@@ -74,7 +69,7 @@ const limitText = (limits: Limits | undefined): string => {
 };
 
 const Budgets = () => {
-  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const [chosen, setChosen] = useState<BudgetTarget | null>(null);
   const { data, problem, refresh } = useRead(
     'readBudgets',
     {},
@@ -83,7 +78,7 @@ const Budgets = () => {
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="budgets" />;
   const choose = (scope: Scope): void => {
-    if (scope.kind === 'day' || scope.kind === 'month') setChosen({ target: { kind: scope.kind }, scope });
+    if (scope.kind === 'day' || scope.kind === 'month') setChosen({ kind: scope.kind });
   };
   return (
     <>
@@ -100,16 +95,13 @@ const Budgets = () => {
             {limitText(data.eachSession)}
           </td>
           <td data-end="">
-            <ActButton
-              permission="budgets:write"
-              onClick={() => setChosen({ target: { kind: 'session' }, scope: data.eachSession })}
-            >
+            <ActButton permission="budgets:write" onClick={() => setChosen({ kind: 'session' })}>
               Set each session
             </ActButton>
           </td>
         </tr>
       </Table>
-      {chosen && <BudgetDialog {...chosen} onClose={() => setChosen(null)} onSet={refresh} />}
+      {chosen && <BudgetDialog target={chosen} onClose={() => setChosen(null)} onSet={refresh} />}
     </>
   );
 };

@@ -5,7 +5,7 @@ import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { formatNumber, formatUsd } from '../../ui/format.js';
-import { Empty, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
+import { Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import css from '../pages.module.css';
 import { BudgetDialog } from './budget-dialog.js';
@@ -66,22 +66,13 @@ const CostRow = ({ name, cost, most, group, onSet }: CostRowProps) => (
   </tr>
 );
 
-const number = (name: string) => ({ name, isNumber: true });
-const COST_COLUMNS = [number('Calls'), number('Tokens'), number('Reserved'), number('Cost'), 'Share'];
-
-interface AgentBudgetProps {
-  readonly agentId: string;
-  readonly onClose: () => void;
-  readonly onSet: () => void;
-}
-
-/** Sets the budget of an agent, from the limits that it has. */
-const AgentBudget = ({ agentId, ...rest }: AgentBudgetProps) => {
-  const { data } = useRead('readBudgets', { query: { agent: agentId } });
-  if (!data) return null;
-  const scope = data.scopes.find(({ key }) => key === `agent/${agentId}`);
-  return <BudgetDialog target={{ kind: 'agent', agentId }} scope={scope} {...rest} />;
-};
+const COST_COLUMNS = [
+  numberColumn('Calls'),
+  numberColumn('Tokens'),
+  numberColumn('Reserved'),
+  numberColumn('Cost'),
+  'Share',
+];
 
 const UsageTable = ({ group }: { readonly group: Group }) => {
   const [agentId, setAgentId] = useState<string | null>(null);
@@ -97,7 +88,7 @@ const UsageTable = ({ group }: { readonly group: Group }) => {
   if (rows.length === 0) return <Empty title="No model call has been made yet" />;
   const most = Math.max(...rows.map(({ settledMicroUsd }) => settledMicroUsd));
   const { column, what } = GROUPS[group];
-  const change = group === 'agent' ? [number('Change')] : [];
+  const change = group === 'agent' ? [numberColumn('Change')] : [];
   return (
     <>
       <Table label={`Usage by ${what}`} columns={[column, ...COST_COLUMNS, ...change]}>
@@ -110,7 +101,9 @@ const UsageTable = ({ group }: { readonly group: Group }) => {
           <td colSpan={1 + change.length} />
         </tr>
       </Table>
-      {agentId !== null && <AgentBudget agentId={agentId} onClose={() => setAgentId(null)} onSet={refresh} />}
+      {agentId !== null && (
+        <BudgetDialog target={{ kind: 'agent', agentId }} onClose={() => setAgentId(null)} onSet={refresh} />
+      )}
     </>
   );
 };

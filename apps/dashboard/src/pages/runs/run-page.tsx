@@ -10,7 +10,18 @@ import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { formatDuration } from '../../ui/format.js';
 import { Code, Json } from '../../ui/json.js';
-import { Button, css as ui, Id, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import {
+  Button,
+  css as ui,
+  Id,
+  Loading,
+  Panel,
+  ProblemBox,
+  State,
+  Table,
+  Time,
+  numberColumn,
+} from '../../ui/ui.js';
 import css from '../pages.module.css';
 
 const RunGraph = lazy(async () => ({ default: (await import('../workflow/run-graph.js')).RunGraph }));
@@ -99,8 +110,16 @@ const Facts = ({ run }: { readonly run: Run }) => (
   </dl>
 );
 
-const number = (name: string) => ({ name, isNumber: true });
-const COLUMNS = ['Node', 'State', 'Agent', 'Needs', number('Tries'), number('Took'), 'Session', 'Output'];
+const COLUMNS = [
+  'Node',
+  'State',
+  'Agent',
+  'Needs',
+  numberColumn('Tries'),
+  numberColumn('Took'),
+  'Session',
+  'Output',
+];
 
 export const RunPage = ({ params }: PageProps) => {
   const id = params['id'] ?? '';

@@ -41,10 +41,18 @@ interface BoundProps {
 
 const MAX_RESERVATIONS = 1_000;
 
-const readReserved = async (signal: AbortSignal): Promise<readonly Reserved[]> => {
-  const query = { type: 'BudgetReserved', order: 'desc', limit: MAX_RESERVATIONS } as const;
-  const { events } = await client.http.readEvents({ query, signal });
-  return events.toReversed().map(reservedOf);
+/** Reads the reservations of turns, and the newest of all, which have the prices of models. */
+const readReserved = async (turns: readonly Turn[], signal: AbortSignal): Promise<readonly Reserved[]> => {
+  const after = Math.min(...turns.map(({ position }) => position)) - 1;
+  const ends = turns.map(({ endPosition }) => endPosition ?? Number.POSITIVE_INFINITY);
+  const at = Math.max(...ends);
+  const query = { type: 'BudgetReserved', limit: MAX_RESERVATIONS } as const;
+  const upTo = Number.isFinite(at) ? { at } : {};
+  const newest = await client.http.readEvents({ query: { ...query, order: 'desc' }, signal });
+  const own = await client.http.readEvents({ query: { ...query, after, ...upTo }, signal });
+  return [...own.events, ...newest.events.toReversed()]
+    .filter((event, index, all) => all.findIndex(({ position }) => position === event.position) === index)
+    .map(reservedOf);
 };
 
 /** Says what the repeated turns have cost, and what the what-if can cost at most. */
@@ -52,12 +60,14 @@ const CostBound = ({ sessionId, turns, agentId, model }: BoundProps) => {
   const { data, problem } = useFetched(`bound ${sessionId}`, (signal) =>
     client.http.readBudgets({ query: { session: sessionId, ...(agentId && { agent: agentId }) }, signal }),
   );
-  const reservations = useFetched(`reserved ${sessionId}`, readReserved).data ?? [];
-  if (problem) return <ProblemBox problem={problem} />;
-  if (!data) return <Loading what="budgets" />;
+  const turnIds = turns.map(({ turnId }) => turnId).join(' ');
+  const reservations = useFetched(`reserved ${turnIds}`, (signal) => readReserved(turns, signal));
+  const failure = problem ?? reservations.problem;
+  if (failure) return <ProblemBox problem={failure} />;
+  if (!data || !reservations.data) return <Loading what="the bound of the cost" />;
   const cost = turns.reduce((total, { costMicroUsd }) => total + costMicroUsd, 0);
   const tokens = turns.reduce((total, turn) => total + turn.inputTokens + turn.outputTokens, 0);
-  const reserved = reservedWith(reservations, new Set(turns.map(({ turnId }) => turnId)), model);
+  const reserved = reservedWith(reservations.data, turns, model);
   return (
     <dl className={ui.facts} aria-label="Cost before it starts">
       <dt>Cost on record</dt>
@@ -68,7 +78,7 @@ const CostBound = ({ sessionId, turns, agentId, model }: BoundProps) => {
       <dd>
         {reserved
           ? `at most ${formatUsd(reserved.microUsd)} for ${countOf(reserved.calls, 'model call')}`
-          : 'not known: no call of this model has shown its price yet'}
+          : 'not known: a reservation of these calls or the price of this model is missing'}
       </dd>
       <dt>In all</dt>
       <dd>{boundOf(data.scopes) ?? 'no budget limits it: the page of money sets one'}</dd>

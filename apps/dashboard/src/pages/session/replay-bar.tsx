@@ -1,5 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { setParams, useParam, usePosition } from '../../app/router.js';
 import { wordsOfType } from '../../ui/format.js';
 import { Button, CopyButton, css as ui, IconButton } from '../../ui/ui.js';
@@ -16,12 +16,15 @@ interface ReplayProps {
   readonly events: readonly LogEvent[];
 }
 
+/** Calls back at each step. Other changes of the page do not delay a step. */
 const usePlay = (isPlaying: boolean, next: () => void): void => {
+  const latest = useRef(next);
+  latest.current = next;
   useEffect(() => {
     if (!isPlaying) return;
-    const timer = setTimeout(next, STEP_MS);
-    return () => clearTimeout(timer);
-  });
+    const timer = setInterval(() => latest.current(), STEP_MS);
+    return () => clearInterval(timer);
+  }, [isPlaying]);
 };
 
 /** Steps through the events of a session, or plays them. */

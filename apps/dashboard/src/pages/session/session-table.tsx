@@ -4,7 +4,7 @@ import { Link } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { formatNumber, formatUsd, shortId } from '../../ui/format.js';
-import { css as ui, Loading, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { css as ui, Loading, ProblemBox, State, Table, Time, numberColumn } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import css from '../pages.module.css';
 
@@ -35,7 +35,6 @@ const Row = ({ session }: { readonly session: Session }) => (
 );
 
 const MAX_ROWS = 100;
-const number = (name: string) => ({ name, isNumber: true });
 
 /** Lists sessions, the one with the newest activity first. */
 export const SessionTable = ({ agent, empty }: { readonly agent?: string; readonly empty: ReactNode }) => {
@@ -51,7 +50,7 @@ export const SessionTable = ({ agent, empty }: { readonly agent?: string; readon
     <>
       <Table
         label="Sessions"
-        columns={['Session', 'State', 'Agent', number('Turns'), number('Cost'), 'Last activity']}
+        columns={['Session', 'State', 'Agent', numberColumn('Turns'), numberColumn('Cost'), 'Last activity']}
       >
         {data.sessions.map((session) => (
           <Row key={session.id} session={session} />

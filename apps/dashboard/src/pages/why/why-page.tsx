@@ -10,13 +10,22 @@ import { foldEvents, type Transcript, type Turn } from '../../data/transcript.js
 import { useFetched } from '../../data/use-read.js';
 import { explainTurn, type Explanation } from '../../data/why.js';
 import { formatDuration, formatNumber, formatUsd, wordsOfType } from '../../ui/format.js';
-import { CopyButton, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import {
+  CopyButton,
+  css as ui,
+  Empty,
+  Loading,
+  Panel,
+  ProblemBox,
+  State,
+  Table,
+  Time,
+  numberColumn,
+} from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import pages from '../pages.module.css';
 import { useSessionLog } from '../session/session-log.js';
 import { ContextPanel } from './context-panel.js';
-
-const number = (name: string) => ({ name, isNumber: true });
 
 const Cost = ({ calls }: Pick<Explanation, 'calls'>) => {
   if (calls.length === 0)
@@ -32,7 +41,7 @@ const Cost = ({ calls }: Pick<Explanation, 'calls'>) => {
         'Call',
         'Model',
         'State',
-        ...['Tokens in', 'Tokens out', 'Took', 'Cost', 'Event'].map(number),
+        ...['Tokens in', 'Tokens out', 'Took', 'Cost', 'Event'].map(numberColumn),
       ]}
     >
       {calls.map((call) => (
@@ -62,7 +71,7 @@ const summaryWithout = (event: LogEvent, { deleted }: Turn): string => {
 };
 
 const Events = ({ events, turn }: Pick<Explanation, 'events'> & { readonly turn: Turn }) => (
-  <Table label="Events of the turn" columns={[number('Event'), 'Fact', 'Content', 'Recorded']}>
+  <Table label="Events of the turn" columns={[numberColumn('Event'), 'Fact', 'Content', 'Recorded']}>
     {events.map((event) => (
       <tr key={event.position}>
         <td data-end="">

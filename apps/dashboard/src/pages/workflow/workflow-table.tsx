@@ -8,7 +8,7 @@ import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { formatNumber } from '../../ui/format.js';
-import { Empty, Loading, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { Empty, Loading, ProblemBox, State, Table, Time, numberColumn } from '../../ui/ui.js';
 import css from '../pages.module.css';
 
 type Workflow = RouteReply<'listWorkflows'>['workflows'][number];
@@ -99,11 +99,10 @@ export const WorkflowTable = (props: WorkflowTableProps) => {
         </p>
       </Empty>
     );
-  const number = (name: string) => ({ name, isNumber: true });
   return (
     <Table
       label="Workflows"
-      columns={['Workflow', 'State', number('Version'), number('Nodes'), 'Saved', 'Actions']}
+      columns={['Workflow', 'State', numberColumn('Version'), numberColumn('Nodes'), 'Saved', 'Actions']}
     >
       {data.workflows.map((workflow) => (
         <Row key={workflow.id} workflow={workflow} {...props} />
