@@ -112,6 +112,6 @@ export { rebuildProjection } from './projections/rebuild/rebuild-projection.js';
 export type { RebuiltProjection } from './projections/rebuild/rebuild-projection.js';
 export { beginEpoch, readLogEnd } from './read/log-epoch.js';
 export type { LogEnd } from './read/log-epoch.js';
-export { requireCursor, requirePosition } from './read/require-position.js';
+export { positionOfCursor, requireCursor, requirePosition } from './read/require-position.js';
 export { createLogReader } from './read/log-reader.js';
 export type { LogReader } from './read/log-reader.js';

@@ -1,13 +1,13 @@
 import { Controller, Inject } from '@nestjs/common';
 import { getAgent, listAgents, readAgentHistory } from '@antiphon/contracts/agent';
 import type { AgentView } from '@antiphon/contracts/agent';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { WorkspaceQueries } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
-import { requireCursor } from '@antiphon/event-store';
+import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -29,9 +29,6 @@ export interface ReadAgentsDeps {
   readonly configuredAgents: ConfiguredAgents;
   readonly past: PastReads;
 }
-
-const parseCursor = (cursor: string | undefined): number | null =>
-  cursor === undefined ? null : requireCursor(decodeCursor(cursor));
 
 const activityOf = ({ openTurns, phase, lastSeenAt, place, limit }: AgentRow): AgentActivity => ({
   isWorking: openTurns > 0,
@@ -56,7 +53,7 @@ export class ReadAgents {
   private async readList(request: ListAgentsRequest, queries: WorkspaceQueries): Promise<ListAgentsReply> {
     const { workspace, state, project, parent, limit = 1_000, cursor, offset = 0, at } = request;
     const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
-    const after = parseCursor(cursor);
+    const after = positionOfCursor(cursor);
     const bounds = { after, offset, limit: limit + 1 };
     const rows = await this.deps.agentRows.list(workspace, { ...filter, ...bounds }, queries);
     const shown = rows.slice(0, limit);
@@ -93,7 +90,7 @@ export class ReadAgents {
   }: z.output<typeof readAgentHistory.request>): Promise<z.input<typeof readAgentHistory.reply>> {
     const { agentRows, configuredAgents, past } = this.deps;
     if (at === undefined) await configuredAgents.record(workspace);
-    const before = parseCursor(cursor);
+    const before = positionOfCursor(cursor);
     return past.readAsOf(workspace, at, async (queries) => {
       const changes = await agentRows.history(workspace, agentId, before, limit + 1, queries);
       // An agent without changes exists, or is unknown.

@@ -1,12 +1,12 @@
 import { Controller, Inject } from '@nestjs/common';
 import { agentTreeStream, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { ApprovalView } from '@antiphon/contracts/agent';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { translateDatabaseError } from '@antiphon/database';
 import type { WorkspaceQueries } from '@antiphon/database';
 import type { EventStore, PastReads } from '@antiphon/event-store';
-import { requireCursor } from '@antiphon/event-store';
+import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -84,9 +84,6 @@ const queryRows = async (queries: WorkspaceQueries, text: string, values: unknow
   }
 };
 
-const parseCursor = (cursor: string | undefined): number | null =>
-  cursor === undefined ? null : requireCursor(decodeCursor(cursor));
-
 /** Maximum number of ancestors of an agent (`TreeLimits`). */
 const MAX_DEPTH = 16;
 
@@ -133,7 +130,7 @@ export class ReadApprovals {
   ): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> {
     const values = [
       workspace,
-      parseCursor(cursor),
+      positionOfCursor(cursor),
       limit + 1,
       status ?? null,
       sessionId ?? null,

@@ -12,11 +12,11 @@ import {
   sessionStream,
 } from '@antiphon/contracts/agent';
 import type { ChatCreated, ChatView } from '@antiphon/contracts/agent';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
-import { readBackwards, requireCursor } from '@antiphon/event-store';
+import { readBackwards, positionOfCursor } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
@@ -127,7 +127,7 @@ export class Chats {
   /** Lists the chats of a workspace, oldest first. */
   @HandleRequest(listChats)
   async list({ workspace, limit, cursor }: ListRequest): Promise<z.output<typeof listChats.reply>> {
-    const after = cursor === undefined ? 0 : requireCursor(decodeCursor(cursor), 'CHAT.INVALID_CURSOR');
+    const after = positionOfCursor(cursor, 'CHAT.INVALID_CURSOR') ?? 0;
     const found = await this.chats.list(workspace, after, limit + 1);
     const page = found.slice(0, limit);
     const last = page.at(-1);

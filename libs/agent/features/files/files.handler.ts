@@ -1,11 +1,11 @@
 import { Controller, Inject } from '@nestjs/common';
 import { changeFiles, checkFileWrite, listFiles, readFileHistory, statFile } from '@antiphon/contracts/agent';
 import type { FileEntryView } from '@antiphon/contracts/agent';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { normalizeFolder } from '@antiphon/agent-domain';
 
-import { requireCursor } from '@antiphon/event-store';
+import { positionOfCursor } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -39,9 +39,6 @@ export const oneLevel = (files: readonly FileEntryView[], folder: string): FileE
   return [...entries.values()];
 };
 
-const parseCursor = (cursor: string | undefined): number | undefined =>
-  cursor === undefined ? undefined : requireCursor(decodeCursor(cursor));
-
 /** Serves the files of workspaces to gateways. */
 @Controller()
 export class FilesHandler {
@@ -55,7 +52,7 @@ export class FilesHandler {
     // Later pages are of the version of the first one only if the caller names it by `at`.
     const { version, files } = await this.deps.workspaceFiles.list(workspace, treeId, { folder, at, bin });
     const entries = recursive || bin ? files : oneLevel(files, folder);
-    const from = parseCursor(request.cursor) ?? 0;
+    const from = positionOfCursor(request.cursor) ?? 0;
     const page = entries.slice(from, from + limit);
     const shown = await this.deps.workspaceFiles.withSizes(workspace, treeId, page, at);
     const next = from + shown.length;
@@ -104,7 +101,13 @@ export class FilesHandler {
     const { workspace, session, path, limit, cursor } = request;
     const { workspaceFiles, store, files: trees } = this.deps;
     const treeId = await workspaceFiles.treeIdOf(workspace, session);
-    const query = { workspace, treeId, path: normalizeFolder(path), limit, before: parseCursor(cursor) };
+    const query = {
+      workspace,
+      treeId,
+      path: normalizeFolder(path),
+      limit,
+      before: positionOfCursor(cursor) ?? undefined,
+    };
     const { changes, next } = await readHistory({ store, trees }, query);
     return { changes, nextCursor: next === null ? null : encodeCursor(next) };
   }

@@ -9,10 +9,10 @@ import {
   subscribeAgent,
 } from '@antiphon/contracts/agent';
 import type { AgentMessage } from '@antiphon/contracts/agent';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-store';
-import { requireCursor } from '@antiphon/event-store';
+import { positionOfCursor } from '@antiphon/event-store';
 import { exhausted, failpoint, invalid, isAppError, isoTime, toStorableJson } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -117,7 +117,7 @@ export class Messages {
     const { inboxes, agents } = this.deps;
     // The messages of an agent that has ended stay readable.
     if (!(await agents.load(workspace, agentId))) await agents.require(workspace, agentId);
-    const before = cursor === undefined ? null : requireCursor(decodeCursor(cursor));
+    const before = positionOfCursor(cursor);
     const state = await inboxes.readState(workspace, agentId);
     const found = await inboxes.readNewest(workspace, state, offset + limit + 1, before);
     const shown = found.slice(offset, offset + limit);

@@ -7,14 +7,14 @@ import type {
   WorkflowSummary,
   WorkflowView,
 } from '@antiphon/contracts/agent';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { clipText, isOpenRun } from '@antiphon/agent-domain';
 import type { RunState, TaskState, WorkflowState } from '@antiphon/agent-domain';
 import { translateDatabaseError } from '@antiphon/database';
 import type { WorkspaceQueries } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
-import { requireCursor } from '@antiphon/event-store';
+import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { RUN_SERVICES } from './run-streams.js';
@@ -92,7 +92,7 @@ const readPage = async <Row extends { first_position: string }, T>(
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
   toItem: (row: Row) => T,
 ): Promise<Page<T>> => {
-  const before = cursor === undefined ? null : requireCursor(decodeCursor(cursor));
+  const before = positionOfCursor(cursor);
   try {
     const { rows } = await queries.query<Row>({
       text,

@@ -1,11 +1,11 @@
 import { Controller, Inject } from '@nestjs/common';
 import { getSession, listSessions, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionSummary } from '@antiphon/contracts/agent';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { encodeCursor } from '@antiphon/contracts/log';
 import type { WorkspaceQueries } from '@antiphon/database';
 import { translateDatabaseError } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
-import { requireCursor } from '@antiphon/event-store';
+import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
@@ -56,9 +56,6 @@ const stateOf = ({ open_turns: open, pending }: Row): SessionSummary['state'] =>
   if (Number(pending) > 0) return 'waiting';
   return open > 0 ? 'working' : 'idle';
 };
-
-const decode = (cursor: string | undefined): number | null =>
-  cursor === undefined ? null : requireCursor(decodeCursor(cursor));
 
 /** Returns the text of a part of a key; one that cannot be decoded stays as it is. */
 const unescapePart = (part: string): string => {
@@ -122,7 +119,7 @@ export class ReadSessions {
     const { workspace, agentId, channel, state, text, limit, cursor, at } = request;
     const escaped = channel === undefined ? null : encodeURIComponent(channel);
     const filter = [agentId ?? null, escaped, text ?? null, state ?? null];
-    const values = [workspace, decode(cursor), limit + 1, ...filter];
+    const values = [workspace, positionOfCursor(cursor), limit + 1, ...filter];
     return this.deps.past.readAsOf(workspace, at, async (queries, upTo) => {
       const { rows } = await queries.query<Row>(LIST_SQL, values).catch(failTranslated);
       const shown = rows.slice(0, limit);

@@ -46,7 +46,7 @@ export const changesOf = (
 const leftOut = (reason: string): Error => transient('MEMORY.PROJECTION_BEHIND', reason);
 
 /**
- * Reads of memory, one after another. While memory is out, events wait for 30 s at most, and at
+ * Reads of memory, one after another. While memory is unavailable, events wait for 30 s at most, and at
  * most `MAX_WAITING` of them. The frames of other events are left out and counted as errors.
  */
 export class MemoryReads {
@@ -65,7 +65,7 @@ export class MemoryReads {
     const until = this.#now() + WITHIN_MS;
     const run = async (): Promise<void> => {
       const left = until - this.#now();
-      if (left <= 0) throw leftOut('memory was out for too long');
+      if (left <= 0) throw leftOut('memory was unavailable for over 30 s');
       await work(left);
     };
     this.#last = this.#last

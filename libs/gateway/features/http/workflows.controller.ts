@@ -110,7 +110,7 @@ export class WorkflowsController {
  * Returns the workspace whose runs the principal reads. Throws `AGENT.NOT_ALLOWED` for the key of
  * an agent: the results of nodes are answers of any agents.
  */
-const readerOf = ({ workspace, agentId }: Principal) => {
+const requireRunReader = ({ workspace, agentId }: Principal) => {
   if (agentId !== null) throw forbidden('AGENT.NOT_ALLOWED', `agent "${agentId}" may not read runs`);
   return { workspace };
 };
@@ -125,7 +125,7 @@ export class RunsController {
     { query: { workflow: workflowId, ...query } }: RouteInput<Runs['listRuns']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listRuns.reply>> {
-    return this.requests.request(listRuns, { ...readerOf(principal), workflowId, ...query });
+    return this.requests.request(listRuns, { ...requireRunReader(principal), workflowId, ...query });
   }
 
   @HandleRoute(RUN_ROUTES.startRun)
@@ -147,7 +147,7 @@ export class RunsController {
     { params, query }: RouteInput<Runs['getRun']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof getRun.reply>> {
-    return this.requests.request(getRun, { ...readerOf(principal), runId: params.id, ...query });
+    return this.requests.request(getRun, { ...requireRunReader(principal), runId: params.id, ...query });
   }
 
   @HandleRoute(RUN_ROUTES.cancelRun)

@@ -9,9 +9,9 @@ import {
   type TurnEvent,
 } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { encodeCursor } from '@antiphon/contracts/log';
 import { inWorkspace, translateDatabaseError, type WorkspaceQueries } from '@antiphon/database';
-import { requirePosition, requireCursor } from '@antiphon/event-store';
+import { requirePosition, positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 
@@ -87,9 +87,6 @@ const toTurnEvent = (row: EventRow): TurnEvent => ({
   position: Number(row.position),
 });
 
-const decode = (cursor: string | undefined): number | null =>
-  cursor === undefined ? null : requireCursor(decodeCursor(cursor), 'GATEWAY.INVALID_CURSOR');
-
 /** Reads pages of the turns of one session from its event stream, now or up to a position. */
 class TurnsReader {
   readonly #db: WorkspaceQueries;
@@ -106,7 +103,13 @@ class TurnsReader {
 
   async read(): Promise<TurnsPage> {
     const { order = 'desc', limit, offset = 0, cursor, sessionId } = this.request;
-    const values = [...this.#stream, this.upTo, decode(cursor), limit + 1, offset];
+    const values = [
+      ...this.#stream,
+      this.upTo,
+      positionOfCursor(cursor, 'GATEWAY.INVALID_CURSOR'),
+      limit + 1,
+      offset,
+    ];
     const { rows } = await this.#db.query<TurnRow>(turnsSql(order), values);
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);

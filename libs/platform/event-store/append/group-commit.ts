@@ -46,8 +46,8 @@ export const takeBatch = <T extends { readonly prepared: PreparedAppend }>(
     )
       break;
     seen++;
-    const isShared = exclusiveKeys.some((key) => usedKeys.has(key) || guardedKeys.has(key));
-    if (isShared || sharedKeys.some((key) => usedKeys.has(key))) postponed.push(queued);
+    const hasConflict = exclusiveKeys.some((key) => usedKeys.has(key) || guardedKeys.has(key));
+    if (hasConflict || sharedKeys.some((key) => usedKeys.has(key))) postponed.push(queued);
     else {
       batch.push(queued);
       events += more;

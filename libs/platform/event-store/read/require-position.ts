@@ -1,3 +1,4 @@
+import { decodeCursor } from '@antiphon/contracts/log';
 import { invalid, rejected } from '@antiphon/kernel';
 
 /**
@@ -17,3 +18,10 @@ export const requireCursor = <T>(decoded: T | undefined, code = 'REQUEST.INVALID
   if (decoded !== undefined) return decoded;
   throw invalid(code, 'this cursor was not issued by this list: begin without one');
 };
+
+/**
+ * Returns the position of a list's cursor; null without a cursor. Throws `code` for one that the
+ * list did not issue.
+ */
+export const positionOfCursor = (cursor: string | undefined, code?: string): number | null =>
+  cursor === undefined ? null : requireCursor(decodeCursor(cursor), code);
