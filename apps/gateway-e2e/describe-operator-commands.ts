@@ -11,6 +11,12 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
   const run = (...args: string[]): Promise<string> => worldOf().run(...args);
   const runJson = <T>(...args: string[]): Promise<T> => worldOf().runJson<T>(...args);
 
+  const api = async (path: string): Promise<Record<string, unknown>> => {
+    const response = await fetch(`${worldOf().gatewayUrl()}${path}`);
+    expect([path, response.status]).toEqual([path, 200]);
+    return (await response.json()) as Record<string, unknown>;
+  };
+
   describe('the commands of an operator', () => {
     it('projections list and rebuild show tables that equal the log', async () => {
       expect(await run('projections', 'list')).toMatch(/^projection +service +position +lag +parked\n/);
@@ -22,6 +28,9 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
 
     it('dlq list and dlq replay find nothing parked', async () => {
       expect(await run('dlq', 'list')).toBe('nothing is parked\n');
+      expect(await api('/api/v1/dead-letters')).toEqual({ streams: [], messages: [], hasMore: false });
+      const { projections } = await api('/api/v1/projections');
+      expect(projections).toContainEqual(expect.objectContaining({ name: 'memory-facts', parked: 0 }));
       expect(await run('dlq', 'replay')).toBe('0 streams and 0 messages replayed, 0 stay parked\n');
     });
 
@@ -35,6 +44,7 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
       const publicKey = join(worldOf().folder, 'log-signing.pub');
       writeFileSync(publicKey, key.export({ type: 'spki', format: 'pem' }));
       expect(await run('events', 'verify', proof, '--key', publicKey)).toMatch(/the proof holds\n$/);
+      expect(await api('/api/v1/roots')).toMatchObject({ signs: true, roots: [{ kind: 'root' }] });
       writeFileSync(proof, readFileSync(proof, 'utf8').replace('"position":1,', '"position":2,'));
       const changed = await cli('events', 'verify', proof, '--key', publicKey);
       expect([changed.code, changed.stderr]).toEqual([1, expect.stringContaining('the proof does not hold')]);
@@ -46,16 +56,23 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
       );
       expect(archived.archives[0]?.events).toBeGreaterThan(0);
       expect(await run('events', 'archives')).toMatch(/events of \d+ event streams\n$/);
+      const { archives } = await api('/api/v1/archives');
+      expect(archives).toMatchObject([{ state: 'intact', bytes: expect.any(Number) }]);
       expect(await run('events', 'restore', '--all')).toMatch(/^restored: /);
+      expect(await api('/api/v1/archives')).toMatchObject({ archives: [] });
     });
 
     it('audit, backup, down and restore keep a log that the audit accepts', async () => {
       const { code, stdout } = await cli('audit', '--record');
       expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
       const backup = join(worldOf().folder, 'backup');
-      expect(await run('backup', backup)).toMatch(
+      expect(await api('/api/v1/backups')).toMatchObject({ backups: [], restores: [] });
+      expect(await run('backup', backup, '--record')).toMatch(
         /rows of \d+ tables, 0 archive files\nthe log up to position \d+[^]*\nsigned with the key [0-9a-f]{16}\n$/,
       );
+      expect(await api('/api/v1/backups')).toMatchObject({
+        backups: [{ folder: backup, recordedBy: 'local', keyId: expect.any(String) }],
+      });
       expect((await cli('down')).code).toBe(0);
       expect((await cli('status')).code).toBe(3);
       const restored = await cli('restore', backup);

@@ -14,6 +14,7 @@ import { Chats } from './chats/chats.handler.js';
 import { RenameChat } from './chats/rename-chat.handler.js';
 import { FilesFollower, FilesOnDisk, readFilesFolder } from './files/disk/files-on-disk.js';
 import { EraseFiles } from './files/erase-files.handler.js';
+import { ReplayParked } from './maintenance/replay-parked.handler.js';
 import { RewindFiles } from './files/rewind-files.handler.js';
 import { FilesHandler } from './files/files.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
@@ -180,6 +181,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     FilesHandler,
     ReadAgentMetrics,
     ReadAgents,
+    ReplayParked,
     ControlAgent,
     Messages,
     Chats,

@@ -61,8 +61,24 @@ export const AuditRecorded = event('AuditRecorded', {
   recordedBy: Caller,
 });
 
+/** A copy of the database that `antiphon backup` wrote, as its program reports it. */
+export const BackupReport = z.strictObject({
+  backupId: z.uuid().describe('Chosen by the client. A repeat with the same id records nothing.'),
+  folder: z.string().min(1).max(1_000).describe('Folder on the machine of the command.'),
+  position: z.int().nonnegative().describe('Position of the newest event in it.'),
+  epoch: z.int().nonnegative(),
+  tables: z.int().nonnegative(),
+  rows: z.int().nonnegative(),
+  archives: z.int().nonnegative().describe('Number of archive files in it.'),
+  keyId: z.string().max(200).nullable().describe('Key that signed it; null: a change is not detected.'),
+});
+export type BackupReport = z.infer<typeof BackupReport>;
+
+/** An operator recorded a backup. It is in the log of the workspace `default`. */
+export const BackupRecorded = event('BackupRecorded', { ...BackupReport.shape, recordedBy: Caller });
+
 /** Every event of a `workspace-<id>` stream. */
-export const WorkspaceEvent = z.discriminatedUnion('type', [WorkspaceCreated, AuditRecorded]);
+export const WorkspaceEvent = z.discriminatedUnion('type', [WorkspaceCreated, AuditRecorded, BackupRecorded]);
 export type WorkspaceEvent = z.infer<typeof WorkspaceEvent>;
 
 /** An API key was created. No event holds a secret or its hash. */

@@ -1,6 +1,8 @@
 export {
   AuditRecorded,
   AuditResult,
+  BackupRecorded,
+  BackupReport,
   KeyCreated,
   KeyEvent,
   KeyRevoked,

@@ -1,5 +1,26 @@
 export { asOfReply, asOfRequest } from './as-of.js';
 export { decodeCursor, encodeCursor, epochOfCursor } from './cursor.js';
+export {
+  ArchiveView,
+  DeadLetterView,
+  LogArchives,
+  LogRootView,
+  LogRoots,
+  PROJECTION_SERVICES,
+  ParkedStreamView,
+  ProjectionView,
+  ReplayOutcome,
+  RestoreView,
+  listLetters,
+  listLogArchives,
+  listLogProjections,
+  listParkedStreams,
+  listRestores,
+  readLogRoots,
+  replayLetter,
+  replayParkedContract,
+} from './proof-requests.js';
+export type { ProjectionService } from './proof-requests.js';
 export { createUpcast } from './upcast.js';
 export type { StoredForm, Upcast, Upcaster } from './upcast.js';
 export {

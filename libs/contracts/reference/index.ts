@@ -11,6 +11,7 @@ import { MEMORY_ROUTES } from './memory-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
 import { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 import { PLAN_ROUTES } from './plan-routes.js';
+import { PROOF_ROUTES } from './proof-routes.js';
 import { TASK_ROUTES } from './task-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
@@ -27,6 +28,7 @@ export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-rout
 export { MEMORY_ROUTES } from './memory-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
 export { PLAN_ROUTES } from './plan-routes.js';
+export { PROOF_ROUTES, RecordedBackup } from './proof-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES, SessionView } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
@@ -45,6 +47,7 @@ export const ROUTE_GROUPS = [
   BUDGET_ROUTES,
   GATEWAY_ROUTES,
   AUDIT_ROUTES,
+  PROOF_ROUTES,
   SESSION_ROUTES,
   CHAT_ROUTES,
   FILE_ROUTES,

@@ -66,6 +66,7 @@ import { RunsController, WorkflowsController } from './http/workflows.controller
 import { CredentialsController } from './identity/credentials.controller.js';
 import { IdentityModule } from './identity/identity.module.js';
 import { AuditsController } from './identity/audits.controller.js';
+import { ProofController } from './identity/proof.controller.js';
 import { KeysController, WorkspacesController } from './identity/keys.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
 import { sessionResume } from './sessions/resume-session.js';
@@ -177,6 +178,7 @@ const methodsProvider: Provider = {
     TasksController,
     PlansController,
     PolicyReportsController,
+    ProofController,
     WorkflowsController,
     WorkspacesController,
   ],

@@ -16,6 +16,7 @@ import { RECALL_FACTS, createRecallFacts } from './context/recall-facts.js';
 import { IDENTITY_BOOK, openIdentityBook } from './identity/identity-book.js';
 import type { IdentityBook } from './identity/identity-book.js';
 import { memoryFacts } from './projections.js';
+import { ReplayParked } from './projections/replay-parked.handler.js';
 import { MemoryEntries } from './recall/memory-entries.handler.js';
 
 const identityProvider: Provider = {
@@ -74,7 +75,7 @@ class MemoryLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
  * Memory: facts from conversations and the agents' identities, for contexts within a token budget.
  */
 @Module({
-  controllers: [AssembleContext, BelievedFacts, MemoryEntries],
+  controllers: [AssembleContext, BelievedFacts, MemoryEntries, ReplayParked],
   providers: [identityProvider, recallProvider, MemoryLifecycle],
 })
 export class MemoryModule {}

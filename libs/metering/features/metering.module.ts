@@ -15,6 +15,7 @@ import { ReadAgentUsage, ReadSessionCosts, SetBudgetLimit } from './budgets/agen
 import { LimitBook } from './budgets/limit-book.js';
 import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
+import { DeadLetters } from './dead-letters.handler.js';
 import { DatabaseClock } from './database-clock.js';
 import { createLedger } from './ledger/ledger.js';
 import type { BudgetLedger } from './ledger/ledger.js';
@@ -143,6 +144,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     ReadSessionCosts,
     ExpireReservations,
     RollBudgetPeriods,
+    DeadLetters,
   ],
   providers: [
     clockProvider,

@@ -29,6 +29,7 @@ export {
   undoRestore,
 } from './backup/restore-database.js';
 export type { Restored, RestoreOptions } from './backup/restore-database.js';
+export { readRestores } from './backup/restore-record.js';
 export type { RestorePhase, RestoreRecord } from './backup/restore-record.js';
 export {
   ALL_WORKSPACES,

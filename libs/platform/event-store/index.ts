@@ -51,6 +51,7 @@ export {
   appendRoots,
   deleteForeignRoots,
   hasRootTable,
+  readNewestRoots,
   readRootFile,
   readStoredRoots,
   storeRoot,
@@ -96,7 +97,7 @@ export { listParked } from './projections/projection-parking.js';
 export type { ParkedStream } from './projections/projection-parking.js';
 export { listProjections } from './projections/projection-progress.js';
 export type { ListedProjection } from './projections/projection-progress.js';
-export { replayParked } from './projections/projection-retries.js';
+export { replayParked, replayParkedOf } from './projections/projection-retries.js';
 export type {
   ReplayFilter,
   ReplayResult,

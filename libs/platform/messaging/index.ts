@@ -2,7 +2,16 @@ export { DEFAULT_ACK_POLICY, decideAck } from './consumers/ack-policy.js';
 export type { AckPolicy, Verdict } from './consumers/ack-policy.js';
 export { createConsumerHost } from './consumers/consumer-host.js';
 export type { ConsumerHost, ConsumerHostOptions, RunningConsumer } from './consumers/consumer-host.js';
-export { DLQ_HEADERS, deadLetterSubject, listDeadLetters, sendDeadLetter } from './consumers/dead-letters.js';
+export {
+  DLQ_HEADERS,
+  deadLetterSubject,
+  eventIdOfLetter,
+  listDeadLetters,
+  readDeadLetter,
+  requestDeadLetters,
+  sendDeadLetter,
+  workspaceOfLetter,
+} from './consumers/dead-letters.js';
 export type { StoredDeadLetter } from './consumers/dead-letters.js';
 export { defineConsumer } from './consumers/define-consumer.js';
 export type { ConsumerDefinition, MessageHandler, MessageMeta } from './consumers/define-consumer.js';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import * as agent from '@antiphon/contracts/agent';
+import * as log from '@antiphon/contracts/log';
 import * as memory from '@antiphon/contracts/memory';
 import * as metering from '@antiphon/contracts/metering';
 import { SERVICES, healthContract } from '@antiphon/contracts/messaging';
@@ -32,6 +33,9 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.metering\.(budget\.read|limit\.set|session\.costs)$/, ['gateway']],
   [/^cmd\.memory\.(context\.assemble|fact\.believed)$/, ['agent']],
   [/^cmd\.memory\.entry\.(query|recall)$/, ['gateway']],
+  [/^cmd\.memory\.log\.[a-z]+$/, ['gateway']],
+  [/^cmd\.(agent|memory)\.projection\.replay$/, ['gateway']],
+  [/^cmd\.metering\.letter\.(list|replay)$/, ['gateway']],
 ];
 const mayPublish = (service: ServiceName, subject: string): boolean =>
   SENDERS.some(([subjects, services]) => subjects.test(subject) && services.includes(service));
@@ -41,8 +45,11 @@ const subjectOf = (value: unknown): string[] =>
     ? [String(value.subject)]
     : [];
 const SUBJECTS = [
-  ...[agent, sandbox, metering, memory].flatMap((contracts) => Object.values(contracts).flatMap(subjectOf)),
+  ...[agent, sandbox, metering, memory, log].flatMap((contracts) =>
+    Object.values(contracts).flatMap(subjectOf),
+  ),
   ...SERVICES.map((service) => healthContract(service).subject),
+  ...log.PROJECTION_SERVICES.map((service) => log.replayParkedContract(service).subject),
 ];
 
 let server: TestNatsServer;

@@ -75,9 +75,11 @@ export const findSigningKeys = (settings: LogRootsSettings): SigningKeys | null 
   }
 };
 
+/** Signs roots while the service runs. */
 @Injectable()
-class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
+export class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
   private signer: RootSigner | undefined;
+  private everyMs = 0;
   private unobserve: () => void = () => undefined;
 
   constructor(
@@ -94,6 +96,7 @@ class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
   onApplicationBootstrap(): void {
     const { pool, link, leases, clock, logger } = this;
     const settings = readLogRootsEnv(this.environment);
+    this.everyMs = settings.everyMs;
     const keys = findSigningKeys(settings);
     this.health.addFact('logRoots', () => ({
       signs: keys !== null,
@@ -109,6 +112,12 @@ class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
     this.observe(signer);
     // In the background: a long log takes longer than the start may.
     void signer.signOrWarn();
+  }
+
+  /** Returns whether and how often this process signs, and why it refuses to. */
+  state(): { readonly signs: boolean; readonly refusal: string | null; readonly everyMs: number } {
+    const { signer, everyMs } = this;
+    return { signs: signer !== undefined, refusal: signer?.refusal() ?? null, everyMs };
   }
 
   async onModuleDestroy(): Promise<void> {
@@ -136,5 +145,5 @@ class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
 }
 
 /** Signs the log's roots, in one of the processes that import it at a time. */
-@Module({ providers: [LogRootsHost] })
+@Module({ providers: [LogRootsHost], exports: [LogRootsHost] })
 export class LogRootsModule {}

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { ContextOf } from '../output.js';
 import type { EvidenceOptions } from './restore-evidence.js';
+import type { BackupOptions } from './run-backup.js';
 
 /** Options of `antiphon restore`; `resume`, `undo` and `list` replace the folder. */
 export interface RestoreChoice extends EvidenceOptions {
@@ -16,6 +17,7 @@ export const addBackup = (program: Command, context: ContextOf): void => {
     .command('backup <folder>')
     .description('write a consistent copy of the database to a folder while services run')
     .option('--archives <folder>', 'the folder of archive files (default: as for `antiphon events archive`)')
+    .option('--record', 'record the backup at the gateway, for the dashboard; needs operations:write')
     .addHelpText(
       'after',
       [
@@ -25,7 +27,7 @@ export const addBackup = (program: Command, context: ContextOf): void => {
         '  antiphon backup /tmp/before-the-upgrade --json | jq .log',
       ].join('\n'),
     )
-    .action(async (folder: string, options: { archives?: string }, command: Command) =>
+    .action(async (folder: string, options: BackupOptions, command: Command) =>
       (await import('./run-backup.js')).runBackup(context(command), folder, options),
     );
   program

@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { BackupReport } from '@antiphon/contracts/keys';
 import { backupDatabase } from '@antiphon/database';
 import { checkArchiveFile, listArchives, readLogEnd, signContent } from '@antiphon/event-store';
 import type { LogEnd } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import type pg from 'pg';
+import { requestJson } from '../connection/http-client.js';
 import { findSigningKeys } from '../connection/signing-keys.js';
 import { archiveFolder, withDatabase } from '../connection/stack-locations.js';
 import type { CommandContext } from '../output.js';
@@ -44,12 +47,18 @@ const copyArchives = async (archives: BackupFacts['archives'], from: string, to:
   }
 };
 
+export interface BackupOptions {
+  readonly archives?: string;
+  readonly record?: boolean;
+}
+
+/** Sends the facts about a backup to the gateway, which records them. */
+const recordBackup = async (context: CommandContext, report: BackupReport): Promise<void> => {
+  await requestJson(await context.gateway(), '/api/v1/backups', { method: 'POST', body: report });
+};
+
 /** Writes a consistent copy of the database and its archive files to a folder. */
-export const runBackup = (
-  context: CommandContext,
-  target: string,
-  options: { archives?: string },
-): Promise<void> =>
+export const runBackup = (context: CommandContext, target: string, options: BackupOptions): Promise<void> =>
   withDatabase(context, { applicationName: 'antiphon-backup', max: 1 }, async (pool) => {
     const folder = resolve(context.cwd, target);
     const source = archiveFolder(options.archives, context);
@@ -65,6 +74,11 @@ export const runBackup = (
     );
     const rows = tables.reduce((sum, table) => sum + table.rows, 0);
     const { position, at, epoch } = facts.log;
+    if (options.record)
+      await recordBackup(context, {
+        ...{ backupId: randomUUID(), folder, position, epoch, tables: tables.length, rows },
+        ...{ archives: facts.archives.length, keyId: keyId ?? null },
+      });
     const text = [
       `${folder}: ${rows} rows of ${tables.length} tables, ${facts.archives.length} archive files`,
       `the log up to position ${position} (${at ?? 'empty'}), epoch ${epoch}; a restore loses later events`,

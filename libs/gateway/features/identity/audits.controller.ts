@@ -18,7 +18,7 @@ type Routes = typeof AUDIT_ROUTES;
 @Controller()
 export class AuditsController {
   constructor(
-    @Inject(IDENTITY_LOG) private readonly log: Pick<IdentityLog, 'appendAudit'>,
+    @Inject(IDENTITY_LOG) private readonly log: Pick<IdentityLog, 'appendRecord'>,
     @Inject(DATABASE_POOL) private readonly pool: Pool,
   ) {}
 
@@ -35,7 +35,7 @@ export class AuditsController {
     // Every reader of the workspace sees the fact: it names no record of another workspace.
     const first = body.first?.workspace === workspace ? body.first : null;
     const data = { ...body, first, recordedBy: caller };
-    await this.log.appendAudit(workspace, body.auditId, data as JsonObject);
+    await this.log.appendRecord(workspace, 'AuditRecorded', body.auditId, data as JsonObject);
     return { recorded: true };
   }
 

@@ -9,6 +9,8 @@ const NAMESPACE = '5f0a6a0e-7c53-5c53-9d0e-3b1f3ad0c2f4';
 
 export type KeyFact = 'KeyCreated' | 'KeyRotated' | 'KeyRevoked';
 
+export type RecordFact = 'AuditRecorded' | 'BackupRecorded';
+
 /** Facts of keys and workspaces in the log. */
 export interface IdentityLog {
   /** Appends a fact of a key. `step` tells several facts of one type apart. */
@@ -23,8 +25,8 @@ export interface IdentityLog {
   hasKey(workspace: string, keyId: string): Promise<boolean>;
   appendWorkspace(workspace: string, data: JsonObject): Promise<void>;
   hasWorkspace(workspace: string): Promise<boolean>;
-  /** Appends the result of an audit, once for an id. */
-  appendAudit(workspace: string, auditId: string, data: JsonObject): Promise<void>;
+  /** Appends the record of an audit or a backup, once for an id. */
+  appendRecord(workspace: string, fact: RecordFact, id: string, data: JsonObject): Promise<void>;
 }
 
 export const IDENTITY_LOG = Symbol('IdentityLog');
@@ -64,10 +66,10 @@ export const createIdentityLog = (store: EventStore, ids: Ids): IdentityLog => {
       const streamId = workspaceStream(workspace);
       return append(workspace, streamId, eventOf(streamId, 'WorkspaceCreated', 1, data));
     },
-    appendAudit: (workspace, auditId, data) => {
+    appendRecord: (workspace, fact, id, data) => {
       const streamId = workspaceStream(workspace);
-      const event = eventOf(streamId, 'AuditRecorded', 1, data);
-      return append(workspace, streamId, { ...event, eventId: eventIdOf(streamId, auditId, 1) });
+      const event = eventOf(streamId, fact, 1, data);
+      return append(workspace, streamId, { ...event, eventId: eventIdOf(streamId, id, 1) });
     },
     hasWorkspace: async (workspace) => (await store.streamVersion(workspace, workspaceStream(workspace))) > 0,
   };

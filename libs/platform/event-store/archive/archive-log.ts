@@ -153,12 +153,15 @@ interface ArchiveRow {
   readonly cut_position: string;
   readonly streams: string;
   readonly events: string;
+  readonly archived_at: Date;
   readonly rows_deleted_at: Date | null;
 }
 
 /** An archive whose events are not in the log. */
 export interface KnownArchive extends Archived {
   readonly sha256: Buffer;
+  /** Time at which its events left the log, ISO 8601. */
+  readonly archivedAt: string;
   /** True once closed approvals and ended reservations of its streams are deleted. */
   readonly hasDeletedRows: boolean;
 }
@@ -172,6 +175,7 @@ const toArchive = (row: ArchiveRow): KnownArchive => ({
   cutPosition: Number(row.cut_position),
   streams: Number(row.streams),
   events: Number(row.events),
+  archivedAt: row.archived_at.toISOString(),
   hasDeletedRows: row.rows_deleted_at !== null,
 });
 

@@ -5,6 +5,7 @@ import { conflict } from '@antiphon/kernel';
 import type pg from 'pg';
 import {
   hashRecord,
+  isTreeRoot,
   type ParsedRoots,
   parseRootLines,
   parseSignedRoot,
@@ -70,6 +71,17 @@ export const readStoredRoots = async (
   if (!(await hasRootTable(client, schema))) return [];
   const { rows } = await client.query<RootRow>(`select root from ${schema}.log_roots order by number`);
   return rows.map(({ root }) => parseSignedRoot(root)).filter((root) => root !== null);
+};
+
+/** Reads the newest tree roots of the table, newest first. */
+export const readNewestRoots = async (
+  client: pg.ClientBase | pg.Pool,
+  limit: number,
+): Promise<SignedTreeRoot[]> => {
+  const { rows } = await client.query<RootRow>('select root from log_roots order by number desc limit $1', [
+    limit,
+  ]);
+  return rows.map(({ root }) => parseSignedRoot(root)).filter((root) => root !== null && isTreeRoot(root));
 };
 
 /** Deletes the rows that no trusted key signed, such as those of another installation. */

@@ -13,6 +13,7 @@ import {
   listParked,
   type ProjectionDefinition,
   replayParked,
+  replayParkedOf,
   type RunningProjection,
   runProjection,
 } from '@antiphon/event-store';
@@ -168,6 +169,32 @@ describe('an event that a projection cannot apply', () => {
     expect(await eventsOf(bad)).toBe(5);
     expect(await parked()).toEqual([]);
     expect((await compareProjection(admin, counts)).differing).toBe(0);
+  });
+
+  it('is replayed for one workspace only, and what fails again is named with its reason', async () => {
+    const [own, foreign] = [freshStream(), freshStream()];
+    outcome = (mark) => (mark === 'own' ? new Error('still broken') : undefined);
+    start([]);
+    await append(own, { mark: 'own' });
+    await store.append({
+      workspace: 'acme',
+      streams: [{ streamId: foreign, expectedVersion: 'any', events: [newEvent({ mark: 'own' })] }],
+    });
+    await until(async () => (await parked()).length === 2);
+    const replay = () => replayParkedOf(pool, [counts], { workspace: 'acme', projection: counts.name });
+    expect(await replay()).toEqual({
+      replayed: 0,
+      failed: [
+        {
+          projection: counts.name,
+          streamId: foreign,
+          reason: 'Error: still broken',
+        },
+      ],
+    });
+    outcome = () => undefined;
+    expect(await replay()).toEqual({ replayed: 1, failed: [] });
+    expect((await parked()).map(({ streamId }) => streamId)).toEqual([own]);
   });
 
   it('is not parked when only a dependency is unavailable', async () => {

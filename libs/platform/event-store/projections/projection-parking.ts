@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
 import type { RecordedEvent } from '../event-store.port.js';
 
@@ -99,7 +99,7 @@ interface ParkedStreamRow {
 const LIST_SQL = `select p.*, e.event_id, e.type from projection_parked p
   left join events e on e.position = p.position and e.stream_id = p.stream_id
   where ($1::text is null or p.projection = $1) and ($2::text is null or p.stream_id = $2)
-  order by p.projection, p.position`;
+  order by p.projection, p.position limit $3`;
 
 const toParkedStream = (row: ParkedStreamRow): ParkedStream => ({
   projection: row.projection,
@@ -114,15 +114,22 @@ const toParkedStream = (row: ParkedStreamRow): ParkedStream => ({
   retryAt: row.retry_at?.toISOString() ?? null,
 });
 
-/**
- * Lists parked streams by projection and position: all, or those of one projection or one stream.
- */
+export interface ParkedFilter {
+  readonly projection?: string | undefined;
+  readonly streamId?: string | undefined;
+  /** Default: all workspaces. */
+  readonly workspace?: string;
+  readonly limit?: number;
+}
+
+/** Lists parked streams by projection and position. */
 export const listParked = async (
   pool: pg.Pool,
-  { projection, streamId }: { readonly projection?: string; readonly streamId?: string } = {},
+  { projection, streamId, workspace, limit }: ParkedFilter = {},
 ): Promise<readonly ParkedStream[]> => {
-  const { rows } = await acrossWorkspaces(pool)
-    .query<ParkedStreamRow>(LIST_SQL, [projection ?? null, streamId ?? null])
+  const queries = workspace === undefined ? acrossWorkspaces(pool) : inWorkspace(pool, workspace);
+  const { rows } = await queries
+    .query<ParkedStreamRow>(LIST_SQL, [projection ?? null, streamId ?? null, limit ?? null])
     .catch((error: unknown) => {
       throw translateDatabaseError(error);
     });

@@ -5,15 +5,17 @@ import type { RecordedEvent } from '../event-store.port.js';
 import { createLogReader } from '../read/log-reader.js';
 import type { ParkedEvent } from './projection-batch.js';
 import { lockCheckpoint } from './projection-checkpoint.js';
-import type { ProjectionSource } from './projection-definition.js';
+import type { ProjectionDefinition, ProjectionSource } from './projection-definition.js';
 import { describeError, isPoison, retryDelayAfter } from './projection-parking.js';
 
 /** A projection whose parked streams can be retried; the pool may be any. */
 export type ReplaySource = Pick<ProjectionSource, 'pool' | 'name' | 'handle' | 'retryDelaysMs'>;
 
 export interface ReplayFilter {
-  /** Only this event stream, in every workspace. */
-  readonly streamId?: string;
+  /** Only this event stream. */
+  readonly streamId?: string | undefined;
+  /** Only streams of this workspace. */
+  readonly workspace?: string;
   /** Only streams whose retry is due; by default all parked streams, once. */
   readonly onlyDue?: boolean;
 }
@@ -127,6 +129,7 @@ const replayStream = (
 
 const PARKED_SQL = `select workspace, stream_id, position, tries from projection_parked
   where projection = $1 and ($2::text is null or stream_id = $2) and (not $3 or retry_at <= clock_timestamp())
+    and ($4::text is null or workspace = $4)
   order by position`;
 
 /**
@@ -135,9 +138,9 @@ const PARKED_SQL = `select workspace, stream_id, position, tries from projection
  */
 export const replayParked = async (
   source: ReplaySource,
-  { streamId, onlyDue = false }: ReplayFilter = {},
+  { streamId, workspace, onlyDue = false }: ReplayFilter = {},
 ): Promise<ReplayResult> => {
-  const values = [source.name, streamId ?? null, onlyDue];
+  const values = [source.name, streamId ?? null, onlyDue, workspace ?? null];
   const { rows } = await acrossWorkspaces(source.pool).query<ParkedRow>(PARKED_SQL, values);
   const stillParked: StillParked[] = [];
   let replayed = 0;
@@ -147,6 +150,31 @@ export const replayParked = async (
     else if (outcome !== 'skipped') stillParked.push(outcome);
   }
   return { replayed, stillParked };
+};
+
+/** Retries the parked streams of a workspace, of one projection or of all that are given. */
+export const replayParkedOf = async (
+  pool: pg.Pool,
+  definitions: readonly ProjectionDefinition[],
+  {
+    workspace,
+    projection,
+    streamId,
+  }: Required<Pick<ReplayFilter, 'workspace'>> & {
+    readonly projection?: string | undefined;
+    readonly streamId?: string | undefined;
+  },
+): Promise<{ replayed: number; failed: { projection: string; streamId: string; reason: string }[] }> => {
+  const failed: { projection: string; streamId: string; reason: string }[] = [];
+  let replayed = 0;
+  for (const { name, handle } of definitions) {
+    if (projection !== undefined && projection !== name) continue;
+    const outcome = await replayParked({ pool, name, handle }, { workspace, streamId });
+    replayed += outcome.replayed;
+    for (const { streamId: parked, error } of outcome.stillParked)
+      failed.push({ projection: name, streamId: parked, reason: describeError(error) });
+  }
+  return { replayed, failed };
 };
 
 const NEXT_SQL = `select ceil(extract(epoch from min(retry_at) - clock_timestamp()) * 1000)::integer as ms

@@ -1,5 +1,5 @@
 import { jetstream } from '@nats-io/jetstream';
-import type { JsMsg } from '@nats-io/jetstream';
+import type { JsMsg, StoredMsg } from '@nats-io/jetstream';
 import { headers as createHeaders } from '@nats-io/transport-node';
 import type { MsgHdrs } from '@nats-io/transport-node';
 import { toAppError } from '@antiphon/kernel';
@@ -85,20 +85,28 @@ export const sendDeadLetter = async (link: NatsLink, letter: DeadLetter): Promis
 export const publishDeadLetter = (link: NatsLink, letter: DeadLetter): void =>
   link.connection.publish(deadLetterSubject(letter.consumer), letter.data, { headers: headersOf(letter) });
 
-const toStored = (message: JsMsg): StoredDeadLetter => {
-  const headers = message.headers ?? createHeaders();
+type LetterParts = Pick<StoredDeadLetter, 'sequence' | 'at' | 'data' | 'headers'>;
+
+const toLetter = (dlqSubject: string, { sequence, at, data, headers }: LetterParts): StoredDeadLetter => {
   return {
-    sequence: message.seq,
-    consumer: message.subject.slice(PREFIX.length),
+    sequence,
+    consumer: dlqSubject.slice(PREFIX.length),
     subject: headers.get(DLQ_HEADERS.subject),
     code: headers.get(DLQ_HEADERS.code),
     reason: headers.get(DLQ_HEADERS.reason),
     deliveries: Number(headers.get(DLQ_HEADERS.deliveries)),
-    at: new Date(Number(message.info.timestampNanos) / 1e6).toISOString(),
-    data: message.data,
-    headers,
+    ...{ at, data, headers },
   };
 };
+
+const toStored = ({ subject, seq, info, data, headers }: JsMsg): StoredDeadLetter =>
+  toLetter(subject, {
+    ...{ sequence: seq, data, headers: headers ?? createHeaders() },
+    at: new Date(Number(info.timestampNanos) / 1e6).toISOString(),
+  });
+
+const fromMessage = ({ subject, seq, time, data, header }: StoredMsg): StoredDeadLetter =>
+  toLetter(subject, { sequence: seq, data, headers: header, at: time.toISOString() });
 
 const countDeadLetters = async (link: NatsLink): Promise<number> => {
   const manager = await openJetStreamManager(link.connection);
@@ -123,3 +131,26 @@ export const listDeadLetters = async (link: NatsLink): Promise<readonly StoredDe
     letters.push(toStored(message));
   return letters;
 };
+
+/**
+ * Reads the first dead letter at or after a sequence number; null if there is none. It needs no
+ * consumer, so that the service of the consumers may call it.
+ */
+export const readDeadLetter = async (link: NatsLink, sequence: number): Promise<StoredDeadLetter | null> => {
+  const manager = await openJetStreamManager(link.connection);
+  try {
+    const found = await manager.direct.getMessage(DLQ, { seq: sequence, next_by_subj: `${PREFIX}>` });
+    return found && fromMessage(found);
+  } catch (error) {
+    if (jetstreamErrorCode(error) === JETSTREAM_CODES.streamNotFound) return null;
+    throw error;
+  }
+};
+
+/** Returns the workspace of a letter's event; undefined for a letter of a request. */
+export const workspaceOfLetter = ({ subject }: Pick<StoredDeadLetter, 'subject'>): string | undefined =>
+  subject.startsWith('evt.') ? subject.split('.')[1] : undefined;
+
+/** Returns the id of the event that a letter carries; null for a letter of a request. */
+export const eventIdOfLetter = ({ subject, headers }: StoredDeadLetter): string | null =>
+  subject.startsWith('evt.') ? (headers.get('Nats-Msg-Id').split(':').at(-1) ?? null) : null;

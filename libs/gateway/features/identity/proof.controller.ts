@@ -1,0 +1,136 @@
+import { Controller, Inject } from '@nestjs/common';
+import { upcast } from '@antiphon/contracts/events';
+import type { Principal } from '@antiphon/contracts/identity';
+import { BackupRecorded, workspaceStream } from '@antiphon/contracts/keys';
+import {
+  DEFAULT_WORKSPACE,
+  listLetters,
+  listLogArchives,
+  listLogProjections,
+  listParkedStreams,
+  listRestores,
+  PROJECTION_SERVICES,
+  readLogRoots,
+  replayLetter,
+  replayParkedContract,
+} from '@antiphon/contracts/log';
+import { PROOF_ROUTES, type RecordedBackup, type RouteInput } from '@antiphon/contracts/reference';
+import { forbidden, notFound, type JsonObject } from '@antiphon/kernel';
+import { DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
+import type { Pool } from 'pg';
+import type { z } from 'zod';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import { readEventPage } from '../events/event-view.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import { HandleRoute } from '../http/handle-route.js';
+import { IDENTITY_LOG, type IdentityLog } from './identity-log.js';
+
+type Routes = typeof PROOF_ROUTES;
+type Reply<Name extends keyof Routes> = Promise<z.input<Routes[Name]['reply']['schema']>>;
+
+const NONE: z.output<typeof listLogArchives.reply> = { folder: null, archives: [], requests: [] };
+
+/** Dead letters and projections show every agent of the workspace. */
+const refuseAgents = ({ agentId }: Principal): void => {
+  if (agentId === null) return;
+  throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent reads no proofs of the log');
+};
+
+/** Serves what proves that the log is whole, and replays what failed. */
+@Controller()
+export class ProofController {
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(IDENTITY_LOG) private readonly log: Pick<IdentityLog, 'appendRecord'>,
+    @Inject(DATABASE_POOL) private readonly pool: Pool,
+  ) {}
+
+  @HandleRoute(PROOF_ROUTES.listDeadLetters)
+  async listDeadLetters(
+    { query: { limit } }: RouteInput<Routes['listDeadLetters']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Reply<'listDeadLetters'> {
+    refuseAgents(principal);
+    const { workspace } = principal;
+    const [parked, letters] = await Promise.all([
+      this.requests.request(listParkedStreams, { workspace, limit }),
+      this.requests.request(listLetters, { workspace, limit }),
+    ]);
+    const { streams } = parked;
+    return { streams, messages: letters.messages, hasMore: parked.hasMore || letters.hasMore };
+  }
+
+  @HandleRoute(PROOF_ROUTES.replayDeadLetters)
+  async replay(
+    { body }: RouteInput<Routes['replayDeadLetters']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Reply<'replayDeadLetters'> {
+    refuseAgents(principal);
+    const { workspace } = principal;
+    if ('sequence' in body) {
+      await this.requests.request(replayLetter, { workspace, sequence: body.sequence });
+      return { replayed: 1, failed: [] };
+    }
+    const { projection, streamId } = body;
+    const service = PROJECTION_SERVICES.find((name) => projection.startsWith(`${name}-`));
+    if (service === undefined)
+      throw notFound('LOG.PROJECTION_NOT_FOUND', `there is no projection ${projection}`);
+    return this.requests.request(replayParkedContract(service), { workspace, projection, streamId });
+  }
+
+  @HandleRoute(PROOF_ROUTES.listProjections)
+  listProjections(_input: unknown, @CurrentPrincipal() principal: Principal): Reply<'listProjections'> {
+    refuseAgents(principal);
+    return this.requests.request(listLogProjections, { workspace: principal.workspace });
+  }
+
+  @HandleRoute(PROOF_ROUTES.listRoots)
+  listRoots({ query: { limit } }: RouteInput<Routes['listRoots']>): Reply<'listRoots'> {
+    return this.requests.request(readLogRoots, { limit });
+  }
+
+  @HandleRoute(PROOF_ROUTES.listArchives)
+  async listArchives(
+    { query: { limit } }: RouteInput<Routes['listArchives']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Reply<'listArchives'> {
+    refuseAgents(principal);
+    if (principal.workspace !== DEFAULT_WORKSPACE) return NONE;
+    return this.requests.request(listLogArchives, { limit });
+  }
+
+  @HandleRoute(PROOF_ROUTES.listBackups)
+  async listBackups(
+    { query: { limit, at } }: RouteInput<Routes['listBackups']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Reply<'listBackups'> {
+    refuseAgents(principal);
+    const { workspace } = principal;
+    const stream = workspaceStream(workspace);
+    const query = { stream, type: 'BackupRecorded', order: 'desc', limit, at } as const;
+    const { events, head } = await readEventPage(this.pool, workspace, query);
+    if (workspace !== DEFAULT_WORKSPACE) return { backups: [], restores: [], head };
+    const backups: RecordedBackup[] = events.map((event) => ({
+      ...BackupRecorded.parse(upcast({ ...event, data: event.data as JsonObject })).data,
+      recordedAt: event.recordedAt,
+      recordPosition: event.position,
+    }));
+    const { restores } = await this.requests.request(listRestores, {});
+    return { backups, restores, head };
+  }
+
+  @HandleRoute(PROOF_ROUTES.recordBackup)
+  async recordBackup(
+    { body }: RouteInput<Routes['recordBackup']>,
+    @CurrentPrincipal() { workspace, caller }: Principal,
+  ): Promise<{ recorded: true }> {
+    if (workspace !== DEFAULT_WORKSPACE)
+      throw forbidden(
+        'BACKUP.OTHER_WORKSPACE',
+        `a backup has every workspace. What to do: record it with a key of the workspace ${DEFAULT_WORKSPACE}`,
+      );
+    const data: JsonObject = { ...body, recordedBy: caller };
+    await this.log.appendRecord(workspace, 'BackupRecorded', body.backupId, data);
+    return { recorded: true };
+  }
+}

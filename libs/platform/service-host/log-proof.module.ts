@@ -1,0 +1,163 @@
+import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Controller, Inject, Module } from '@nestjs/common';
+import {
+  listLogArchives,
+  listLogProjections,
+  listParkedStreams,
+  listRestores,
+  readLogRoots,
+} from '@antiphon/contracts/log';
+import { inTransaction, inWorkspace, readRestores } from '@antiphon/database';
+import {
+  checkArchiveFile,
+  createLogReader,
+  listArchiveRequests,
+  listArchives,
+  listParked,
+  listProjections,
+  readNewestRoots,
+} from '@antiphon/event-store';
+import type { KnownArchive } from '@antiphon/event-store';
+import { HandleRequest } from '@antiphon/messaging';
+import type pg from 'pg';
+import type { z } from 'zod';
+import { LogRootsHost, LogRootsModule } from './log-roots.module.js';
+import type { Environment } from './service-env.js';
+import { DATABASE_POOL, ENVIRONMENT } from './tokens.js';
+
+type Reply<Contract extends { readonly reply: z.ZodType }> = z.input<Contract['reply']>;
+type FileState = { readonly bytes: number | null; readonly state: 'intact' | 'changed' | 'missing' };
+
+const PARKED_COUNTS = 'select projection, count(*)::integer as parked from projection_parked group by 1';
+
+/** Returns the folder of archive files: the configured one, else that of this home if it exists. */
+const findArchiveFolder = (env: Environment): string | null => {
+  const given = env['ANTIPHON_ARCHIVE_FOLDER'];
+  if (given) return given;
+  const own = join(env['ANTIPHON_HOME'] ?? '', 'archives');
+  return env['ANTIPHON_HOME'] && existsSync(own) ? own : null;
+};
+
+/** Hashes archive files. A file is hashed again only after a change of its size or its time. */
+class ArchiveFiles {
+  readonly #known = new Map<string, { readonly mark: string; readonly found: FileState }>();
+
+  async check(path: string, sha256: Buffer): Promise<FileState> {
+    const found = await stat(path).catch(() => null);
+    if (found === null) return { bytes: null, state: 'missing' };
+    const mark = `${found.size}/${found.mtimeMs}/${sha256.toString('hex')}`;
+    const known = this.#known.get(path);
+    if (known?.mark === mark) return known.found;
+    const isIntact = await checkArchiveFile(path, sha256).then(
+      () => true,
+      () => false,
+    );
+    const result: FileState = { bytes: found.size, state: isIntact ? 'intact' : 'changed' };
+    this.#known.set(path, { mark, found: result });
+    return result;
+  }
+}
+
+/** Reads what proves that the log is whole: roots, archives, projections and restores. */
+@Controller()
+export class LogProof {
+  readonly #files = new ArchiveFiles();
+
+  constructor(
+    @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
+    @Inject(ENVIRONMENT) private readonly environment: Environment,
+    @Inject(LogRootsHost) private readonly roots: Pick<LogRootsHost, 'state'>,
+  ) {}
+
+  @HandleRequest(readLogRoots)
+  async readRoots({ limit }: z.output<typeof readLogRoots.request>): Promise<Reply<typeof readLogRoots>> {
+    const { signs, refusal, everyMs } = this.roots.state();
+    const [head, newest] = await Promise.all([
+      createLogReader(this.pool).headPosition(),
+      readNewestRoots(this.pool, limit),
+    ]);
+    const last = newest[0];
+    const uncovered = Math.max(0, head - (last?.position ?? 0));
+    const isDue = signs && refusal === null && uncovered > 0 && last !== undefined;
+    return {
+      ...{ signs, refusal, head, uncovered, position: last?.position ?? null, everySeconds: everyMs / 1_000 },
+      nextAt: isDue ? new Date(Date.parse(last.at) + everyMs).toISOString() : null,
+      roots: newest.map(({ number, kind, epoch, position, root, keyId, at }) => ({
+        ...{ number, kind, epoch, position, root, keyId, at },
+      })),
+    };
+  }
+
+  @HandleRequest(listLogArchives)
+  async listArchives({
+    limit,
+  }: z.output<typeof listLogArchives.request>): Promise<Reply<typeof listLogArchives>> {
+    const folder = findArchiveFolder(this.environment);
+    const [known, requests] = await Promise.all([listArchives(this.pool), listArchiveRequests(this.pool)]);
+    const archives: Reply<typeof listLogArchives>['archives'] = [];
+    for (const archive of known.reverse().slice(0, limit)) archives.push(await this.#view(folder, archive));
+    return {
+      folder,
+      archives,
+      requests: requests.map(({ archiveId, file, cutPosition, refusal }) => ({
+        ...{ archiveId, file, cutPosition, refusal },
+      })),
+    };
+  }
+
+  async #view(
+    folder: string | null,
+    archive: KnownArchive,
+  ): Promise<Reply<typeof listLogArchives>['archives'][number]> {
+    const { archiveId, file, cutPosition, streams, events, archivedAt, sha256 } = archive;
+    const checked =
+      folder === null
+        ? { bytes: null, state: 'unknown' as const }
+        : await this.#files.check(join(folder, file), sha256);
+    return {
+      ...{ archiveId, file, cutPosition, streams, events, archivedAt },
+      ...{ sha256: sha256.toString('hex'), ...checked },
+    };
+  }
+
+  @HandleRequest(listParkedStreams)
+  async listParked({
+    workspace,
+    limit,
+  }: z.output<typeof listParkedStreams.request>): Promise<Reply<typeof listParkedStreams>> {
+    const found = await listParked(this.pool, { workspace, limit: limit + 1 });
+    const streams = found.slice(0, limit).map(({ workspace: _, ...stream }) => stream);
+    return { streams, hasMore: found.length > limit };
+  }
+
+  @HandleRequest(listLogProjections)
+  async listProjections({
+    workspace,
+  }: z.output<typeof listLogProjections.request>): Promise<Reply<typeof listLogProjections>> {
+    const [listed, head, { rows }] = await Promise.all([
+      listProjections(this.pool, []),
+      createLogReader(this.pool).headPosition(),
+      inWorkspace(this.pool, workspace).query<{ projection: string; parked: number }>(PARKED_COUNTS),
+    ]);
+    const parked = new Map(rows.map((row) => [row.projection, row.parked]));
+    const projections = listed.map((one) => ({
+      ...one,
+      // The name of a projection begins with its service.
+      service: one.name.slice(0, one.name.indexOf('-')),
+      parked: parked.get(one.name) ?? 0,
+    }));
+    return { head, projections };
+  }
+
+  @HandleRequest(listRestores)
+  async listRestores(): Promise<Reply<typeof listRestores>> {
+    const restores = await inTransaction(this.pool, readRestores);
+    return { restores: restores.map(({ id, phase, folder, beganAt }) => ({ id, phase, folder, beganAt })) };
+  }
+}
+
+/** Serves reads of the proofs of the log, in the service that signs its roots. */
+@Module({ imports: [LogRootsModule], controllers: [LogProof] })
+export class LogProofModule {}
