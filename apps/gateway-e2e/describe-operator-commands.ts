@@ -44,7 +44,7 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
       const publicKey = join(worldOf().folder, 'log-signing.pub');
       writeFileSync(publicKey, key.export({ type: 'spki', format: 'pem' }));
       expect(await run('events', 'verify', proof, '--key', publicKey)).toMatch(/the proof holds\n$/);
-      expect(await api('/api/v1/roots')).toMatchObject({ signs: true, roots: [{ kind: 'root' }] });
+      expect(await api('/api/v1/roots?limit=1')).toMatchObject({ signs: true, roots: [{ kind: 'root' }] });
       writeFileSync(proof, readFileSync(proof, 'utf8').replace('"position":1,', '"position":2,'));
       const changed = await cli('events', 'verify', proof, '--key', publicKey);
       expect([changed.code, changed.stderr]).toEqual([1, expect.stringContaining('the proof does not hold')]);
@@ -71,7 +71,7 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
         /rows of \d+ tables, 0 archive files\nthe log up to position \d+[^]*\nsigned with the key [0-9a-f]{16}\n$/,
       );
       expect(await api('/api/v1/backups')).toMatchObject({
-        backups: [{ folder: backup, recordedBy: 'local', keyId: expect.any(String) }],
+        backups: [{ folder: backup, recordedBy: expect.stringMatching(/^key/), keyId: expect.any(String) }],
       });
       expect((await cli('down')).code).toBe(0);
       expect((await cli('status')).code).toBe(3);
