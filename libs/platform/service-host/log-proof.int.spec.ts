@@ -70,7 +70,9 @@ describe('the reads of the proofs of the log', () => {
   });
 
   it('list projections with their lag, and count only the parked streams of the workspace', async () => {
-    await admin.query(`insert into projection_checkpoints (name, position, epoch, updated_at) values ('agent-sessions', 1, 1, now())`);
+    await admin.query(
+      `insert into projection_checkpoints (name, position, epoch, updated_at) values ('agent-sessions', 1, 1, now())`,
+    );
     expect(await proof.listProjections({ workspace: 'acme' })).toMatchObject({
       head: 3,
       projections: [{ name: 'agent-sessions', service: 'agent', position: 1, lag: 2, parked: 1 }],
