@@ -17,7 +17,10 @@ const AGENT = `
 [[agents]]
 id = "main"
 provider = "scripted"
+tools = ["read", "edit"]
 `;
+/** Points of an edit by a tool: its facts, its bytes and the outcome of its call are one append. */
+const TOOL_POINTS = ['agent.file.decided', 'agent.file.recorded', 'agent.tool.answered'];
 
 let stack: TestStack;
 const plan = new FailpointPlan();
@@ -41,6 +44,18 @@ const put = (path: string, body: string): Promise<Response> =>
 const read = async (path: string): Promise<string | null> => {
   const response = await fetch(urlOf(path)).catch(() => null);
   return response?.ok ? response.text() : null;
+};
+const post = async <T>(path: string, body: object): Promise<T> => {
+  const headers = { 'content-type': 'application/json' };
+  const url = `${stack.gatewayUrl}/api/v1/workspaces/default/chats${path}`;
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+};
+/** Returns the changes of a file, newest first. */
+const readChanges = async (path: string): Promise<{ cause: { callId?: string } }[]> => {
+  const url = `${stack.gatewayUrl}/api/v1/workspaces/default/file-history?path=${path}`;
+  return ((await (await fetch(url)).json()) as { changes: { cause: { callId?: string } }[] }).changes;
 };
 const diskPath = (path: string): string => join(stack.home, 'files', 'default', path);
 const readDisk = (path: string): string | null => {
@@ -85,6 +100,46 @@ describe('After kill -9 of the agent service', () => {
       });
       expect([old, next]).toContain(last);
     }
+  });
+
+  it.each(TOOL_POINTS)('at %s an edit of a tool is made once, with its outcome', async (point) => {
+    const path = `tool-${point}.txt`;
+    await until(async () => (await put(path, 'mark 0\n').catch(() => null))?.ok ?? false, 60_000);
+    const { id } = await post<{ id: string }>('', { name: path });
+    const call = (tool: string, input: object): Promise<unknown> =>
+      until(
+        () =>
+          post(`/${id}`, { command: 'message', content: `/tool ${tool} ${JSON.stringify(input)}` }).then(
+            () => true,
+            () => false,
+          ),
+        60_000,
+      );
+    await call('read', { path });
+    const answers = async (): Promise<number> => {
+      const url = `${stack.gatewayUrl}/api/v1/workspaces/default/chats/${id}?format=json`;
+      const chat = await fetch(url).then(
+        (response) => response.json() as Promise<{ messages: { role: string }[] }>,
+        () => null,
+      );
+      return chat?.messages.filter(({ role }) => role === 'agent').length ?? 0;
+    };
+    await until(async () => (await answers()) === 1, 60_000);
+    for (let round = 1; round <= ROUNDS; round++) {
+      const [old, next] = [`mark ${round - 1}\n`, `mark ${round}\n`];
+      plan.arm(point, 'kill9');
+      await call('edit', { path, old, new: next });
+      await plan.waitForHit();
+      plan.disarm();
+      counts.kills++;
+      const text = await waitForValue('the file', async () => (await read(path)) ?? undefined);
+      counts[text === next ? 'new' : text === old ? 'old' : 'between']++;
+      expect([old, next]).toContain(text);
+      await until(async () => (await read(path)) === next, 60_000);
+    }
+    const changes = await readChanges(path);
+    expect(changes).toHaveLength(ROUNDS + 1);
+    expect(new Set(changes.map(({ cause }) => cause.callId)).size).toBe(ROUNDS + 1);
   });
 
   it('the log, the trees and the stored bytes pass the audit', async () => {

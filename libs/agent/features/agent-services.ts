@@ -231,7 +231,7 @@ const createSharedServices = (
     configuredAgents,
     ...{ store: announced, inboxes, inboxSignals, turnEnds },
     nativeTools: new NativeTools({
-      ...{ config, store, agents, configuredAgents, clock, logger, turnEnds, taskOf },
+      ...{ config, pool, store, agents, configuredAgents, clock, logger, turnEnds, taskOf },
       ...{ settings: config, ...files },
     }),
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),

@@ -70,12 +70,24 @@ export interface IdempotencyClaim {
   readonly response: JsonObject;
 }
 
+/** Bytes that events cite by their digest. */
+export interface BlobAppend {
+  /** SHA-256 of the body, hex. */
+  readonly digest: string;
+  readonly body: Uint8Array;
+}
+
 /** Appends to several streams: all are written, or none. */
 export interface AppendRequest {
   readonly workspace: string;
   readonly streams: readonly StreamAppend[];
   /** Rejected with `LOG.VERSION_CONFLICT` when one of the streams has another version. */
   readonly guards?: readonly StreamGuard[];
+  /**
+   * Bytes of files, stored in the transaction of the append. Those of a rejected append may stay,
+   * as any bytes that no fact cites. The store in memory keeps none.
+   */
+  readonly blobs?: readonly BlobAppend[];
   readonly fence?: Fence;
   readonly idempotency?: IdempotencyClaim;
   /**

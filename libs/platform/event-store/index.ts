@@ -22,6 +22,7 @@ export type {
   EventPage,
   EventStore,
   Fence,
+  BlobAppend,
   IdempotencyClaim,
   Lease,
   LeaseAttempt,

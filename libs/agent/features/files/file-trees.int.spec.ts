@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
 import { CITE_SQL, SWEEP_SQL } from '@antiphon/database';
-import { FILE_FAILPOINTS, armFailpoints, rejected } from '@antiphon/kernel';
+import type { StreamAppend } from '@antiphon/event-store';
+import { FILE_FAILPOINTS, armFailpoints, conflict, rejected } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { WORKSPACE, createAgentWorld, newAddress, submitTo, testConfig } from '../testing/agent-world.js';
@@ -83,6 +84,28 @@ describe('File trees', () => {
     const other = world.process({ config: testConfig() });
     const text = point === 'agent.file.recorded' ? `new of ${point}` : 'old';
     expect([await read(agent, 'p.txt'), await read(other, 'p.txt')]).toEqual([text, text]);
+  });
+
+  it('are decided again after a conflict, and stay as they are where a joint append writes nothing', async () => {
+    await write(agent, 'j.txt', 'old');
+    const { files, workspaceFiles } = agent.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
+    const { stored } = await files.stageBytes(WORKSPACE, bytesOf('joint'));
+    const versions: number[] = [];
+    const request = {
+      ...{ workspace: WORKSPACE, treeId, cause: { actor: 'agent/main', callId: randomUUID() } },
+      record: async ({ expectedVersion, streamId }: StreamAppend) => {
+        versions.push(Number(expectedVersion));
+        if (versions.length > 1) return false;
+        await write(world.process({ config: testConfig() }), 'k.txt', 'between');
+        throw conflict('LOG.VERSION_CONFLICT', 'another change', { data: { streamId } });
+      },
+    };
+    const { version } = await workspaceFiles.change(request, () => [
+      { op: 'write', path: 'j.txt', ...stored },
+    ]);
+    expect(versions).toEqual([version - 1, version]);
+    expect([await read(agent, 'j.txt'), await read(agent, 'k.txt')]).toEqual(['old', 'between']);
   });
 
   it('repeat no change for the same call', async () => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { FileTreeEvent, fileTreeStream } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { emptyFileTree, foldFileTree, streamVersionOf } from '@antiphon/agent-domain';
@@ -5,13 +6,22 @@ import type { FileTree } from '@antiphon/agent-domain';
 import type { BlobStore, StoredBytes } from '@antiphon/database';
 import type {
   AppendResult,
+  BlobAppend,
   EventStore,
   Fence,
   IdempotencyClaim,
   RecordedEvent,
   StreamAppend,
 } from '@antiphon/event-store';
-import { bug, createBoundedMap, createSerialQueue, failpoint, isAppError, notFound } from '@antiphon/kernel';
+import {
+  bug,
+  createBoundedMap,
+  createSerialQueue,
+  failpoint,
+  isAppError,
+  notFound,
+  rejected,
+} from '@antiphon/kernel';
 import type { BoundedMap, Ids, SerialQueue } from '@antiphon/kernel';
 import { toNewEvent } from '../event-envelope.js';
 import type { FileTreeSnapshots } from './file-tree-snapshots.js';
@@ -25,7 +35,21 @@ export interface FileDecision {
   readonly fence?: Fence;
 }
 
-/** A tree after a commit. `result` is null if nothing was decided. */
+/** An append to a tree that was decided on, and the bytes that it cites. */
+export interface DecidedAppend {
+  readonly stream: StreamAppend;
+  readonly events: readonly FileTreeEvent[];
+  /** Version of the tree before it. */
+  readonly version: number;
+}
+
+/**
+ * Appends a decided change together with facts of another stream. Returns false if it appended
+ * nothing. Throws `LOG.VERSION_CONFLICT` of the tree, after which the change is decided again.
+ */
+export type RecordDecided = (append: DecidedAppend) => Promise<boolean>;
+
+/** A tree after a commit. `result` is null if nothing was decided, or if `record` appended it. */
 export interface FileCommit {
   readonly tree: FileTree;
   readonly result: AppendResult | null;
@@ -41,6 +65,7 @@ export interface FileTreesPort {
     workspace: string,
     treeId: string,
     decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
+    record?: RecordDecided,
   ): Promise<FileCommit>;
   /** Returns the bytes of a digest. Throws `FILE.NO_BYTES`. */
   readBytes(workspace: string, digest: string): Promise<Uint8Array>;
@@ -50,7 +75,7 @@ export interface FileTreesPort {
 
 export interface FileTreesDeps {
   readonly store: Pick<EventStore, 'readStreamPage' | 'append'>;
-  readonly blobs: Pick<BlobStore, 'put' | 'read'>;
+  readonly blobs: Pick<BlobStore, 'put' | 'read' | 'erasedOf'>;
   readonly snapshots: Pick<FileTreeSnapshots, 'read' | 'write'>;
   readonly ids: Ids;
 }
@@ -68,6 +93,8 @@ const MAX_TREES = 200;
 /** Maximum number of commit rounds: processes that change one tree conflict, and one succeeds. */
 const MAX_ROUNDS = 100;
 const PAGE = 1_000;
+/** Maximum size of bytes that travel with an append. */
+const STAGED_BYTES = 256 * 1_024;
 const SNAPSHOT_EVERY = 1_000;
 
 const toFact = (recorded: RecordedEvent): FileTreeEvent => {
@@ -108,9 +135,10 @@ export class FileTrees implements FileTreesPort {
     workspace: string,
     treeId: string,
     decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
+    record?: RecordDecided,
   ): Promise<FileCommit> {
     const local = this.open(workspace, treeId);
-    return local.enqueue(() => this.commitNow(local, workspace, treeId, decide));
+    return local.enqueue(() => this.commitNow(local, workspace, treeId, decide, record));
   }
 
   readBytes(workspace: string, digest: string): Promise<Uint8Array> {
@@ -121,6 +149,21 @@ export class FileTrees implements FileTreesPort {
     const stored = await this.deps.blobs.put(workspace, bytes);
     await failpoint('agent.file.stored');
     return stored;
+  }
+
+  /**
+   * Prepares bytes that an append stores in its own transaction. Larger ones are stored now, and
+   * `blob` is null. Throws `FILE.ERASED` for bytes that were erased.
+   */
+  async stageBytes(
+    workspace: string,
+    bytes: Uint8Array,
+  ): Promise<{ stored: StoredBytes; blob: BlobAppend | null }> {
+    if (bytes.byteLength > STAGED_BYTES) return { stored: await this.putBytes(workspace, bytes), blob: null };
+    const digest = createHash('sha256').update(bytes).digest('hex');
+    if ((await this.deps.blobs.erasedOf(workspace, [digest])).size > 0)
+      throw rejected('FILE.ERASED', `the bytes of ${digest} were erased`);
+    return { stored: { digest, size: bytes.byteLength }, blob: { digest, body: bytes } };
   }
 
   /** Returns the facts of a tree's own event stream, newest first, below a version of the stream. */
@@ -137,27 +180,42 @@ export class FileTrees implements FileTreesPort {
     workspace: string,
     treeId: string,
     decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
+    record?: RecordDecided,
   ): Promise<FileCommit> {
     const streamId = fileTreeStream(treeId);
     for (let round = 1; ; round++) {
       const tree = await this.refresh(local, workspace, treeId);
-      const { events, also = [], ...guards } = await decide(tree);
+      const decision = await decide(tree);
+      const { events, also = [] } = decision;
       if (events.length === 0 && also.length === 0) return { tree, result: null, events };
-      const own = { streamId, expectedVersion: streamVersionOf(tree), events: this.toNew(events) };
-      const streams = events.length === 0 ? also : [own, ...also];
       try {
         await failpoint('agent.file.decided');
-        const result = await this.deps.store.append({ workspace, streams, ...guards });
+        const { isAppended, result } = await this.append(workspace, streamId, tree, decision, record);
         await failpoint('agent.file.recorded');
-        if (result.outcome === 'appended' && hasOwnFold(events)) local.tree = foldFileTree(tree, events);
+        if (isAppended && hasOwnFold(events)) local.tree = foldFileTree(tree, events);
         else await this.refresh(local, workspace, treeId);
-        return { tree: local.tree, result, events };
+        return { tree: local.tree, result, events: isAppended || result ? events : [] };
       } catch (error) {
         const isStale =
           isAppError(error) && error.code === 'LOG.VERSION_CONFLICT' && error.data['streamId'] === streamId;
         if (!isStale || round === MAX_ROUNDS) throw error;
       }
     }
+  }
+
+  private async append(
+    workspace: string,
+    streamId: string,
+    tree: FileTree,
+    { events, also = [], ...guards }: FileDecision,
+    record?: RecordDecided,
+  ): Promise<{ isAppended: boolean; result: AppendResult | null }> {
+    const own = { streamId, expectedVersion: streamVersionOf(tree), events: this.toNew(events) };
+    if (record)
+      return { isAppended: await record({ stream: own, events, version: tree.version }), result: null };
+    const streams = events.length === 0 ? also : [own, ...also];
+    const result = await this.deps.store.append({ workspace, streams, ...guards });
+    return { isAppended: result.outcome === 'appended', result };
   }
 
   private toNew(events: readonly FileTreeEvent[]) {

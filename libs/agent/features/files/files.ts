@@ -1,11 +1,5 @@
 import { createHash } from 'node:crypto';
-import type {
-  FileCause,
-  FileChange,
-  FileEntryView,
-  FileResult,
-  FileTreeEvent,
-} from '@antiphon/contracts/agent';
+import type { FileCause, FileChange, FileEntryView } from '@antiphon/contracts/agent';
 import { FileTreeEvent as FileTreeEventSchema } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { AntiphonConfig } from '@antiphon/config';
@@ -20,10 +14,12 @@ import {
 } from '@antiphon/agent-domain';
 import type { CallVersions, FileCommand, FileEntry, FileTree } from '@antiphon/agent-domain';
 import type { BlobStore } from '@antiphon/database';
-import type { IdempotencyClaim } from '@antiphon/event-store';
+import type { IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
 import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
-import type { FileTrees } from './file-trees.js';
+import { changedOf, resultOf } from './file-changes.js';
+import type { FilesChanged } from './file-changes.js';
+import type { FileDecision, FileTrees } from './file-trees.js';
 import { SessionTrees } from './session-tree.js';
 import type { SessionTreeDeps } from './session-tree.js';
 import { lastPositionOf, virtualEntry } from './virtual-files.js';
@@ -37,17 +33,16 @@ export interface FilesDeps {
   readonly clock: Clock;
 }
 
-/** A committed change. */
-export interface FilesChanged {
-  readonly version: number;
-  readonly files: FileResult[];
-}
-
 export interface ChangeRequest {
   readonly workspace: string;
   readonly treeId: string;
   readonly cause: FileCause;
   readonly idempotency?: Omit<IdempotencyClaim, 'response'>;
+  /**
+   * Appends the change together with facts of another stream, instead of alone. Returns false if it
+   * appended nothing.
+   */
+  readonly record?: (stream: StreamAppend, changed: FilesChanged) => Promise<boolean>;
 }
 
 /** A file whose bytes can be read. */
@@ -56,23 +51,6 @@ export interface OpenedFile {
   readonly version: number;
   readBytes(): Promise<Uint8Array>;
 }
-
-const resultOf = (event: FileTreeEvent, version: number): FileResult[] => {
-  const { type, data } = event;
-  switch (type) {
-    case 'FileTreeForked':
-      return [];
-    case 'FileMoved':
-      return [
-        { path: data.path, digest: null, before: data.digest, size: 0, version },
-        { path: data.to, digest: data.digest, before: null, size: data.size, version },
-      ];
-    case 'FileDeleted':
-      return [{ path: data.path, digest: null, before: data.digest, size: 0, version }];
-    default:
-      return [{ path: data.path, digest: data.digest, before: data.before, size: data.size, version }];
-  }
-};
 
 const viewOf = (file: FileEntry): FileEntryView & { digest: string } => ({
   ...file,
@@ -195,10 +173,10 @@ export class Files {
     request: ChangeRequest,
     toCommands: (tree: FileTree) => readonly FileCommand[] | Promise<readonly FileCommand[]>,
   ): Promise<FilesChanged> {
-    const { workspace, treeId, cause, idempotency } = request;
+    const { workspace, treeId, cause, idempotency, record } = request;
     const { trees, clock, config } = this.deps;
     let repeated: CallVersions | undefined;
-    const { tree, result, events } = await trees.commit(workspace, treeId, async (now) => {
+    const decide = async (now: FileTree): Promise<FileDecision> => {
       repeated = cause.callId === undefined ? undefined : now.calls.get(cause.callId);
       if (repeated) return { events: [] };
       const commands = await toCommands(now);
@@ -207,13 +185,17 @@ export class Files {
       // The claim keeps the versions: the result is read from their facts again.
       const response = { from: now.version + 1, to: now.version + decided.length };
       return { events: decided, idempotency: { ...idempotency, response } };
-    });
+    };
+    const { tree, result, events } = await trees.commit(
+      workspace,
+      treeId,
+      decide,
+      record && ((append) => record(append.stream, changedOf(append))),
+    );
     const joined = result?.outcome === 'joined' ? (result.response as unknown as CallVersions) : repeated;
     if (joined) return this.resultAt(workspace, treeId, tree, joined);
-    const first = tree.version - events.length + 1;
     const version = result === null ? tree.version : versionAfter(result.versions[0] ?? 0, tree);
-    const from = result === null ? first : version - events.length + 1;
-    return { version, files: events.flatMap((event, index) => resultOf(event, from + index)) };
+    return changedOf({ events, version: version - events.length });
   }
 
   /** Makes the changes that a caller of the API names. */

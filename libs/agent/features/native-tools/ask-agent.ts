@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { HANDOVER_LOOP, HAND_OVER, checkHop, factsOf, recipientOf } from '@antiphon/agent-domain';
 import type { HopVerdict, OpenTurn, TurnToolCall } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { EventStore } from '@antiphon/event-store';
+import type { BlobAppend, EventStore, StreamAppend } from '@antiphon/event-store';
 import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -46,6 +46,17 @@ export interface NativeCall {
   readonly signal: AbortSignal;
   /** Timeout of the call, ms; null for none. */
   readonly timeoutMs: number | null;
+  /**
+   * Records the result of the call together with the facts of its effect, in one append. Returns
+   * false if the call has an outcome already: nothing was appended then.
+   */
+  readonly recordWith?: (content: string, effect: CallEffect) => Promise<boolean>;
+}
+
+/** Facts of another stream that a call causes, and the bytes that they cite. */
+export interface CallEffect {
+  readonly stream: StreamAppend;
+  readonly blobs: readonly BlobAppend[];
 }
 
 /** Returns the principal of an agent's tool call. */

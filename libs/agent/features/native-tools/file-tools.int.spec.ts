@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import type { ModelRequest } from '@antiphon/agent-domain';
 import type { JsonValue } from '@antiphon/kernel';
 import type { ApprovalRule } from '@antiphon/config';
+import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { ReadApprovals } from '../approvals/read-approvals.handler.js';
 import { readHistory } from '../files/file-history.js';
@@ -227,6 +228,30 @@ describe('Tools for files', () => {
     expect(view.map(({ preview }) => preview).sort()).toEqual(
       frames.map(({ data }) => data['preview']).sort(),
     );
+  });
+
+  it('record a change, its bytes and the outcome of the call in one append', async () => {
+    await put('one.txt', 'one\n');
+    const { events } = await run(
+      agent,
+      call('read', { path: 'one.txt' }),
+      call('edit', { path: 'one.txt', old: 'one', new: '1' }),
+      call('write', { path: 'two.txt', content: 'two\n' }),
+      call('move', { path: 'two.txt', to: 'three.txt' }),
+      call('rm', { path: 'three.txt' }),
+    );
+    const outcomes = events.filter(({ type }) => type === 'ToolCallCompleted').slice(1);
+    // The transaction of each outcome also wrote the event before it, and its bytes.
+    const { rows } = await inWorkspace(world.pool, WORKSPACE).query<{ type: string; blobs: string }>(
+      `select f.type, (select count(*) from file_blobs b where b.xmin = e.xmin and b.digest = f.data ->> 'digest') as blobs
+      from events e join events f on f.position = e.position - 1 and f.xmin = e.xmin
+      where e.event_id = any ($1) order by e.position`,
+      [outcomes.map(({ eventId }) => eventId)],
+    );
+    expect(rows.map(({ type, blobs }) => `${type} ${blobs}`)).toEqual([
+      ...['FileWritten 1', 'FileWritten 1', 'FileMoved 0', 'FileDeleted 0'],
+    ]);
+    expect(await textOf(agent, 'one.txt')).toBe('1\n');
   });
 
   it('move a removed file to the bin, and need the number of files of a folder', async () => {

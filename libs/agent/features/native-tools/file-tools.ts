@@ -1,9 +1,10 @@
+import type pg from 'pg';
 import { checkRemoval, editBytes, isBelow, requireFile } from '@antiphon/agent-domain';
 import type { FileCommand, FileEntry, FileTree } from '@antiphon/agent-domain';
 import type { FileCause } from '@antiphon/contracts/agent';
-import type { EventStore } from '@antiphon/event-store';
+import type { BlobAppend, StreamAppend } from '@antiphon/event-store';
 import { conflict, isAppError, rejected } from '@antiphon/kernel';
-import type { FilesChanged } from '../files/files.js';
+import type { FilesChanged } from '../files/file-changes.js';
 import type { NativeCall } from './ask-agent.js';
 import { describeChange } from './describe-change.js';
 import { FileAccess, resultOf } from './file-access.js';
@@ -17,7 +18,7 @@ import type { SeenFile } from './session-reads.js';
 type Run = { readonly [N in FileToolName]: (call: NativeCall, input: FileInput[N]) => Promise<string> };
 
 export interface FileToolsDeps extends ReadToolsDeps {
-  readonly store: EventStore;
+  readonly pool: pg.Pool;
 }
 
 type OneEdit = NonNullable<FileInput['edit']['edits']>[number];
@@ -44,6 +45,23 @@ const previewOf = (planned: readonly PlannedFile[]): string =>
     })
     .join('\n');
 
+/** Commands of a call, and the bytes that they cite. */
+interface DecidedFiles {
+  readonly commands: readonly FileCommand[];
+  readonly blobs: readonly BlobAppend[];
+}
+
+/** Returns the function that describes a change to the model, and what it has seen by it. */
+const describeWith =
+  (isWhole: (path: string) => boolean) =>
+  ({ version, files }: FilesChanged): string => {
+    const seen = files.flatMap(({ path, digest }) =>
+      digest === null ? [] : [{ path, digest, whole: isWhole(path) }],
+    );
+    const changes = files.map(({ path, before, digest, size }) => ({ path, before, digest, bytes: size }));
+    return resultOf({ version, changes, seen });
+  };
+
 /** Runs the tools for files of an agent, over the tree of its session. */
 export class FileTools {
   readonly runs: Run;
@@ -51,7 +69,7 @@ export class FileTools {
   private readonly access: FileAccess;
 
   constructor(private readonly deps: FileToolsDeps) {
-    this.reads = new SessionReads(deps.store);
+    this.reads = new SessionReads(deps.pool);
     this.access = new FileAccess(deps);
     const reading = new ReadTools(deps, this.access);
     this.runs = {
@@ -83,13 +101,21 @@ export class FileTools {
     const mode =
       input.executable === undefined ? {} : { mode: input.executable ? (0o755 as const) : (0o644 as const) };
     await this.access.allow(call, 'write', input.path);
-    const { digest, size } = await this.deps.files.putBytes(call.workspace, ENCODER.encode(input.content));
-    const seen = await this.reads.read(call.workspace, call.sessionId);
-    const changed = await this.change(call, async (tree) => {
-      const { path, file } = await this.planWrite(call, input, seen, tree, digest);
-      return [{ op: 'write', path, digest, size, expect: file?.digest ?? null, ...mode }];
-    });
-    return this.describe(changed, () => true);
+    const bytes = ENCODER.encode(input.content);
+    const { stored, blob } = await this.deps.files.stageBytes(call.workspace, bytes);
+    const reading = this.readSeen(call);
+    return this.change(
+      call,
+      async (tree) => {
+        const { path, file } = await this.planWrite(call, input, await reading, tree, stored.digest);
+        const command: FileCommand = {
+          ...{ op: 'write', path, ...stored, expect: file?.digest ?? null },
+          ...mode,
+        };
+        return { commands: [command], blobs: blob ? [blob] : [] };
+      },
+      describeWith(() => true),
+    );
   }
 
   /** Plans a write on a tree. A file that has the digest already needs no comparison. */
@@ -112,16 +138,32 @@ export class FileTools {
 
   private async edit(call: NativeCall, input: FileInput['edit']): Promise<string> {
     const edits = await this.editsOf(call, input);
-    const seen = await this.reads.read(call.workspace, call.sessionId);
-    const changed = await this.change(call, async (tree) => {
+    const reading = this.readSeen(call);
+    let seen: ReadonlyMap<string, SeenFile> = new Map();
+    const decide = async (tree: FileTree): Promise<DecidedFiles> => {
       const commands: FileCommand[] = [];
+      const blobs: BlobAppend[] = [];
+      seen = await reading;
       for (const { path, file, after } of await this.planEdits(call, edits, seen, tree)) {
-        const stored = await this.deps.files.putBytes(call.workspace, after);
+        const { stored, blob } = await this.deps.files.stageBytes(call.workspace, after);
+        if (blob) blobs.push(blob);
         commands.push({ op: 'write', path, ...stored, expect: file?.digest ?? null });
       }
-      return commands;
-    });
-    return this.describe(changed, (path) => seen.get(path)?.isWhole ?? false);
+      return { commands, blobs };
+    };
+    return this.change(
+      call,
+      decide,
+      describeWith((path) => seen.get(path)?.isWhole ?? false),
+    );
+  }
+
+  /** Reads what the session has seen, while the tree is read. The decision waits for it. */
+  private readSeen({ workspace, sessionId }: NativeCall): Promise<ReadonlyMap<string, SeenFile>> {
+    const reading = this.reads.read(workspace, sessionId);
+    // A change that fails before it decides leaves the promise unread.
+    reading.catch(() => undefined);
+    return reading;
   }
 
   private editsOf(call: NativeCall, input: FileInput['edit']): Promise<OneEdit[]> {
@@ -153,36 +195,55 @@ export class FileTools {
 
   private async remove(call: NativeCall, { path: given, files }: FileInput['rm']): Promise<string> {
     const path = await this.access.allow(call, 'write', given);
-    const changed = await this.change(call, (tree) => {
+    const decide = (tree: FileTree): DecidedFiles => {
       const below = [...tree.files.values()].filter((file) => isBelow(file.path, path));
       if (files === undefined && below.length > 0 && !tree.files.has(path)) {
         const size = below.reduce((sum, file) => sum + file.size, 0);
         const message = `"${path}" is a folder of ${below.length} files and ${size} bytes; to remove it, repeat with "files": ${below.length}`;
         throw rejected('FILE.IS_FOLDER', message, { data: { path, files: below.length, size } });
       }
-      return [{ op: 'delete', path, files }];
+      return { commands: [{ op: 'delete', path, files }], blobs: [] };
+    };
+    return this.change(call, decide, ({ version, files: removed }) => {
+      const restore = `antiphon files restore --version ${version} ${path}`;
+      return resultOf({ version, removed: removed.map((file) => file.path), restore });
     });
-    const restore = `antiphon files restore --version ${changed.version} ${path}`;
-    return resultOf({ version: changed.version, removed: changed.files.map((file) => file.path), restore });
   }
 
   private async move(call: NativeCall, input: FileInput['move']): Promise<string> {
     const path = await this.access.allow(call, 'write', input.path);
     const to = await this.access.allow(call, 'write', input.to);
     const seen = await this.reads.read(call.workspace, call.sessionId);
-    const changed = await this.change(call, () => [{ op: 'move', path, to }]);
-    return this.describe(changed, () => seen.get(path)?.isWhole ?? false);
+    return this.change(
+      call,
+      () => ({ commands: [{ op: 'move', path, to }], blobs: [] }),
+      describeWith(() => seen.get(path)?.isWhole ?? false),
+    );
   }
 
+  /**
+   * Makes a change and returns its result. The facts of the files, their bytes and the outcome of
+   * the call are one append. So a call that is recorded as completed has changed the files.
+   */
   private async change(
     call: NativeCall,
-    toCommands: (tree: FileTree) => readonly FileCommand[] | Promise<readonly FileCommand[]>,
-  ): Promise<FilesChanged> {
-    const { workspace, sessionId, agentId, turn, callId } = call;
+    decide: (tree: FileTree) => DecidedFiles | Promise<DecidedFiles>,
+    describe: (changed: FilesChanged) => string,
+  ): Promise<string> {
+    const { workspace, sessionId, agentId, turn, callId, recordWith } = call;
     const cause: FileCause = { actor: `agent/${agentId}`, sessionId, turnId: turn.turnId, callId };
-    return this.deps.workspaceFiles.change(
-      { workspace, treeId: await this.access.treeOf(call), cause },
-      toCommands,
+    let blobs: readonly BlobAppend[] = [];
+    const record =
+      recordWith &&
+      ((stream: StreamAppend, changed: FilesChanged) => recordWith(describe(changed), { stream, blobs }));
+    const request = { workspace, treeId: await this.access.treeOf(call), cause };
+    const toCommands = async (tree: FileTree): Promise<readonly FileCommand[]> => {
+      const decided = await decide(tree);
+      ({ blobs } = decided);
+      return decided.commands;
+    };
+    return describe(
+      await this.deps.workspaceFiles.change(record ? { ...request, record } : request, toCommands),
     );
   }
 
@@ -218,16 +279,5 @@ export class FileTools {
       if (!isAppError(error) || !GONE.has(error.code)) throw error;
       return '[the content of one of the versions was erased]';
     }
-  }
-
-  private async describe(
-    { version, files }: FilesChanged,
-    isWhole: (path: string) => boolean,
-  ): Promise<string> {
-    const seen = files.flatMap(({ path, digest }) =>
-      digest === null ? [] : [{ path, digest, whole: isWhole(path) }],
-    );
-    const changes = files.map(({ path, before, digest, size }) => ({ path, before, digest, bytes: size }));
-    return Promise.resolve(resultOf({ version, changes, seen }));
   }
 }

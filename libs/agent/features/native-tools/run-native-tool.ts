@@ -2,7 +2,7 @@ import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import type { NativeToolName } from '@antiphon/config';
 import type { createTask, sendAgentMessage, spawnAgent } from '@antiphon/contracts/agent';
 import { clipText } from '@antiphon/agent-domain';
-import { bug, invalid, isAppError, rejected, toStorable } from '@antiphon/kernel';
+import { bug, invalid, isAppError, isoTime, rejected, toStorable } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
 import type { TaskOf } from '../tasks/task-budgets.js';
@@ -125,8 +125,15 @@ export class NativeTools {
     }
   }
 
-  /** Runs a call and returns its outcome. Throws `Stopped` if this process no longer drives it. */
-  async run(context: Pick<StepContext, 'actor' | 'signal'>, call: TurnToolCall): Promise<ToolOutcome> {
+  /**
+   * Runs a call and returns its outcome. One that was recorded together with the facts of its
+   * effect is passed to `onRecorded`. Throws `Stopped` if this process no longer drives the call.
+   */
+  async run(
+    context: Pick<StepContext, 'actor' | 'signal' | 'record'>,
+    call: TurnToolCall,
+    onRecorded: (outcome: ToolOutcome) => void = () => undefined,
+  ): Promise<ToolOutcome> {
     const { actor, signal } = context;
     const { open, started } = actor.fold().state;
     const turnId = open?.turnId ?? '';
@@ -137,12 +144,30 @@ export class NativeTools {
       data: { turnId, callId, code, message: clipText(toStorable(message), MAX_CONTENT) },
     });
     if (!open || !started) throw new Stopped('lost');
-    const native = nativeCallOf(actor, open, started, call, signal);
-    try {
-      const content = await retryTransient(() => this.perform(native, call), signal, this.deps.logger);
+    const completed = (content: string): ToolOutcome => {
       const durationMs = performance.now() - startedAt;
       const data = { turnId, callId, content: clipText(toStorable(content), MAX_CONTENT), isError: false };
       return { type: 'ToolCallCompleted', data: { ...data, moduleDigest: NATIVE_MODULE, durationMs } };
+    };
+    const recordWith: NativeCall['recordWith'] = async (content, { stream, blobs }) => {
+      const outcome = completed(content);
+      let isRecorded = false;
+      const command = {
+        type: 'RecordToolOutcomes',
+        data: { outcomes: [outcome] },
+        now: isoTime(this.deps.clock),
+      } as const;
+      await context.record(command, {
+        ...{ before: [stream], blobs },
+        onRecorded: () => (isRecorded = true),
+      });
+      if (isRecorded) onRecorded(outcome);
+      return isRecorded;
+    };
+    const native = { ...nativeCallOf(actor, open, started, call, signal), recordWith };
+    try {
+      const content = await retryTransient(() => this.perform(native, call), signal, this.deps.logger);
+      return completed(content);
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled')
         return failed('TOOL.CANCELLED', 'the turn was cancelled while the tool ran');

@@ -6,6 +6,7 @@ import { NOTHING_IN_FLIGHT } from '@antiphon/agent-domain';
 import type { InFlight } from '@antiphon/agent-domain';
 import type {
   AppendRequest,
+  BlobAppend,
   EventStore,
   Fence,
   IdempotencyClaim,
@@ -25,6 +26,10 @@ import type { SessionLog } from './session-log.js';
 export interface Decision {
   readonly events: readonly SessionEvent[];
   readonly also?: readonly StreamAppend[];
+  /** As `also`, at positions before those of the session's events. */
+  readonly before?: readonly StreamAppend[];
+  /** Bytes of files that the appends cite. */
+  readonly blobs?: readonly BlobAppend[];
   /** Versions of other streams that the decision relies on. */
   readonly guards?: readonly StreamGuard[];
   readonly idempotency?: IdempotencyClaim;
@@ -67,11 +72,12 @@ const isConflictOf = (error: unknown, streamId: string): boolean =>
 const toAppendRequest = (
   workspace: string,
   own: StreamAppend,
-  { also = [], guards = [], idempotency, extension }: Decision,
+  { also = [], before = [], guards = [], blobs = [], idempotency, extension }: Decision,
   fence: Fence | null,
 ): AppendRequest => ({
   workspace,
-  streams: [own, ...also],
+  streams: [...before, own, ...also],
+  ...(blobs.length > 0 ? { blobs } : {}),
   ...(guards.length > 0 ? { guards } : {}),
   ...(fence ? { fence } : {}),
   ...(idempotency ? { idempotency } : {}),

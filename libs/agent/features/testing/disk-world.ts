@@ -145,6 +145,7 @@ export class DiskWorld {
           blobs.set(digest, Buffer.from(bytes));
           return { digest, size: bytes.length };
         },
+        erasedOf: () => Promise.resolve(new Set()),
         read: async (_, digest) => {
           const bytes = blobs.get(digest);
           if (!bytes) throw notFound('FILE.NO_BYTES', 'not stored');

@@ -43,7 +43,7 @@ export class ToolRunner {
   /**
    * Runs the calls concurrently and records their claims and outcomes as they arrive: those of one
    * event-loop round in one append. The first error ends it, once the outcomes before it are
-   * recorded.
+   * recorded. A native tool may have recorded its outcome itself, with the facts of its effect.
    */
   async run(context: StepContext, { turnId, calls }: StepOf<'run_tools'>): Promise<void> {
     const waiting = [...calls];
@@ -58,12 +58,14 @@ export class ToolRunner {
     );
     const worker = async (): Promise<void> => {
       for (let call = waiting.shift(); call; call = waiting.shift()) {
+        let isRecorded = false;
+        const onRecorded = (): void => void (isRecorded = true);
         const result =
           fork?.purpose === 'whatif'
             ? await recordedOutcome(this.deps, context.actor, fork, turnId, call)
-            : await this.callTool(context, turnId, call, claim);
+            : await this.callTool(context, turnId, call, { claim, onRecorded });
         await this.deps.failpoint('agent.tool.answered', context.actor.sessionId);
-        await recordResult(result);
+        if (!isRecorded) await recordResult(result);
       }
     };
     const workers = Array.from({ length: Math.min(PARALLEL_CALLS, calls.length) }, worker);
@@ -74,7 +76,7 @@ export class ToolRunner {
     context: StepContext,
     turnId: string,
     call: TurnToolCall,
-    claim: Claim,
+    { claim, onRecorded }: { readonly claim: Claim; readonly onRecorded: () => void },
   ): ToolResult | Promise<ToolResult> {
     const { actor, signal, confirmLease } = context;
     const epoch = (): number => actor.lease.held()?.epoch ?? 0;
@@ -83,7 +85,7 @@ export class ToolRunner {
       refusalOf(context, turnId, call) ??
       observeTool(call, () =>
         isNativeTool(call.name)
-          ? this.deps.nativeTools.run(context, call)
+          ? this.deps.nativeTools.run(context, call, onRecorded)
           : this.caller.call(callContext, turnId, call, claim),
       )
     );

@@ -1,6 +1,6 @@
 import type { AgentConfig } from '@antiphon/config';
 import type { OpenCall, SessionCommand, Step } from '@antiphon/agent-domain';
-import type { StreamAppend } from '@antiphon/event-store';
+import type { BlobAppend, StreamAppend } from '@antiphon/event-store';
 import { isAppError, retry } from '@antiphon/kernel';
 import type { TurnFailpoint } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -34,6 +34,12 @@ export type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 export interface RecordOptions {
   /** Appends of the same transaction. Left out if the command yields no event. */
   readonly also?: readonly StreamAppend[];
+  /** As `also`, at positions before those of the session's events. */
+  readonly before?: readonly StreamAppend[];
+  /** Bytes of files that the appends cite. */
+  readonly blobs?: readonly BlobAppend[];
+  /** Called after the commit of an event that the command yielded. */
+  readonly onRecorded?: () => void;
   /** Lets a model call begin although the agent has unread messages. */
   readonly ignoresInbox?: boolean;
 }

@@ -191,7 +191,7 @@ export class TurnDriver implements SessionDriver {
 
   private async record(
     command: SessionCommand | null,
-    { also = [], ignoresInbox = false }: RecordOptions = {},
+    { ignoresInbox = false, onRecorded, ...appends }: RecordOptions = {},
   ): Promise<void> {
     const { actor, deps } = this;
     const { decider } = deps.log;
@@ -204,13 +204,17 @@ export class TurnDriver implements SessionDriver {
         const begins = this.allowedCalls();
         const context = followUpContext(deps, actor, next, { begins, ignoresInbox });
         const events = [...decided, ...followUps(next, context)];
-        return { events, also: decided.length > 0 ? also : [], ...settlementInCommit(events) };
+        const settlement = settlementInCommit(events);
+        return decided.length > 0
+          ? { ...appends, events, ...settlement, isOfCommand: true }
+          : { events, ...settlement };
       });
     const committed = await retryTransient(commit, this.recording.signal, deps.logger);
     if (committed.outcome !== 'appended') return;
     const { settled } = committed.extended ?? {};
     if (settled) logCharge(deps.logger, actor.fold().state, committed.decision.events, settled);
     settleCalls(deps, actor.workspace, committed.decision.events, settled?.reservationId);
+    if ('isOfCommand' in committed.decision) onRecorded?.();
   }
 
   private allowedCalls(): FollowUpContext['begins'] {

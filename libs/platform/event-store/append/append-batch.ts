@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { JsonObject } from '@antiphon/kernel';
-import type { AppendResult, Fence, IdempotencyClaim } from '../event-store.port.js';
+import type { AppendResult, IdempotencyClaim } from '../event-store.port.js';
 import {
   type AppendOutcome,
   createAppendResult,
@@ -8,6 +8,8 @@ import {
   type OutcomeName,
   type RejectionDetail,
 } from './append-outcome.js';
+import { AppendStatement, assignParameters } from './append-statement.js';
+import type { PlacedFence } from './append-statement.js';
 import type { PreparedAppend, PreparedEvent, PreparedStream } from './prepare-append.js';
 
 /** One stream of one request. `request` and `first` (its first event in the batch) count from 1. */
@@ -17,7 +19,7 @@ interface BatchStream {
   readonly stream: PreparedStream;
   readonly first: number;
 }
-type BatchFence = Fence & { readonly request: number; readonly workspace: string };
+type BatchFence = PlacedFence & { readonly request: number };
 type BatchClaim = Omit<IdempotencyClaim, 'response'> & {
   readonly request: number;
   readonly workspace: string;
@@ -133,9 +135,6 @@ const toTables = (
   claims: toClaims(batch),
 });
 
-const assignParameters = (names: readonly string[], firstParameter: number): string =>
-  names.map((name, index) => `${name} => $${firstParameter + index}`).join(', ');
-
 /**
  * Returns SQL that calls `antiphon_append` within a larger statement. Its column `outcomes` is null
  * when every request was appended. The parameters of `EventStorePg.appendParams` begin at number
@@ -207,71 +206,6 @@ const toOutcomes = (
   });
 };
 
-const RESULTS = 'base, heads, outcomes, firsts, lasts, to_jsonb(details) as details';
-
-/** Further arguments of `antiphon_append_extended`. */
-export const EXTENSION_ARGUMENT_NAMES = ['p_extension_request', 'p_extension_workspace', 'p_extension'];
-
-/** Parts of a statement that a batch may need, each with parameters of its own. */
-class AppendStatement {
-  private name = 'antiphon_append';
-  private readonly results = [RESULTS];
-  private readonly extraArguments: string[] = [];
-  /** SQL conditions that are never true. The append waits for their work. */
-  private readonly before: string[] = [];
-
-  constructor(private readonly values: unknown[]) {}
-
-  /** Sets a lock timeout of this statement's own. */
-  limitWaits(timeoutMs: number): this {
-    this.name += '_timed';
-    this.before.push(`set_config('lock_timeout', ${this.add(String(timeoutMs))}::text, true) is null`);
-    return this;
-  }
-
-  /** Acquires leases in the transaction, before their fences are checked. */
-  acquire(fences: readonly BatchFence[]): this {
-    const rows = fences.flatMap(({ workspace, lease, acquire }) =>
-      acquire ? [{ ...acquire, workspace, lease }] : [],
-    );
-    if (rows.length === 0) return this;
-    this.name += '_acquiring';
-    const column = (key: keyof (typeof rows)[number], type: string): string =>
-      `${this.add(rows.map((row) => row[key]))}::${type}[]`;
-    const leases = [column('workspace', 'text'), column('lease', 'text'), column('owner', 'text')].join(', ');
-    this.before.push(`(select count(antiphon_lease_acquire(l.workspace, l.name, l.owner, l.ttl_ms))
-      from unnest(${leases}, ${column('ttlMs', 'float8')}) as l (workspace, name, owner, ttl_ms)) < 0`);
-    return this;
-  }
-
-  /** Lets another service add events (`AppendRequest.extension`). */
-  extend(batch: readonly PreparedAppend[]): this {
-    const rows = batch.flatMap(({ request: { workspace, extension } }, index) =>
-      extension ? [[index + 1, workspace, JSON.stringify(extension)] as const] : [],
-    );
-    if (rows.length === 0) return this;
-    this.name += '_extended';
-    this.results.push('to_jsonb(extensions) as extensions');
-    EXTENSION_ARGUMENT_NAMES.forEach((name, at) =>
-      this.extraArguments.push(`${name} => ${this.add(rows.map((row) => row[at]))}`),
-    );
-    return this;
-  }
-
-  query(): pg.QueryConfig {
-    const { name, values, before, results } = this;
-    const flag =
-      before.length === 0 ? '$1' : `case when ${before.join(' or ')} then null else $1::boolean end`;
-    const given = [`${FLAG_NAME} => ${flag}`, assignParameters(TABLE_NAMES, 2), ...this.extraArguments];
-    const called = this.extraArguments.length > 0 ? 'antiphon_append_extended' : 'antiphon_append';
-    return { name, text: `select ${results.join(', ')} from ${called}(${given.join(', ')})`, values };
-  }
-
-  private add(value: unknown): string {
-    return `$${this.values.push(value)}`;
-  }
-}
-
 export interface AppendBatchOptions {
   /** False while no event id of the batch can be in the log. */
   readonly mayRepeatEvents: boolean;
@@ -293,7 +227,10 @@ export const appendBatch = async (
   const inLockOrder = sortForLocks(streams);
   const tables = toTables(batch, inLockOrder, mayRepeatEvents);
   const values = VALUES.map((valueOf) => valueOf(tables));
-  const statement = new AppendStatement(values).acquire(tables.fences).extend(batch);
+  const statement = new AppendStatement(values, APPEND_ARGUMENT_NAMES)
+    .acquire(tables.fences)
+    .extend(batch)
+    .storeBlobs(batch);
   if (lockTimeoutMs !== undefined) statement.limitWaits(lockTimeoutMs);
   const { rows } = await client.query<AppendRow>(statement.query());
   return toOutcomes(rows[0] as AppendRow, batch, streams, inLockOrder);

@@ -136,6 +136,14 @@ const checkGuards = ({ fence, idempotency, guards = [] }: AppendRequest): void =
     refuse('an idempotency claim has a scope, a key and a digest of at most 500 characters');
 };
 
+/** SHA-256, hex. */
+const DIGEST = /^[0-9a-f]{64}$/;
+
+const checkBlobs = ({ blobs = [] }: AppendRequest): number => {
+  if (!blobs.every(({ digest }) => DIGEST.test(digest))) refuse('bytes are named by their SHA-256');
+  return blobs.reduce((sum, { body }) => sum + body.byteLength, 0);
+};
+
 const estimateBytes = ({ data, metadata, type }: PreparedEvent): number =>
   data.length + metadata.length + type.length + 100;
 
@@ -155,7 +163,7 @@ export const prepareAppend = (request: AppendRequest): PreparedAppend => {
     : null;
   const bytes = streams
     .flatMap((stream) => stream.events)
-    .reduce((sum, event) => sum + estimateBytes(event), response?.length ?? 0);
+    .reduce((sum, event) => sum + estimateBytes(event), (response?.length ?? 0) + checkBlobs(request));
   if (bytes > APPEND_LIMITS.requestBytes) refuse(`a request has at most ${APPEND_LIMITS.requestBytes} bytes`);
   return { request, streams, response, bytes, events, exclusiveKeys, sharedKeys };
 };
