@@ -4,7 +4,8 @@
  */
 export interface WakeSignal {
   readonly wake: () => void;
-  wait(maxMs: number): Promise<void>;
+  /** Resolves to true if `wake` ended the wait. */
+  wait(maxMs: number): Promise<boolean>;
 }
 
 export const createWakeSignal = (): WakeSignal => {
@@ -25,7 +26,9 @@ export const createWakeSignal = (): WakeSignal => {
           };
         });
       end = undefined;
+      const wasWoken = woken;
       woken = false;
+      return wasWoken;
     },
   };
 };

@@ -1,13 +1,15 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { DynamicModule, OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
-import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import { createSharedLogPages } from '@antiphon/event-store';
+import type { EventStore, LeaseStore, SharedLogPages } from '@antiphon/event-store';
+import type pg from 'pg';
 import { openJetStreamManager, startRelay } from '@antiphon/messaging';
 import type { NatsLink, Relay, RelayOptions } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { HealthRegistry } from './health-registry.js';
 import type { ServiceIdentity } from './service-env.js';
-import { EVENT_STORE, HEALTH, LEASE_STORE, LOGGER, NATS, SERVICE_IDENTITY } from './tokens.js';
+import { DATABASE_POOL, EVENT_STORE, HEALTH, LEASE_STORE, LOGGER, NATS, SERVICE_IDENTITY } from './tokens.js';
 
 type RelayGauge = 'antiphon_relay_leading' | 'antiphon_relay_lag_events';
 
@@ -28,6 +30,7 @@ type Announce = NonNullable<RelayOptions['announce']>;
 @Injectable()
 class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
   private relay: Relay | undefined;
+  private pages: SharedLogPages | undefined;
   private unobserve: () => void = () => undefined;
 
   constructor(
@@ -38,10 +41,13 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
     @Inject(HEALTH) private readonly health: HealthRegistry,
     @Inject(LOGGER) private readonly logger: Logger,
     @Inject(ANNOUNCE) private readonly announce: Announce,
+    @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const { link, log, leases, logger, announce } = this;
+    const { link, leases, logger, announce } = this;
+    this.pages = createSharedLogPages(this.pool, this.log);
+    const log = { ...this.log, readLogPage: this.pages.readLogPage };
     const relay = startRelay({ link, log, leases, owner: this.identity.id, logger, announce });
     this.relay = relay;
     const manager = await openJetStreamManager(link.connection);
@@ -59,6 +65,7 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
   async onModuleDestroy(): Promise<void> {
     this.unobserve();
     await this.relay?.stop();
+    await this.pages?.close();
   }
 }
 

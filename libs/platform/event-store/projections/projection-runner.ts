@@ -8,6 +8,7 @@ import type { HandleEvents, ProjectionSource } from './projection-definition.js'
 import { observeProjectionLag } from './projection-progress.js';
 import { ProjectionRetries } from './projection-retries.js';
 import { type ProjectionSnapshot, readSnapshot, type SkippedRange } from './projection-snapshot.js';
+import { joinSharedTail, type SharedTail } from './shared-tail.js';
 
 export interface ProjectionOptions {
   readonly pool: pg.Pool;
@@ -94,6 +95,7 @@ const SKIP_WITHIN_MS = 1_000;
 class ProjectionRunner implements RunningProjection {
   private readonly source: ProjectionSource;
   private readonly ownPool: pg.Pool;
+  private readonly tail: SharedTail;
   private readonly pollMs: number;
   private readonly wakeSignal = createWakeSignal();
   private readonly waiters = new PositionWaiters();
@@ -119,7 +121,9 @@ class ProjectionRunner implements RunningProjection {
     this.retries = new ProjectionRetries({ ...this.source, pool }, logger);
     this.pollMs = options.pollMs ?? 1_000;
     this.unsubscribe = options.subscribe?.(this.wakeSignal.wake, categories);
-    this.running = this.run().finally(() => this.ownPool.end());
+    const { tail, leave } = joinSharedTail(pool, { name, categories });
+    this.tail = tail;
+    this.running = this.run().finally(() => Promise.all([this.ownPool.end(), leave()]));
     this.stopObserving = observeProjectionLag(pool, name, () => this.waiters.position);
   }
 
@@ -148,33 +152,34 @@ class ProjectionRunner implements RunningProjection {
   }
 
   private async run(): Promise<void> {
-    while (!this.isStopping) {
+    for (let isWoken = true; !this.isStopping;) {
       let delayMs: number;
       try {
-        delayMs = await this.runOnce();
+        // A poll takes what another projection of the process has just read.
+        delayMs = await this.runOnce(isWoken ? 0 : this.pollMs / 2);
       } catch (error) {
         delayMs = this.countFailure(error);
       }
-      if (!this.isStopping) await this.wakeSignal.wait(delayMs);
+      if (!this.isStopping) isWoken = await this.wakeSignal.wait(delayMs);
     }
   }
 
   /** Applies all new events and due retries. Returns the time until the next run, ms. */
-  private async runOnce(): Promise<number> {
+  private async runOnce(maxAgeMs: number): Promise<number> {
     if (!this.isPrepared) {
       await ensureCheckpoint(this.options.pool, this.source.name);
       await this.retries.retryAll();
       this.isPrepared = true;
     }
-    const pollDelayMs = this.pollDelayAfter(await this.catchUp());
+    const pollDelayMs = this.pollDelayAfter(await this.catchUp(maxAgeMs));
     this.failures = 0;
     return Math.min(pollDelayMs, await this.retries.retryDue());
   }
 
   /** Applies events up to the head of the log, or until another process wins a batch. */
-  private async catchUp(): Promise<'done' | 'contended'> {
-    for (;;) {
-      const snapshot = await readSnapshot(this.source, this.skipped);
+  private async catchUp(maxAgeMs: number): Promise<'done' | 'contended'> {
+    for (let ageMs = this.isContended ? 0 : maxAgeMs; ; ageMs = 0) {
+      const snapshot = await this.readNext(ageMs);
       this.waiters.advanceTo(snapshot.position);
       if (snapshot.hasParkedStreams) this.retries.schedule();
       if (snapshot.upTo <= snapshot.position || this.isStopping) return 'done';
@@ -187,6 +192,14 @@ class ProjectionRunner implements RunningProjection {
       // A later append sends its own notification.
       if (state === 'caught_up') return 'done';
     }
+  }
+
+  /** Reads the next events, from the shared tail if it has them. */
+  private async readNext(maxAgeMs: number): Promise<ProjectionSnapshot> {
+    // An older read shows a checkpoint that this projection has moved since.
+    const ageMs = Math.min(maxAgeMs, performance.now() - this.movedAt);
+    const shared = await this.tail.readSnapshot(this.source, this.skipped, ageMs);
+    return shared ?? readSnapshot(this.source, this.skipped);
   }
 
   /**
