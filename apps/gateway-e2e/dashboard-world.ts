@@ -67,18 +67,22 @@ export interface DashboardOptions {
   readonly settings?: string;
   /** Arguments of Chromium. */
   readonly args?: readonly string[];
+  readonly scale?: Parameters<typeof startQuickStack>[1];
   /** Returns the address at which the browser opens the dashboard, such as a network that fails. */
-  readonly through?: (gatewayUrl: string) => Promise<string>;
+  readonly through?: (stack: TestStack) => Promise<string>;
 }
 
 /** Starts a stack with a guarded tool, and Chromium on its dashboard. */
 export const startDashboardWorld = async (options: DashboardOptions = {}): Promise<DashboardWorld> => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const mock = await (options.model ? startMockModel(options.model) : startModel(released));
-  const stack = await startQuickStack(twoVendorConfig(mock.url) + (options.settings ?? GUARDED));
+  const stack = await startQuickStack(
+    twoVendorConfig(mock.url) + (options.settings ?? GUARDED),
+    options.scale,
+  );
   const args = ['--no-sandbox', ...(options.args ?? [])];
   const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args });
-  const origin = (await options.through?.(stack.gatewayUrl)) ?? stack.gatewayUrl;
+  const origin = (await options.through?.(stack)) ?? stack.gatewayUrl;
   const page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, baseURL: origin });
   page.setDefaultTimeout(10_000);
   const leaks: string[] = [];

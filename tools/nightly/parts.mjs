@@ -78,6 +78,10 @@ const SPECS = {
   'dashboard-pages': {
     ...{ shows: 'every page in both themes and at two widths: no violation of WCAG 2.2 AA', minutes: 15 },
   },
+  'dashboard-reconnect': {
+    ...{ shows: 'the dashboard gets each event once through kill -9 and a silent network', minutes: 10 },
+    quick: { ANTIPHON_OFFLINE_MS: '15000' },
+  },
   'dashboard-requests': {
     ...{
       shows: 'addresses, previews, keys and the past give no request more than its caller may',

@@ -24,6 +24,12 @@ const openWebSocket = (url: string): WebSocketLike => {
     if (event.code === 4401 || event.code === 4403) isSignedOut.set(true);
     markLost();
   });
+  // The client closes a silent connection itself. Its close event may come a minute later.
+  const close = socket.close.bind(socket);
+  socket.close = () => {
+    markLost();
+    close();
+  };
   return socket as unknown as WebSocketLike;
 };
 
