@@ -9,7 +9,7 @@ import type {
   TurnToolCall,
 } from '@antiphon/agent-domain';
 import { checkConversation } from './invariants.js';
-import { callMetering, outcomeOf } from './metering-process.js';
+import { callMetering, outcomeOf, settleInCommit } from './metering-process.js';
 import type { Fiber, Process } from './scheduler.js';
 import { LEASE_TICKS, decider } from './world.js';
 import type { Lease, Session, World } from './world.js';
@@ -53,6 +53,7 @@ function* commit(driver: Driver, command: SessionCommand | null): Fiber<boolean>
     const appended = world.store.append(session, version, decided, { lease });
     if (appended === 'fenced') return false;
     if (appended === 'conflict') continue;
+    const settled = settleInCommit(world, decided);
     const calls = new Set(driver.inFlight.calls);
     let { attempt } = driver.inFlight;
     for (const event of decided) {
@@ -62,15 +63,18 @@ function* commit(driver: Driver, command: SessionCommand | null): Fiber<boolean>
     }
     driver.inFlight = { attempt, calls };
     yield;
-    for (const event of decided) settle(driver, event);
+    for (const event of decided) settle(driver, event, settled);
     return true;
   }
 }
 
-/** Sends the settlement to metering, and does not wait for its answer. */
-const settle = ({ world, process }: Driver, event: SessionEvent): void => {
+/**
+ * Sends a settlement that the commit left out to metering, and does not wait for its answer.
+ */
+const settle = ({ world, process }: Driver, event: SessionEvent, settled: ReadonlySet<string>): void => {
   if (event.type !== 'ModelCallCompleted' && event.type !== 'ModelCallAborted') return;
   const { reservationId } = event.data;
+  if (settled.has(reservationId)) return;
   const send = function* (): Fiber {
     yield* callMetering(world, { type: 'Settle', reservationId, outcome: outcomeOf(event) });
   };

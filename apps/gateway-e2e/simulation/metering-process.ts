@@ -1,8 +1,32 @@
+import type { SessionEvent } from '@antiphon/contracts/agent';
 import { decideBatch } from '@antiphon/metering-domain';
 import type { LedgerAnswer, LedgerCommand } from '@antiphon/metering-domain';
 import { sendRequest } from './world.js';
 import type { World } from './world.js';
 import type { Fiber, Process } from './scheduler.js';
+
+/**
+ * Settles the completed calls of a commit within it, as `antiphon_append_extended` does, or leaves
+ * one out. Returns the settled reservations.
+ */
+export const settleInCommit = (world: World, events: readonly SessionEvent[]): ReadonlySet<string> => {
+  const settled = new Set<string>();
+  for (const event of events) {
+    if (event.type !== 'ModelCallCompleted') continue;
+    const { reservationId } = event.data;
+    const { status } = world.ledger.reservation(reservationId);
+    if (status !== 'reserved' || world.choose(4) === 0) continue;
+    const rules = { limits: world.limits, priceOf: () => null, now: world.timeOfDay() };
+    const command = { type: 'Settle', reservationId, outcome: outcomeOf(event) } as const;
+    const [decision] = decideBatch(world.ledger.snapshot(), [command], rules);
+    for (const fact of decision && 'events' in decision ? decision.events : []) {
+      world.ledger.put(fact);
+      world.budget.push(fact);
+    }
+    settled.add(reservationId);
+  }
+  return settled;
+};
 
 /**
  * Handles a command in one transaction. The process may die before or after it, and lose the
