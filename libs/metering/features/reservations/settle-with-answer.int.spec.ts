@@ -148,8 +148,8 @@ describe('the commit that ends a call', () => {
     expect(await typesOf(expired)).toEqual(['BudgetReserved', 'BudgetExpired', 'BudgetCorrected']);
   });
 
-  it('charges nothing if the log refuses it, and charges the others of its batch', async () => {
-    const { reserve } = metering.start();
+  it('charges nothing if the log refuses it, and leaves the others of its batch to metering', async () => {
+    const { reserve, settleBudget } = metering.start();
     const [stale, fenced, good] = [await begin(reserve), await begin(reserve), await begin(reserve)];
     const old = endOf(stale, callCompleted(stale, 1, 1));
     const ends = await Promise.allSettled([
@@ -161,8 +161,10 @@ describe('the commit that ends a call', () => {
     expect(await Promise.all([stale, fenced, good].map(typesOf))).toEqual([
       ['BudgetReserved'],
       ['BudgetReserved'],
-      ['BudgetReserved', 'BudgetSettled'],
+      ['BudgetReserved'],
     ]);
+    await settleBudget.handle(usedBy(good, 1, 1));
+    expect(await typesOf(good)).toEqual(['BudgetReserved', 'BudgetSettled']);
   });
 
   it('charges once when it is sent again', async () => {
