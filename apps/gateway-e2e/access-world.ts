@@ -26,6 +26,7 @@ export interface Holder {
 /** Ids of resources of `acme`, by the first part of a route's path below `/api/v1`. */
 export interface Resources {
   readonly sessions: string;
+  readonly turns: string;
   readonly approvals: string;
   readonly workflows: string;
   readonly runs: string;
@@ -101,7 +102,7 @@ const createResources = async (stack: TestStack, request: Request, token: string
   const client = await connectClient(stack.wsUrl, { authorization: `Bearer ${token}` });
   const address = { channel: 'web', account: 'main', agent: 'claude' };
   const turn = client.stream('chat.send', { ...address, peer: 'ada', content: `approve ${CANARY}` });
-  const { sessionId } = await waitForAccepted(turn);
+  const { sessionId, turnId } = await waitForAccepted(turn);
   const asked = await turn.waitFor('the approval', ({ event }) => event === 'approval');
   const definition = { name: CANARY, nodes: [{ id: 'one', agent: 'gpt', prompt: CANARY }] };
   const post = async (path: string, body: object) =>
@@ -118,7 +119,7 @@ const createResources = async (stack: TestStack, request: Request, token: string
   await post(`/api/v1/agents/${agents}/messages`, { type: 'AgentSpoke', content });
   await client.close();
   const { approvalId } = asked.data as { approvalId: string };
-  return { sessions: sessionId, approvals: approvalId, workflows, runs, keys, agents, tasks };
+  return { sessions: sessionId, turns: turnId, approvals: approvalId, workflows, runs, keys, agents, tasks };
 };
 
 const approvalsOf = (config: string): string =>

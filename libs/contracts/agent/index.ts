@@ -22,6 +22,7 @@ export * from './plan-requests.js';
 export * from './requests.js';
 export * from './run-events.js';
 export * from './session-requests.js';
+export * from './session-history.js';
 export * from './session-turns.js';
 export * from './task-events.js';
 export * from './task-requests.js';

@@ -51,6 +51,17 @@ export const listSessions = defineRequest({
 export const getSession = defineRequest({
   subject: 'cmd.agent.session.get',
   request: z.strictObject({ workspace: WorkspaceId, sessionId: z.uuid(), ...asOfRequest }),
-  reply: SessionSummary.extend(asOfReply),
+  reply: SessionSummary.extend({
+    forkedFrom: z
+      .object({
+        sessionId: z.uuid(),
+        version: z.int().positive().describe('Last event of the origin that the session continues.'),
+        turns: z.int().nonnegative().describe('Number of turns that it has from its origin, not in `turns`.'),
+      })
+      .nullable()
+      .optional()
+      .describe('Origin of a fork; null for none. Of one session only, not in lists.'),
+    ...asOfReply,
+  }),
   timeoutMs: 15_000,
 });

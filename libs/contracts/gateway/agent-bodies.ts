@@ -80,6 +80,7 @@ export const ByBudgetScope = z.strictObject({
 export const BudgetsQuery = z.strictObject({
   session: z.uuid().optional().describe('Adds the budget of this session.'),
   agent: AgentId.optional().describe('Adds the budget of this agent, if it has a limit.'),
+  agents: z.stringbool().optional().describe('Adds the budgets of all agents with a limit; at most 500.'),
   at: At,
 });
 /** Query of an agent's history. */

@@ -123,6 +123,20 @@ export const TurnsQuery = z.strictObject({
   at: At,
 });
 
+/** Query of `GET /api/v1/sessions/:id/history`. */
+export const HistoryRangeQuery = z.strictObject({
+  from: Position.default(0).describe('Position of the snapshot. 0, the default, is before every session.'),
+  to: Position.optional().describe('Last position. Default: the head of the log.'),
+  limit: z.coerce.number().int().min(1).max(1_000).default(500).describe('Maximum number of events.'),
+  turns: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(50)
+    .default(20)
+    .describe('Maximum number of turns before `from`.'),
+});
+
 /** Body of `POST /api/v1/sessions/:id/fork`. */
 export const ForkBody = forkSession.request.omit({
   workspace: true,

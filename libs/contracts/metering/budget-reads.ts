@@ -81,6 +81,8 @@ export const readBudgets = defineRequest({
     sessionId: z.uuid().optional(),
     /** Adds the budget of this agent, if it has a limit. */
     agentId: AgentId.optional(),
+    /** Adds the budgets of all agents with a limit. */
+    withAgents: z.boolean().optional(),
     ...asOfRequest,
   }),
   reply: z.object({

@@ -21,7 +21,8 @@ export const BUDGET_ROUTES = {
     summary: 'Read budgets',
     description:
       'Returns limits, reservations and spending of the current day and month (UTC), and of a session or an agent ' +
-      'if one is named. Money is in integer micro-USD; a limit of null means none.',
+      'if one is named. Money is in integer micro-USD; a limit of null means none. The key of an agent gets the ' +
+      'scopes of its own tree and sessions only.',
     query: BudgetsQuery,
     reply: { schema: readBudgets.reply },
     example: {

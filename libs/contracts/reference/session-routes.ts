@@ -1,24 +1,22 @@
 import { z } from 'zod';
-import { answerApproval, getApproval, listApprovals } from '../agent/approval-requests.js';
 import { forkSession } from '../agent/requests.js';
 import { rewindFiles } from '../agent/rewind-requests.js';
 import { getSession, listSessions } from '../agent/session-requests.js';
+import { SessionHistory } from '../agent/session-history.js';
 import { SessionTurn } from '../agent/session-turns.js';
 import { asOfReply } from '../log/as-of.js';
 import {
-  ApprovalAnswerBody,
-  ApprovalsQuery,
   AtQuery,
   ById,
   ExportQuery,
   ForkBody,
+  HistoryRangeQuery,
   SessionsQuery,
   TurnsQuery,
 } from '../gateway/index.js';
-import { APPROVAL, FORK, IDS, SESSION_KEY } from './examples.js';
+import { FORK, IDS, SESSION_KEY } from './examples.js';
 import { defineRoute } from './http-route.js';
 
-const NO_APPROVAL = { 404: 'there is no approval with this id' };
 const KEY_REUSED = 'the `Idempotency-Key` was used for another request';
 
 /** A session with its cost. */
@@ -121,6 +119,64 @@ export const SESSION_ROUTES = {
     },
     problems: { 404: 'there is no session with this id' },
   }),
+  readHistory: defineRoute({
+    method: 'get',
+    path: '/api/v1/sessions/{id}/history',
+    access: 'sessions:read',
+    tag: 'Sessions',
+    summary: 'Read a part of the history of a session',
+    description:
+      'Returns the latest turns as of `from`, and the events after it up to `to`. `foldHistory` of the contracts folds ' +
+      'them to the turns as of any position between, as `GET …/turns?at=` returns them. A page has at most 4 MiB of ' +
+      'events. Continue with `from` at `position` while `isLast` is false. What persons deleted is empty.',
+    params: ById,
+    query: HistoryRangeQuery,
+    reply: { schema: SessionHistory },
+    example: {
+      params: { id: IDS.session },
+      query: { from: 181_059, limit: 1 },
+      reply: {
+        ...{ from: 181_059, position: 181_060, head: 184_203, isLast: false },
+        ...{ snapshot: { turns: [] }, deleted: [] },
+        events: [
+          {
+            ...{ version: 12, position: 181_060, recordedAt: '2026-11-22T10:14:00.000Z' },
+            event: {
+              ...{ type: 'TurnRequested', schemaVersion: 1 },
+              data: { turnId: IDS.turn, content: 'Where is my order?' },
+            },
+          },
+        ],
+      },
+    },
+    problems: {
+      404: 'there is no session with this id, or it began after `to`',
+      422: '`from` or `to` is beyond the head of the log (`LOG.POSITION_AHEAD`)',
+    },
+  }),
+  findTurn: defineRoute({
+    method: 'get',
+    path: '/api/v1/turns/{id}',
+    access: 'sessions:read',
+    tag: 'Sessions',
+    summary: 'Find the session of a turn',
+    description: 'Returns the session that a turn belongs to, and the position of its request.',
+    params: ById,
+    query: AtQuery,
+    reply: {
+      schema: z.object({
+        turnId: z.uuid(),
+        sessionId: z.uuid(),
+        requestedAt: z.int().positive().describe('Position of its request in the log.'),
+        ...asOfReply,
+      }),
+    },
+    example: {
+      params: { id: IDS.turn },
+      reply: { turnId: IDS.turn, sessionId: IDS.session, requestedAt: 181_060 },
+    },
+    problems: { 404: 'there is no turn with this id' },
+  }),
   exportSession: defineRoute({
     method: 'get',
     path: '/api/v1/sessions/{id}/export',
@@ -186,64 +242,6 @@ export const SESSION_ROUTES = {
       404: 'there is no session with this id',
       409: KEY_REUSED,
       422: 'the session has fewer events than `at`',
-    },
-  }),
-} as const;
-
-/** Routes of `/api/v1/approvals`. */
-export const APPROVAL_ROUTES = {
-  listApprovals: defineRoute({
-    method: 'get',
-    path: '/api/v1/approvals',
-    access: 'approvals:read',
-    tag: 'Approvals',
-    summary: 'List approvals',
-    description: 'Returns the approvals of all sessions, newest first.',
-    query: ApprovalsQuery,
-    reply: { schema: listApprovals.reply },
-    example: { query: { status: 'pending' }, reply: { approvals: [APPROVAL], nextCursor: null } },
-  }),
-  getApproval: defineRoute({
-    method: 'get',
-    path: '/api/v1/approvals/{id}',
-    access: 'approvals:read',
-    tag: 'Approvals',
-    summary: 'Get an approval',
-    description: 'Returns one approval: the tool, its arguments, its status and the decision.',
-    params: ById,
-    query: AtQuery,
-    reply: { schema: getApproval.reply },
-    example: { params: { id: IDS.approval }, reply: APPROVAL },
-    problems: NO_APPROVAL,
-  }),
-  answerApproval: defineRoute({
-    method: 'post',
-    path: '/api/v1/approvals/{id}/answer',
-    access: 'approvals:answer',
-    tag: 'Approvals',
-    summary: 'Decide an approval',
-    description:
-      'Approves or denies a tool call. The first decision wins. ' +
-      'The same decision sent again by the same caller gets the first response. ' +
-      'Send `digest` to be sure that exactly what you have seen will run.',
-    params: ById,
-    body: ApprovalAnswerBody,
-    reply: { schema: answerApproval.reply },
-    example: {
-      params: { id: IDS.approval },
-      body: { decision: 'approve', reason: 'read-only request', digest: APPROVAL.digest },
-      reply: {
-        recorded: true,
-        approvalId: IDS.approval,
-        decision: 'approve',
-        answeredBy: 'operator',
-        answeredAt: '2026-11-22T10:14:30.000Z',
-      },
-    },
-    problems: {
-      ...NO_APPROVAL,
-      403: 'this credential may not decide the approval',
-      409: 'the approval is already decided or closed, or the digest is not its own',
     },
   }),
 } as const;

@@ -17,6 +17,7 @@ import {
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says } from '../testing/test-model.js';
 import type { ForkSessionRequest } from './fork-session.handler.js';
+import { ReadSessions } from './read-sessions.handler.js';
 
 jest.setTimeout(30_000);
 
@@ -90,6 +91,24 @@ describe('a fork', () => {
     expect(said).toEqual(['one', 'm: one (0)', 'three']);
     expect(await world.events(sessionId)).toEqual(events);
     expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
+  });
+
+  it('names its origin and the number of turns that it has from it, also of a fork of a fork', async () => {
+    const { sessionId, events } = await converse('one', 'two', 'three');
+    const [, second = 0] = endsOf(events);
+    const made = await fork({ sessionId, atVersion: second });
+    await submitTo(agent, { sessionId: made.sessionId }, 'four');
+    const own = await world.ended(made.sessionId);
+    const again = await fork({ sessionId: made.sessionId, atVersion: endsOf(own)[0] });
+    const reads = new ReadSessions(agent.runtime.services);
+    const originOf = async (id: string) => {
+      const request = { workspace: WORKSPACE, sessionId: id };
+      await until(() => reads.get(request).then(Boolean, () => false));
+      return (await reads.get(request)).forkedFrom;
+    };
+    expect(await originOf(sessionId)).toBeNull();
+    expect(await originOf(made.sessionId)).toEqual({ sessionId, version: second, turns: 2 });
+    expect(await originOf(again.sessionId)).toMatchObject({ sessionId: made.sessionId, turns: 3 });
   });
 
   it('uses the requested model', async () => {

@@ -105,6 +105,40 @@ const toSummaries = async (
   }));
 };
 
+// A fork names its origin in one of its first events. The origin may be a fork itself.
+const ORIGIN = `(e.data #>> '{origin,sessionId}')::uuid as origin, (e.data #>> '{origin,version}')::bigint as version`;
+const ORIGINS_SQL = `with recursive origins as (
+    select 1 as depth, ${ORIGIN} from events e where e.workspace = $1 and e.stream_id = $2
+      and e.stream_version <= ${FIRST_EVENTS} and e.type = 'SessionForked' and e.position <= $3
+    union all
+    select o.depth + 1, ${ORIGIN} from origins o join events e on e.workspace = $1 and e.stream_id = 'session-' || o.origin
+      and e.stream_version <= ${FIRST_EVENTS} and e.type = 'SessionForked' where o.depth < 100)
+  select depth, origin, version, (select count(*) from events t where t.workspace = $1
+      and t.stream_id = 'session-' || origin and t.stream_version <= version and t.type = 'TurnRequested') as turns
+  from origins order by depth`;
+
+interface OriginRow {
+  readonly origin: string;
+  readonly version: string;
+  readonly turns: string;
+}
+
+/** Returns the origin of a fork, with the number of turns that the fork has from it. */
+const readOrigin = async (
+  queries: WorkspaceQueries,
+  workspace: string,
+  sessionId: string,
+  upTo: number,
+): Promise<z.input<typeof getSession.reply>['forkedFrom']> => {
+  const { rows } = await queries
+    .query<OriginRow>(ORIGINS_SQL, [workspace, sessionStream(sessionId), upTo])
+    .catch(failTranslated);
+  const [first] = rows;
+  if (!first) return null;
+  const turns = rows.reduce((sum, row) => sum + Number(row.turns), 0);
+  return { sessionId: first.origin, version: Number(first.version), turns };
+};
+
 export interface ReadSessionsDeps {
   readonly past: PastReads;
 }
@@ -137,7 +171,7 @@ export class ReadSessions {
       const { rows } = await queries.query<Row>(GET_SQL, [workspace, sessionId]).catch(failTranslated);
       const [summary] = await toSummaries(queries, workspace, rows, upTo);
       if (!summary) throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
-      return summary;
+      return { ...summary, forkedFrom: await readOrigin(queries, workspace, sessionId, upTo) };
     });
   }
 }

@@ -31,7 +31,19 @@ const createRequests = (agentId: string) => {
       return Promise.resolve({ agent: { parentId } });
     }
     const plan = { run: { agentId } };
-    return Promise.resolve({ ...item, plan, task: item, tasks: [item], approvals: [item], chats: [item] });
+    const scopes = [
+      { kind: 'day', key: 'day/1' },
+      { kind: 'agent', key: `agent/${agentId}` },
+    ];
+    return Promise.resolve({
+      ...item,
+      scopes,
+      plan,
+      task: item,
+      tasks: [item],
+      approvals: [item],
+      chats: [item],
+    });
   };
   return { requests: { request } as unknown as GatewayRequests, sent };
 };
@@ -145,5 +157,16 @@ describe('the key of an agent', () => {
     ])
       await expect((async () => use())()).rejects.toMatchObject(REFUSED);
     expect(sent).toEqual([]);
+  });
+
+  it.each([
+    ['helper', ['agent/helper']],
+    ['sibling', []],
+    ['removed', []],
+  ])('is shown no budget but those of its tree, of the agent %s', async (agentId, keys) => {
+    const { requests } = createRequests(agentId);
+    const budgets = new BudgetsController(requests, storeOf(agentId));
+    const { scopes } = await budgets.read({ ...(input as object), query: { agents: true } } as never, KEY);
+    expect(scopes.map(({ key }) => key)).toEqual(keys);
   });
 });

@@ -50,7 +50,7 @@ const call = (methods: readonly RpcMethod[], name: string, params: Record<string
 
 describe('the routes of budgets', () => {
   it('ask metering for the budgets and the cost in the workspace of the caller', async () => {
-    const { requests, sent } = recordRequests({});
+    const { requests, sent } = recordRequests({ scopes: [] });
     const budgets = new BudgetsController(requests, undefined as never);
     const common = { params: undefined, body: undefined, idempotencyKey: undefined };
     await budgets.read({ ...common, query: { agent: 'main' } }, AGENT_KEY);

@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import type { Principal } from '@antiphon/contracts/identity';
-import { readAgentUsage, readBudgets, setBudgetLimit } from '@antiphon/contracts/metering';
+import { readAgentUsage, readBudgets, setBudgetLimit, type ScopeUsage } from '@antiphon/contracts/metering';
 import { BUDGET_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
@@ -14,6 +14,9 @@ import { HandleRoute } from '../http/handle-route.js';
 import { AgentReads } from './agent-reads.js';
 
 type Routes = typeof BUDGET_ROUTES;
+
+/** Beginning of the key of an agent's scope. */
+const AGENT_KEY = 'agent/';
 
 type LimitChange = DistributiveOmit<z.input<typeof setBudgetLimit.request>, 'workspace' | 'actor'>;
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
@@ -32,13 +35,15 @@ export class BudgetsController {
 
   @HandleRoute(BUDGET_ROUTES.readBudgets)
   async read(
-    { query: { session: sessionId, agent: agentId, at } }: RouteInput<Routes['readBudgets']>,
+    { query: { session: sessionId, agent, agents: withAgents, at } }: RouteInput<Routes['readBudgets']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readBudgets.reply>> {
     const { workspace } = principal;
+    const agentId = agent ?? principal.agentId ?? undefined;
     if (agentId !== undefined) await this.reads.require(principal, agentId);
     if (sessionId !== undefined) await this.reads.requireSession(principal, this.store, sessionId);
-    return this.requests.request(readBudgets, { workspace, sessionId, agentId, at });
+    const reply = await this.requests.request(readBudgets, { workspace, sessionId, agentId, withAgents, at });
+    return { ...reply, scopes: await this.ownScopes(principal, reply.scopes) };
   }
 
   @HandleRoute(BUDGET_ROUTES.setAgentLimit)
@@ -83,6 +88,15 @@ export class BudgetsController {
     const { workspace } = principal;
     await this.reads.require(principal, agentId ?? rootId);
     return this.requests.request(readAgentUsage, { workspace, agentId, rootId, by, at });
+  }
+
+  /** Returns the scopes that a key may see. That of an agent sees its tree and its sessions. */
+  private async ownScopes(principal: Principal, scopes: readonly ScopeUsage[]): Promise<ScopeUsage[]> {
+    if (principal.agentId === null) return [...scopes];
+    const own = scopes.filter(({ kind }) => kind === 'agent' || kind === 'session');
+    return this.reads.filter(principal, own, ({ kind, key }) => [
+      kind === 'agent' ? key.slice(AGENT_KEY.length) : principal.agentId,
+    ]);
   }
 
   private changeLimit(

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
 import type pg from 'pg';
-import { sessionStream } from '@antiphon/contracts/agent';
+import { foldHistory, sessionStream } from '@antiphon/contracts/agent';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore, type EventStore, type EventStorePg } from '@antiphon/event-store';
 import { createTestDatabase, type TestDatabase } from '@antiphon/testing';
+import { findTurn } from './find-turn.js';
+import { readHistory } from './read-history.js';
 import { readTurns, type TurnsPage } from './read-turns.js';
 
 const TURNS = 40;
@@ -130,5 +133,86 @@ describe('the pages of the turns of a session', () => {
   it('are not found in another workspace, or before the session began', async () => {
     await expect(read({ workspace: 'other' })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
     await expect(read({ at: 0 })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
+  });
+});
+
+describe('a part of the history of a session', () => {
+  const history = (query: Partial<Parameters<typeof readHistory>[1]> = {}) =>
+    readHistory(pool, { workspace: 'default', sessionId, limit: 500, turns: 7, ...query });
+
+  it('folds to what the server answers as of any position, from any snapshot and page', async () => {
+    const head = await store.headPosition();
+    const size = fc.integer({ min: 1, max: 50 });
+    const place = fc.integer({ min: 0, max: head });
+    await fc.assert(
+      fc.asyncProperty(
+        place,
+        place,
+        size,
+        fc.integer({ min: 1, max: 90 }),
+        async (one, other, turns, limit) => {
+          const [from, to] = [Math.min(one, other), Math.max(one, other)];
+          fc.pre(to > 0);
+          const page = await history({ from, to, turns, limit });
+          expect(page.position).toBeGreaterThanOrEqual(from);
+          for (const at of new Set([from, Math.floor((from + page.position) / 2), page.position])) {
+            if (at === 0) continue;
+            const expected = await read({ at, limit: 50 });
+            const folded = foldHistory(page, at).toReversed();
+            // The snapshot has the latest turns only. All later turns are folded.
+            expect(folded).toEqual(expected.turns.slice(0, folded.length));
+            expect(folded.length).toBeGreaterThanOrEqual(Math.min(turns, expected.turns.length));
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('is paged without a gap, and says where it ends', async () => {
+    const head = await store.headPosition();
+    const seen: number[] = [];
+    for (let from = 0; ;) {
+      const page = await history({ from, limit: 17 });
+      seen.push(...page.events.map(({ version }) => version));
+      if (page.isLast) {
+        expect(page.position).toBe(head);
+        break;
+      }
+      expect(page.events).toHaveLength(17);
+      from = page.position;
+    }
+    expect(seen).toEqual(Array.from({ length: TURNS * 3 + 3 }, (_, index) => index + 1));
+  });
+
+  it('has no text that a person deleted, at no position and in no event', async () => {
+    const page = await history();
+    expect(page.deleted).toEqual([{ turnId: ids[5], part: 'answer' }]);
+    expect(JSON.stringify(page)).not.toContain('answer 5"');
+    expect(JSON.stringify(page)).toContain('answer 6"');
+    expect(foldHistory(page, page.head)[5]).toMatchObject({ isAnswerDeleted: true, items: [] });
+  });
+
+  it('is not found in another workspace or before the session began, and ends at the head', async () => {
+    await expect(history({ workspace: 'other' })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
+    await expect(history({ to: 0 })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
+    const beyond = (await store.headPosition()) + 1;
+    for (const query of [{ to: beyond }, { from: beyond }])
+      await expect(history(query)).rejects.toMatchObject({ code: 'LOG.POSITION_AHEAD' });
+  });
+});
+
+describe('the session of a turn', () => {
+  it('is found by an index, in its own workspace and from its position on', async () => {
+    const find = (turn: string, at?: number, workspace = 'default') => findTurn(pool, workspace, turn, at);
+    const log = await store.readStream('default', sessionStream(sessionId));
+    const { position } = log.find(({ data, type }) => type === 'TurnRequested' && data['turnId'] === ids[9])!;
+    expect(await find(ids[9]!)).toEqual({ turnId: ids[9], sessionId, requestedAt: position });
+    expect(await find(ids[9]!, position)).toMatchObject({ sessionId, position });
+    const missing = { code: 'TURN.NOT_FOUND' };
+    await expect(find(ids[9]!, position - 1)).rejects.toMatchObject(missing);
+    await expect(find(ids[9]!, undefined, 'other')).rejects.toMatchObject(missing);
+    await expect(find(randomUUID())).rejects.toMatchObject(missing);
+    await expect(find(randomUUID(), position + 1_000)).rejects.toMatchObject({ code: 'LOG.POSITION_AHEAD' });
   });
 });

@@ -5,6 +5,7 @@ import {
   getSession,
   listSessions,
   rewindFiles,
+  type SessionHistory,
   type SessionSummary,
 } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
@@ -20,6 +21,8 @@ import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { commonOf } from './session-methods.js';
+import { findTurn, type TurnPlace } from './find-turn.js';
+import { readHistory } from './read-history.js';
 import { readTurns, type TurnsPage } from './read-turns.js';
 import { exportText, verifySession } from './export-session.js';
 
@@ -71,6 +74,25 @@ export class SessionsController {
   ): Promise<TurnsPage> {
     await this.reads.requireSession(principal, this.store, sessionId);
     return readTurns(this.pool, { workspace: principal.workspace, sessionId, ...query });
+  }
+
+  @HandleRoute(SESSION_ROUTES.readHistory)
+  async history(
+    { params: { id: sessionId }, query }: RouteInput<Routes['readHistory']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<SessionHistory> {
+    await this.reads.requireSession(principal, this.store, sessionId);
+    return readHistory(this.pool, { workspace: principal.workspace, sessionId, ...query });
+  }
+
+  @HandleRoute(SESSION_ROUTES.findTurn)
+  async findTurn(
+    { params: { id: turnId }, query: { at } }: RouteInput<Routes['findTurn']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<TurnPlace> {
+    const found = await findTurn(this.pool, principal.workspace, turnId, at);
+    await this.reads.requireSession(principal, this.store, found.sessionId);
+    return found;
   }
 
   @HandleRoute(SESSION_ROUTES.exportSession)

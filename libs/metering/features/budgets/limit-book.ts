@@ -97,6 +97,21 @@ export const readAgentScopes = async (
   });
 };
 
+/** Maximum number of agents whose budgets a list has. */
+const MAX_LISTED = 500;
+const AGENTS_SQL = `select scope_key from budget_limits where workspace = $1 and starts_with(scope_key, $2)
+  and (limit_tokens is not null or limit_micro_usd is not null) order by scope_key limit ${MAX_LISTED}`;
+
+/** Lists the agents that have a limit. */
+export const listLimitedAgents = async (
+  queries: WorkspaceQueries,
+  workspace: string,
+): Promise<readonly string[]> => {
+  const prefix = agentScopeKey('');
+  const { rows } = await queries.query<Pick<LimitRow, 'scope_key'>>(AGENTS_SQL, [workspace, prefix]);
+  return rows.map(({ scope_key: key }) => key.slice(prefix.length));
+};
+
 /** Reads the limits of workspace scopes that were set at run time. */
 export const readSetLimits = async (queries: WorkspaceQueries, workspace: string): Promise<SetLimits> =>
   new Map(

@@ -13,7 +13,7 @@ import type { Balance, SetLimits } from '@antiphon/metering-domain';
 import type { z } from 'zod';
 import { observeGauges } from '@antiphon/observability';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
-import { readAgentScopes, readSetLimits, type LimitBook } from './limit-book.js';
+import { listLimitedAgents, readAgentScopes, readSetLimits, type LimitBook } from './limit-book.js';
 import { readBalances, readPeriods } from '../ledger/ledger-rows.js';
 import { LIMIT_BOOK, PAST_READS } from '../metering.tokens.js';
 
@@ -24,6 +24,7 @@ export interface ReadBudgetsQuery {
   readonly workspace: string;
   readonly sessionId?: string | undefined;
   readonly agentId?: string | undefined;
+  readonly withAgents?: boolean | undefined;
   readonly at?: number | undefined;
 }
 
@@ -56,11 +57,12 @@ export class ReadBudgets {
 
   @HandleRequest(readBudgets)
   handle(query: ReadBudgetsQuery): Promise<z.input<typeof readBudgets.reply>> {
-    const { workspace, agentId, at } = query;
+    const { workspace, agentId, withAgents, at } = query;
     return this.past.readAsOf(workspace, at, async (queries, upTo) => {
       const isNow = at === undefined;
       const now = isNow ? isoTime(this.clock) : await readTimeOf(queries, workspace, upTo);
-      const named = agentId === undefined ? [] : [agentId];
+      const listed = withAgents ? await listLimitedAgents(queries, workspace) : [];
+      const named = [...new Set([...(agentId === undefined ? [] : [agentId]), ...listed])];
       const agents = isNow
         ? await this.limitBook.scopesOf(workspace, named)
         : await readAgentScopes(queries, workspace, named);

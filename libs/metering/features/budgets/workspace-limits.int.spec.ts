@@ -105,6 +105,28 @@ describe('a limit of a workspace that is set at run time', () => {
   });
 });
 
+describe('the budgets of agents', () => {
+  it('are listed where they have a limit, by workspace and as of a position', async () => {
+    const own = metering.start();
+    const set = (agentId: string, limitTokens: number | null) =>
+      own.limitBook.set({ workspace: 'listed', agentId, limitTokens, limitMicroUsd: null, actor: 'spec' });
+    await set('lead', 1_000);
+    const [{ position } = { position: '0' }] = await factsOf('listed');
+    await set('helper', 500);
+    await set('free', null);
+    const list = async (workspace: string, at?: number) =>
+      (await own.read({ workspace, withAgents: true, at }))
+        .filter(({ kind }) => kind === 'agent')
+        .map(({ key, limitTokens }) => [key, limitTokens]);
+    expect(await list('listed')).toEqual([
+      ['agent/helper', 500],
+      ['agent/lead', 1_000],
+    ]);
+    expect(await list('listed', Number(position))).toEqual([['agent/lead', 1_000]]);
+    expect(await list('other')).toEqual([]);
+  });
+});
+
 describe('usage', () => {
   it('is summed by model, key and day, with the same total as by agent', async () => {
     const own = metering.start();

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { deleteTurnPart, foldTurns, SessionTurn, type TurnEvent } from './session-turns.js';
+
+/** An event of a session in its newest form, with its places. */
+export const HistoryEvent = z.object({
+  version: z.int().positive().describe('Version in the event stream of the session.'),
+  position: z.int().positive(),
+  recordedAt: z.iso.datetime(),
+  event: z.object({
+    type: z.string(),
+    schemaVersion: z.int().positive(),
+    data: z.record(z.string(), z.json()),
+  }),
+});
+export type HistoryEvent = z.infer<typeof HistoryEvent>;
+
+/** Turns of a session as of a position, and the events after it. */
+export const SessionHistory = z.object({
+  from: z.int().nonnegative().describe('Position of the snapshot.'),
+  position: z
+    .int()
+    .nonnegative()
+    .describe('Position up to which the events are complete. The next page begins there.'),
+  head: z.int().nonnegative().describe('Position of the newest event of the log.'),
+  isLast: z.boolean().describe('True if the events are complete up to the position that was asked for.'),
+  snapshot: z.object({
+    turns: z.array(SessionTurn).describe('The latest turns as of `from`, in the order of the log.'),
+  }),
+  events: z.array(HistoryEvent),
+  deleted: z
+    .array(z.object({ turnId: z.uuid(), part: z.enum(['message', 'answer']) }))
+    .describe('Parts that persons deleted at any time: they are empty at each position.'),
+});
+export type SessionHistory = z.infer<typeof SessionHistory>;
+
+type Foldable = Pick<SessionHistory, 'snapshot' | 'deleted'> & {
+  readonly events: readonly { readonly event: object; readonly version: number; readonly position: number }[];
+};
+
+/**
+ * Returns the turns of a history as of one of its positions, by the fold of the server. They equal
+ * the latest turns that `GET /api/v1/sessions/{id}/turns?at=` returns, and turns before these of
+ * the snapshot. Pure.
+ */
+export const foldHistory = ({ snapshot, events, deleted }: Foldable, at: number): SessionTurn[] => {
+  const turns = new Map(structuredClone(snapshot.turns).map((turn) => [turn.turnId, turn]));
+  foldTurns(events.filter(({ position }) => position <= at) as readonly TurnEvent[], turns);
+  for (const { turnId, part } of deleted) {
+    const turn = turns.get(turnId);
+    if (turn) deleteTurnPart(turn, part);
+  }
+  return [...turns.values()];
+};

@@ -1,0 +1,64 @@
+import { answerApproval, getApproval, listApprovals } from '../agent/approval-requests.js';
+import { ApprovalAnswerBody, ApprovalsQuery, AtQuery, ById } from '../gateway/index.js';
+import { APPROVAL, IDS } from './examples.js';
+import { defineRoute } from './http-route.js';
+
+const NO_APPROVAL = { 404: 'there is no approval with this id' };
+
+/** Routes of `/api/v1/approvals`. */
+export const APPROVAL_ROUTES = {
+  listApprovals: defineRoute({
+    method: 'get',
+    path: '/api/v1/approvals',
+    access: 'approvals:read',
+    tag: 'Approvals',
+    summary: 'List approvals',
+    description: 'Returns the approvals of all sessions, newest first.',
+    query: ApprovalsQuery,
+    reply: { schema: listApprovals.reply },
+    example: { query: { status: 'pending' }, reply: { approvals: [APPROVAL], nextCursor: null } },
+  }),
+  getApproval: defineRoute({
+    method: 'get',
+    path: '/api/v1/approvals/{id}',
+    access: 'approvals:read',
+    tag: 'Approvals',
+    summary: 'Get an approval',
+    description: 'Returns one approval: the tool, its arguments, its status and the decision.',
+    params: ById,
+    query: AtQuery,
+    reply: { schema: getApproval.reply },
+    example: { params: { id: IDS.approval }, reply: APPROVAL },
+    problems: NO_APPROVAL,
+  }),
+  answerApproval: defineRoute({
+    method: 'post',
+    path: '/api/v1/approvals/{id}/answer',
+    access: 'approvals:answer',
+    tag: 'Approvals',
+    summary: 'Decide an approval',
+    description:
+      'Approves or denies a tool call. The first decision wins. ' +
+      'The same decision sent again by the same caller gets the first response. ' +
+      'Send `digest` to be sure that exactly what you have seen will run.',
+    params: ById,
+    body: ApprovalAnswerBody,
+    reply: { schema: answerApproval.reply },
+    example: {
+      params: { id: IDS.approval },
+      body: { decision: 'approve', reason: 'read-only request', digest: APPROVAL.digest },
+      reply: {
+        recorded: true,
+        approvalId: IDS.approval,
+        decision: 'approve',
+        answeredBy: 'operator',
+        answeredAt: '2026-11-22T10:14:30.000Z',
+      },
+    },
+    problems: {
+      ...NO_APPROVAL,
+      403: 'this credential may not decide the approval',
+      409: 'the approval is already decided or closed, or the digest is not its own',
+    },
+  }),
+} as const;
