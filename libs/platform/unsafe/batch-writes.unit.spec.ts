@@ -11,6 +11,7 @@ import {
   createFrameBatcher,
   sendInOneWrite,
 } from './batch-writes.js';
+import { avoidRequestErrors } from './nats-requests.js';
 
 const logsOf = (act: (logger: Logger) => void): unknown[] => {
   const lines: Record<string, unknown>[] = [];
@@ -24,6 +25,7 @@ describe('patches of library internals', () => {
   it('warn when the internals of nats-core have changed, and leave the connection usable', () => {
     const changed = { protocol: { outbound: {} } } as unknown as NatsConnection;
     expect(logsOf((logger) => batchNatsWrites(changed, logger)())).toEqual(inactive('@nats-io/nats-core'));
+    expect(logsOf((logger) => avoidRequestErrors(changed, logger))).toEqual(inactive('@nats-io/nats-core'));
   });
 
   it('warn when the internals of ws have changed, and let frames pass', () => {

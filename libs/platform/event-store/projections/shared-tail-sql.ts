@@ -6,8 +6,8 @@ import { epochChanged } from './projection-checkpoint.js';
 const MAX_RANGE = 20_000;
 
 /**
- * Reads the head, the checkpoints of some projections and the next events on one snapshot. $1 is
- * the position after which the tail continues; null begins at the head.
+ * Reads the head, the checkpoints of some projections and the next events, on one snapshot. Events
+ * begin after the first parameter, or after the head if it is null.
  */
 export const TAIL_SQL = `with head as materialized (
     select h.epoch as log_epoch, h.base_position as base, antiphon_head_position() as head,

@@ -7,8 +7,14 @@ import type { NatsLink } from './nats-link.js';
 const url = () => process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
 const connect = () => connectNats({ url: url(), service: 'agent', logger: silentLogger });
 
+interface Request {
+  readonly deferred: { reject(error: Error): void };
+}
 interface Inside {
-  readonly protocol: { readonly transport: { send(frame: Uint8Array): void } };
+  readonly protocol: {
+    readonly transport: { send(frame: Uint8Array): void };
+    readonly muxSubscriptions: { add(request: Request): void };
+  };
 }
 /** Counts the writes to the connection's socket. */
 const countWrites = (connection: NatsConnection): { readonly writes: () => number } => {
@@ -55,6 +61,30 @@ describe('a NATS connection', () => {
     await link.drain();
     for await (const message of subscription) expect(message.string()).toBe('last message');
     expect.assertions(1);
+  });
+
+  it('makes no error for an answered request, and still rejects one without an answer', async () => {
+    const link = await connect();
+    const { muxSubscriptions } = (link.connection as unknown as Inside).protocol;
+    const rejected: string[] = [];
+    const add = muxSubscriptions.add.bind(muxSubscriptions);
+    muxSubscriptions.add = (request) => {
+      const reject = request.deferred.reject.bind(request.deferred);
+      request.deferred.reject = (error) => (rejected.push(error.name), reject(error));
+      add(request);
+    };
+    const answering = reader.connection.subscribe(subject, {
+      callback: (_error, message) => void message.respond(message.data),
+    });
+    await reader.connection.flush();
+    for (const text of ['one', 'two'])
+      expect((await link.connection.request(subject, text, { timeout: 5_000 })).string()).toBe(text);
+    expect(rejected).toEqual([]);
+    answering.unsubscribe();
+    await reader.connection.flush();
+    const missing = link.connection.request(subject, 'three', { timeout: 5_000 });
+    await expect(missing).rejects.toThrow(/no responders/i);
+    await link.drain();
   });
 
   it('writes at once when its buffer is full', async () => {

@@ -3,7 +3,7 @@ import type { NatsConnection, Status } from '@nats-io/transport-node';
 import { retry, transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { batchNatsWrites } from '@antiphon/unsafe';
+import { avoidRequestErrors, batchNatsWrites } from '@antiphon/unsafe';
 
 /** The one connection of a process to NATS, and its present state. */
 export interface NatsLink {
@@ -192,6 +192,7 @@ export const connectNats = async (options: NatsLinkOptions): Promise<NatsLink> =
   const monitor = new ConnectionMonitor(connection, logger);
   void monitor.run();
   const stopBatching = batchNatsWrites(connection, logger);
+  avoidRequestErrors(connection, logger);
   const closed = monitor.waitForClose();
   return {
     connection,
