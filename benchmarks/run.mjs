@@ -3,7 +3,7 @@
 // agents identity files cli start.
 // It runs on any Node of npm, and starts the project's own Node.
 import { spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -43,6 +43,20 @@ const parseArguments = (args) => {
   };
 };
 
+const readJson = (path) => JSON.parse(readFileSync(here(path), 'utf8'));
+
+/** Returns true if each peer is installed at its version. */
+const hasPeers = () => {
+  try {
+    const { dependencies } = readJson('./package.json');
+    return Object.entries(dependencies).every(
+      ([name, version]) => readJson(`./node_modules/${name}/package.json`).version === version,
+    );
+  } catch {
+    return false;
+  }
+};
+
 /**
  * The project is installed and built by its own bootstrap; the peers from a lock of their own, only
  * here.
@@ -57,7 +71,7 @@ const prepareAll = async () => {
     context,
     createProgress((line) => console.log(line)),
   );
-  if (!existsSync(here('./node_modules'))) runOrEnd('npm', ['ci'], here('.'));
+  if (!hasPeers()) runOrEnd('npm', ['ci'], here('.'));
 };
 
 const options = parseArguments(process.argv.slice(2));

@@ -1,10 +1,11 @@
 /**
  * Runs turns in lanes, one lane after another's end never waiting: `sessions` lanes side by side,
- * each a row of sessions of `turnsPerSession` turns. Returns milliseconds a turn, and the whole
- * time.
+ * each a row of sessions of `turnsPerSession` turns. Returns milliseconds a turn, whether it was
+ * the first of its session, the whole time, and the processor time of this process.
  */
 export const driveTurns = async (turn, { tag, tools, turns, sessions, turnsPerSession = 10 }) => {
   const latencies = [];
+  const firsts = [];
   const cpu = process.cpuUsage();
   const began = performance.now();
   const lane = async (number) => {
@@ -13,10 +14,11 @@ export const driveTurns = async (turn, { tag, tools, turns, sessions, turnsPerSe
       const from = performance.now();
       await turn({ session, content: `turn ${i % turnsPerSession} TOOLS=${tools}`, tools });
       latencies.push(performance.now() - from);
+      firsts.push(i % turnsPerSession === 0);
     }
   };
   await Promise.all(Array.from({ length: sessions }, (_, number) => lane(number)));
   const ms = performance.now() - began;
   const { user, system } = process.cpuUsage(cpu);
-  return { latencies, ms, cpuMs: (user + system) / 1_000 };
+  return { latencies, firsts, ms, cpuMs: (user + system) / 1_000 };
 };

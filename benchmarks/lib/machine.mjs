@@ -28,6 +28,10 @@ const PEERS = [
   '@langchain/langgraph',
   '@langchain/langgraph-checkpoint-postgres',
   '@langchain/openai',
+  '@mastra/core',
+  '@mastra/memory',
+  '@mastra/pg',
+  'ai',
   '@event-driven-io/emmett-postgresql',
   'pg',
 ];

@@ -18,11 +18,11 @@ export const startMockProvider = async () => {
 };
 
 /**
- * A subject in a process of its own: `subjects/<name>.mjs` exports `open(options)` with functions
- * that are called by name. A call that takes longer than its bound ends the subject and the
- * benchmark with it.
+ * A subject in a process of its own. `subjects/<name>.mjs` exports `open(options)`, which returns
+ * functions that are called by name. A call that takes longer than its bound ends the subject and
+ * the benchmark with it. `label` names the subject in figures.
  */
-export const startSubject = async (name, options, { timeoutMs = 600_000 } = {}) => {
+export const startSubject = async (name, options, { timeoutMs = 600_000, label = name } = {}) => {
   const child = fork(here('./subject-host.mjs'), [name], { stdio: 'inherit', serialization: 'advanced' });
   let lastId = 0;
   const call = async (method, params) => {
@@ -50,7 +50,7 @@ export const startSubject = async (name, options, { timeoutMs = 600_000 } = {}) 
   };
   await call('open', options);
   return {
-    name,
+    name: label,
     call,
     close: async () => {
       if (child.exitCode !== null) return;

@@ -1,16 +1,11 @@
 import { show } from './stats.mjs';
+import { spread, table } from './tables.mjs';
+import { renderTurns, TURN_NAMES } from './turn-report.mjs';
 
 /**
  * Of the processors, used by others while we measure: with more than that, figures do not count.
  */
 export const TOO_BUSY = 0.3;
-
-const table = (head, rows) => {
-  const line = (cells) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
-};
-
-const spread = ({ n, p50, p90, p99 }) => [n, show(p50), show(p90), show(p99)];
 
 const verdictSection = (verdicts) =>
   table(
@@ -19,54 +14,15 @@ const verdictSection = (verdicts) =>
   );
 
 const NAMES = {
-  'antiphon-turn': 'Antiphon',
-  langgraph: 'LangGraph.js + PostgreSQL',
-  'bare-provider': 'provider calls alone',
+  ...TURN_NAMES,
   litellm: 'LiteLLM',
   antiphon: 'Antiphon',
   raw: 'raw SQL',
   emmett: 'Emmett',
 };
 
-/** Stages and processor time of our turns, one column for each scenario. */
-const turnCosts = (rows) => {
-  const measured = rows.filter(({ costs }) => costs !== undefined);
-  const names = measured.map(({ name }) => name);
-  const [first] = measured;
-  const cellsOf = (list, key, name, render) =>
-    measured.map(({ costs }) => render(costs[list].find((row) => row[key] === name)));
-  return [
-    'Stages of our turns: mean milliseconds, and how often in a turn (docs/observability.md)',
-    table(
-      ['service', 'stage', ...names],
-      first.costs.stages.map(({ service, stage }) => [
-        service,
-        stage,
-        ...cellsOf('stages', 'stage', stage, ({ ms, perTurn }) => `${show(ms)} · ${show(perTurn)}`),
-      ]),
-    ),
-    'Processor time of our turns: milliseconds, and voluntary context switches',
-    table(
-      ['process', ...names],
-      first.costs.processors.map(({ name }) => [
-        name,
-        ...cellsOf('processors', 'name', name, ({ cpuMs, switches }) => `${show(cpuMs)} · ${show(switches)}`),
-      ]),
-    ),
-  ];
-};
-
 const sections = {
-  turn: (rows) => [
-    'A turn, in milliseconds',
-    [
-      table(
-        ['scenario', 'subject', 'n', 'p50', 'p90', 'p99', 'turns/s'],
-        rows.map((row) => [row.name, NAMES[row.subject], ...spread(row.ms), show(row.turnsPerSecond)]),
-      ),
-      ...turnCosts(rows),
-    ].join('\n\n'),
-  ],
+  turn: renderTurns,
   'first-frame': ({ rows, unmeasured }) => [
     'From a request to the first of its text, in milliseconds',
     [

@@ -10,6 +10,24 @@ export const summarize = (samples) => {
 
 export const median = (samples) => summarize(samples).p50;
 
+/**
+ * The median of samples and an interval that has the true median with at least 95 %, by their order
+ * alone. With fewer than six samples it is the whole range.
+ */
+export const medianInterval = (samples) => {
+  const sorted = samples.toSorted((a, b) => a - b);
+  const n = sorted.length;
+  // Probability that fewer than k of n samples lie below the median.
+  let [skipped, below, chosen] = [0, 0, 1];
+  for (let k = 0; k < Math.floor(n / 2); k += 1) {
+    below += chosen * 0.5 ** n;
+    if (2 * below > 0.05) break;
+    skipped = k;
+    chosen = (chosen * (n - k)) / (k + 1);
+  }
+  return { median: median(sorted), low: sorted[skipped] ?? NaN, high: sorted[n - 1 - skipped] ?? NaN };
+};
+
 /** A number for people: three significant digits. */
 export const show = (value) => {
   if (!Number.isFinite(value)) return '–';

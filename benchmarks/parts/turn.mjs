@@ -1,15 +1,19 @@
 import { createDatabases } from '../lib/databases.mjs';
+import { costOf, familyOf } from '../lib/process-cost.mjs';
 import { startSubject } from '../lib/processes.mjs';
-import { summarize } from '../lib/stats.mjs';
+import { median, summarize } from '../lib/stats.mjs';
 import { readTurnCosts, summarizeTurnCosts, turnCostsBetween } from '../lib/turn-cost.mjs';
 
+const TURNS_PER_SESSION = 10;
 const SCENARIOS = [
   { name: 'no tools, one after another', tools: 0, sessions: 1 },
   { name: 'no tools, 32 sessions', tools: 0, sessions: 32 },
   { name: 'two tool calls, one after another', tools: 2, sessions: 1 },
   { name: 'two tool calls, 32 sessions', tools: 2, sessions: 32 },
 ];
-const TURNS = { full: { 1: 50, 32: 10 }, quick: { 1: 10, 32: 2 } };
+/** Turns of a lane in one round. */
+const TURNS = { full: { 1: 30, 32: 5 }, quick: { 1: 10, 32: 2 } };
+const ROUNDS = { full: 10, quick: 1 };
 
 /**
  * Turns a lane, 32 lanes: as much work before the first measurement as makes services that run for
@@ -17,61 +21,109 @@ const TURNS = { full: { 1: 50, 32: 10 }, quick: { 1: 10, 32: 2 } };
  */
 const WARM_UP = { full: 30, quick: 4 };
 
+const OURS = 'antiphon-turn';
+const PEER = 'langgraph';
+const BARE = 'bare-provider';
+
+/** Peers with a database each. Those that only run one after another would take too long in lanes. */
+const PEERS = [
+  { name: PEER },
+  { name: 'langgraph-sync', module: PEER, options: { durability: 'sync' } },
+  { name: 'mastra', isSequential: true },
+  { name: 'ai-sdk', isSequential: true },
+];
+
+const startAll = async (stack, providerUrl, databases) => {
+  const subjects = [await startSubject(OURS, { gatewayUrl: stack.gatewayUrl() })];
+  for (const { name, module, isSequential, options } of PEERS) {
+    const opened = { ...options, providerUrl, databaseUrl: databases.url(name) };
+    const subject = await startSubject(module ?? name, opened, { label: name });
+    subjects.push({ ...subject, isSequential });
+  }
+  subjects.push(await startSubject(BARE, { providerUrl }));
+  return subjects;
+};
+
 /**
  * The same number of turns for every subject, with and without tools: connections, prepared
  * statements, compiled code.
  */
 const warmUp = async (subjects, turns) => {
   for (const subject of subjects)
-    for (const tools of [0, 2])
-      await subject.call('turns', { tools, sessions: 32, turns, tag: `warm${tools}` });
+    for (const tools of [0, 2]) {
+      const lanes = subject.isSequential ? { sessions: 4, turns: turns * 2 } : { sessions: 32, turns };
+      await subject.call('turns', { ...lanes, tools, tag: `warm${tools}` });
+    }
+};
+
+const databaseCost = (stack) => costOf(familyOf(stack.read().engines.postgres.pid)).cpuMs;
+
+/** One block of turns of a subject, with the processor time of its processes and of PostgreSQL. */
+const runBlock = async (stack, subject, params) => {
+  const before = subject.name === OURS ? await readTurnCosts(stack) : undefined;
+  const database = databaseCost(stack);
+  const { latencies, firsts, ms, cpuMs } = await subject.call('turns', params);
+  const count = latencies.length;
+  const databaseMs = (databaseCost(stack) - database) / count;
+  const costs = before && turnCostsBetween(before, await readTurnCosts(stack), count);
+  const ownMs = costs
+    ? costs.processors.filter(({ name }) => name !== 'postgres').reduce((sum, one) => sum + one.cpuMs, 0)
+    : cpuMs / count;
+  return { latencies, firsts, rate: (count / ms) * 1_000, ownMs, databaseMs, costs };
 };
 
 const runScenario = async (stack, subjects, scenario, { rounds, turns, tag }) => {
-  const results = new Map(subjects.map(({ name }) => [name, { latencies: [], rates: [], costs: [] }]));
+  const results = new Map(subjects.map(({ name }) => [name, []]));
   // The round before the first is this scenario's own warm-up.
-  for (let round = -1; round < rounds; round += 1) {
+  for (let round = -1; round < rounds; round += 1)
     for (let i = 0; i < subjects.length; i += 1) {
       const subject = subjects[(i + round + subjects.length) % subjects.length];
-      const params = { ...scenario, turns: turns[scenario.sessions], tag: `${tag}r${round + 1}` };
-      const before = subject.name === 'antiphon-turn' ? await readTurnCosts(stack) : undefined;
-      const { latencies, ms } = await subject.call('turns', params);
-      if (round < 0) continue;
-      const result = results.get(subject.name);
-      result.latencies.push(latencies);
-      result.rates.push((latencies.length / ms) * 1_000);
-      if (before !== undefined)
-        result.costs.push(turnCostsBetween(before, await readTurnCosts(stack), latencies.length));
+      const lanes = { turns: turns[scenario.sessions], turnsPerSession: TURNS_PER_SESSION };
+      const block = await runBlock(stack, subject, { ...scenario, ...lanes, tag: `${tag}r${round + 1}` });
+      if (round >= 0) results.get(subject.name).push(block);
     }
-  }
   return results;
 };
 
+const toRow = (scenario, subject, blocks) => {
+  const costs = blocks.flatMap((block) => block.costs ?? []);
+  const later = blocks.flatMap(({ latencies, firsts }) => latencies.filter((_, i) => !firsts[i]));
+  const first = blocks.flatMap(({ latencies, firsts }) => latencies.filter((_, i) => firsts[i]));
+  return {
+    ...scenario,
+    subject,
+    ms: summarize(blocks.flatMap(({ latencies }) => latencies)),
+    first: summarize(first),
+    later: summarize(later),
+    turnsPerSecond: summarize(blocks.map(({ rate }) => rate)).p50,
+    ownMs: median(blocks.map(({ ownMs }) => ownMs)),
+    databaseMs: median(blocks.map(({ databaseMs }) => databaseMs)),
+    // For ratios of the same round.
+    rounds: blocks.map(({ latencies, rate }) => ({ p50: median(latencies), rate })),
+    ...(costs.length > 0 && { costs: summarizeTurnCosts(costs) }),
+  };
+};
+
 /**
- * Measures milliseconds a turn and turns a second, against one provider and one PostgreSQL server.
- * The subjects are Antiphon, LangGraph.js with its PostgreSQL checkpointer, and the provider calls
- * alone.
+ * Measures milliseconds, processor time and turns a second, against one provider and one PostgreSQL
+ * server. The subjects are Antiphon, its peers, and the provider calls alone.
  */
 export const benchTurn = async ({ stack, providerUrl, quick }) => {
-  const databases = await createDatabases(stack.adminUrl(), ['langgraph']);
-  const subjects = [];
+  const databases = await createDatabases(
+    stack.adminUrl(),
+    PEERS.map(({ name }) => name),
+  );
+  const size = quick ? 'quick' : 'full';
+  let subjects = [];
   try {
-    const databaseUrl = databases.url('langgraph');
-    subjects.push(await startSubject('antiphon-turn', { gatewayUrl: stack.gatewayUrl() }));
-    subjects.push(await startSubject('langgraph', { providerUrl, databaseUrl }));
-    subjects.push(await startSubject('bare-provider', { providerUrl }));
-    await warmUp(subjects, WARM_UP[quick ? 'quick' : 'full']);
+    subjects = await startAll(stack, providerUrl, databases);
+    await warmUp(subjects, WARM_UP[size]);
     const rows = [];
     for (const [index, scenario] of SCENARIOS.entries()) {
-      const plan = { rounds: quick ? 1 : 4, turns: TURNS[quick ? 'quick' : 'full'], tag: `s${index}` };
-      for (const [subject, { latencies, rates, costs }] of await runScenario(stack, subjects, scenario, plan))
-        rows.push({
-          ...scenario,
-          subject,
-          ms: summarize(latencies.flat()),
-          turnsPerSecond: summarize(rates).p50,
-          ...(costs.length > 0 && { costs: summarizeTurnCosts(costs) }),
-        });
+      const plan = { rounds: ROUNDS[size], turns: TURNS[size], tag: `s${index}` };
+      const taking = subjects.filter(({ isSequential }) => scenario.sessions === 1 || !isSequential);
+      for (const [subject, blocks] of await runScenario(stack, taking, scenario, plan))
+        rows.push(toRow(scenario, subject, blocks));
     }
     return rows;
   } finally {
