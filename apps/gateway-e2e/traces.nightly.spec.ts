@@ -55,6 +55,12 @@ const findWholeTrace = (spans: readonly ReceivedSpan[]): readonly ReceivedSpan[]
   const count = (name: string): number => ours.filter((span) => span.name === name).length;
   const whole =
     count('chat.send') === 1 &&
+    count('chat claude-sonnet-4') === 2 &&
+    count('ledger reserve') === 2 &&
+    count('run in cell') === 1 &&
+    // Of the agent, which asks, and of the service that answers.
+    count('cmd.metering.budget.reserve') === 4 &&
+    count('cmd.memory.context.assemble') === 2 &&
     ours.some(({ name }) => name.startsWith('invoke_agent')) &&
     treeProblems(ours, CLIENT_SPAN).length === 0;
   return whole ? ours : undefined;
@@ -221,7 +227,7 @@ describe('the log lines of one turn', () => {
   it('contain the ids of request, session, turn and trace', () => {
     const requestId = String(named('chat.send')[0]?.attributes['antiphon.request.id']);
     const lines = linesAbout([TRACE_ID, requestId, sessionId, turnId]);
-    expect(new Set(lines.map(({ service }) => service))).toEqual(new Set(['metering', 'sandbox']));
+    expect(new Set(lines.map(({ service }) => service))).toEqual(new Set(['agent', 'sandbox']));
     for (const line of lines)
       expect(line).toMatchObject({
         correlationId: requestId,
