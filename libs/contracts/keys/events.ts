@@ -50,7 +50,7 @@ export const AuditResult = z.strictObject({
     )
     .max(200),
   first: AuditFinding.nullable().describe(
-    'Violation at the lowest position, if it is in the workspace `default`.',
+    'Violation at the lowest position, unless it is in another workspace than `default`.',
   ),
 });
 export type AuditResult = z.infer<typeof AuditResult>;

@@ -33,7 +33,8 @@ export class AuditsController {
         `an audit reads every workspace. What to do: record it with a key of the workspace ${DEFAULT_WORKSPACE}`,
       );
     // Every reader of the workspace sees the fact: it names no record of another workspace.
-    const first = body.first?.workspace === workspace ? body.first : null;
+    const place = body.first?.workspace ?? workspace;
+    const first = place === workspace ? body.first : null;
     const data = { ...body, first, recordedBy: caller };
     await this.log.appendRecord(workspace, 'AuditRecorded', body.auditId, data as JsonObject);
     return { recorded: true };

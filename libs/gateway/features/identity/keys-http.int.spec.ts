@@ -232,6 +232,21 @@ describe('the routes of audits', () => {
     expect(past.body.audits).toMatchObject([{ auditId: first }]);
   });
 
+  it('name the first violation only if it is in no other workspace', async () => {
+    const place = { streamId: 'session-1', streamVersion: 1, eventId: null, position: 3 };
+    for (const [workspace, isNamed] of [
+      ['default', true],
+      [null, true],
+      ['acme', false],
+    ] as const) {
+      const first = { check: 'turns-end-once', message: 'twice', workspace, ...place };
+      const sent = { ...result(randomUUID(), false), first };
+      expect(await call(BOOTSTRAP, 'POST', '/audits', sent)).toMatchObject({ status: 201 });
+      const { body } = await call(BOOTSTRAP, 'GET', '/audits?limit=1');
+      expect(body.audits[0].first).toEqual(isNamed ? first : null);
+    }
+  });
+
   it('refuse a key that may not operate, and one of another workspace, which sees no result', async () => {
     const { body: member } = await call(BOOTSTRAP, 'POST', '/keys', { name: 'member', role: 'member' });
     expect(await call(member.token, 'POST', '/audits', result(randomUUID(), true))).toMatchObject({
