@@ -11,8 +11,8 @@ export const TURN_NAMES = {
 };
 
 /**
- * Returns our figure divided by that of a peer, for each round. It is the time added to the provider
- * calls, or the rate. Both were measured one after the other, so a slow minute slows both.
+ * Returns our figure divided by that of a peer, for each round. It is the rate, or the time added
+ * to the provider calls. Both were measured one after the other, so a slow minute slows both.
  */
 export const ratiosOfRounds = (rows, scenario, peer, what) => {
   const roundsOf = (subject) =>

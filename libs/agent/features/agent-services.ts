@@ -3,6 +3,7 @@ import { isTurnEnd, taskOfSessionKey } from '@antiphon/contracts/agent';
 import type { ModelPort } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { BlobStore } from '@antiphon/database';
+import { createLogMarks } from '@antiphon/event-store';
 import type { EventStore, LeaseStore, PastReads } from '@antiphon/event-store';
 import { createBoundedMap, failpoint } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
@@ -210,7 +211,8 @@ const createSharedServices = (
   const taskOf = createTaskOf(store);
   const turnEnds = options.turnEnds ?? new TurnEndWatcher({ pool, nats, logger });
   const inboxes = new InboxStore(pool);
-  const inboxSignals = new InboxSignals({ nats, logger, inboxes });
+  const marks = createLogMarks(pool, ['agent']);
+  const inboxSignals = new InboxSignals({ nats, logger, inboxes, marks });
   const started = options.folders ? createFoldersOnStart(store, options.folders) : store;
   const announced = announceMessages(started, inboxSignals);
   const trees = new AgentTrees({ store: announced, ids });

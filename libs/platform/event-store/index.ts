@@ -106,8 +106,8 @@ export type {
   StillParked,
 } from './projections/projection-retries.js';
 export { runProjection } from './projections/projection-runner.js';
-export { createSharedLogPages } from './projections/shared-tail.js';
-export type { SharedLogPages } from './projections/shared-tail.js';
+export { createLogMarks, createSharedLogPages } from './projections/shared-tail.js';
+export type { LogMarks, SharedLogPages } from './projections/shared-tail.js';
 export type { ProjectionOptions, RunningProjection } from './projections/projection-runner.js';
 export { compareProjection, compareProjections } from './projections/rebuild/compare-projection.js';
 export type { CompareOptions, ProjectionComparison } from './projections/rebuild/compare-projection.js';

@@ -1,5 +1,5 @@
 import { agentInboxStream } from '@antiphon/contracts/agent';
-import type { AppendRequest, AppendResult, EventStore } from '@antiphon/event-store';
+import type { AppendRequest, AppendResult, EventStore, LogMarks } from '@antiphon/event-store';
 import { createBoundedMap, repeatEvery } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
@@ -11,6 +11,8 @@ const INBOX_SUBJECT = 'hint.agent.inbox';
 /** Interval of polls for messages whose notification was lost, ms. */
 const POLL_MS = 500;
 const POLL_PAGE = 1_000;
+/** Maximum age of what a poll learns about the log, ms. */
+const MARK_AGE_MS = 250;
 /** Maximum number of agents whose inbox is known to have nothing new. */
 const MAX_AGENTS = 10_000;
 
@@ -29,6 +31,8 @@ export interface InboxSignalsDeps {
   readonly nats: NatsLink;
   readonly logger: Logger;
   readonly inboxes: Pick<InboxStore, 'readAfter' | 'headPosition'>;
+  /** Marks of the category of messages. Absent: each poll reads the messages. */
+  readonly marks?: LogMarks;
 }
 
 const isInbox = (streamId: string): boolean => streamId.startsWith('agent-inbox-');
@@ -44,6 +48,8 @@ export class InboxSignals {
   private readonly topicMessages = new Map<string, number>();
   private readonly checks = new Set<Check>();
   private position: number | null = null;
+  /** Mark of the log at the last poll that read the messages. */
+  private lastMark: number | null = null;
   private readonly polled = Promise.withResolvers<void>();
 
   constructor(private readonly deps: InboxSignalsDeps) {}
@@ -101,6 +107,7 @@ export class InboxSignals {
     await repeatEvery(poll, POLL_MS, signal);
     this.polled.resolve();
     subscription.unsubscribe();
+    await this.deps.marks?.close();
   }
 
   private mark({ workspace, streamId }: NewMessage): void {
@@ -116,7 +123,9 @@ export class InboxSignals {
   }
 
   private async poll(): Promise<void> {
-    const { inboxes } = this.deps;
+    const { inboxes, marks } = this.deps;
+    const mark = (await marks?.readMark(MARK_AGE_MS)) ?? null;
+    if (mark !== null && mark === this.lastMark) return;
     if (this.position === null) {
       this.position = await inboxes.headPosition();
       // Messages of the time before the first poll may have had no notification.
@@ -129,6 +138,7 @@ export class InboxSignals {
       this.position = messages.at(-1)?.position ?? this.position;
       isFull = messages.length === POLL_PAGE;
     }
+    this.lastMark = mark;
   }
 }
 

@@ -46,10 +46,17 @@ export const readPlanRunFacts = async (pool: pg.Pool, after: number): Promise<Pl
 export class OpenPlanRuns {
   private readonly open = new Map<string, OpenPlanRun>();
   private after = 0;
+  private lastMark: number | null = null;
 
-  constructor(private readonly readFacts: (after: number) => Promise<readonly PlanRunFact[]>) {}
+  /** `readMark` returns a number that changes with new events of plans. */
+  constructor(
+    private readonly readFacts: (after: number) => Promise<readonly PlanRunFact[]>,
+    private readonly readMark: () => Promise<number | null> = () => Promise.resolve(null),
+  ) {}
 
   async find(): Promise<OpenPlanRun[]> {
+    const mark = await this.readMark();
+    if (mark !== null && mark === this.lastMark) return [...this.open.values()];
     for (let isFull = true; isFull;) {
       const facts = await this.readFacts(this.after);
       for (const { position, runId, isEnd, workspace, path } of facts) {
@@ -59,6 +66,7 @@ export class OpenPlanRuns {
       }
       isFull = facts.length >= PAGE;
     }
+    this.lastMark = mark;
     return [...this.open.values()];
   }
 }

@@ -1,6 +1,8 @@
 import type { PlanEvent } from '@antiphon/contracts/agent';
 import { nextPlanStep } from '@antiphon/agent-domain';
 import type { PlanFold, PlanRun, PlanStep } from '@antiphon/agent-domain';
+import { createLogMarks } from '@antiphon/event-store';
+import type { LogMarks } from '@antiphon/event-store';
 import { createWakeSignal, isAppError, toStorable } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -71,17 +73,24 @@ export class PlanRuns {
   private readonly running = new Map<string, Promise<void>>();
   private term = new AbortController();
   private isFailing = false;
+  private readonly marks: LogMarks;
   private open: OpenPlanRuns;
   private readonly failures = new PlanRunFailures(() => performance.now());
 
   constructor(private readonly deps: PlanRunsDeps) {
     const { leases, owner, logger, leaseMs = LEASE_MS } = deps;
     this.leadership = new Leadership({ leases, owner, logger, leaseMs, name: LEASE });
+    this.marks = createLogMarks(deps.pool, ['plan']);
     this.open = this.createOpenRuns();
   }
 
   private createOpenRuns(): OpenPlanRuns {
-    return new OpenPlanRuns((after) => readPlanRunFacts(this.deps.pool, after));
+    const { pool } = this.deps;
+    // A round that was woken looks for what was committed just before.
+    return new OpenPlanRuns(
+      (after) => readPlanRunFacts(pool, after),
+      () => this.marks.readMark(0),
+    );
   }
 
   /** Starts the next round soon. */
@@ -101,6 +110,7 @@ export class PlanRuns {
     }
     this.term.abort(new Error('this process no longer drives plans'));
     await Promise.allSettled(this.running.values());
+    await this.marks.close();
     await this.leadership.release().catch((error: unknown) => {
       this.deps.logger.warn({ err: error }, 'plan lease not released');
     });

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { ALL_WORKSPACES, createPool } from '@antiphon/database';
 import { silentLogger } from '@antiphon/observability';
 import {
+  createLogMarks,
   createPostgresEventStore,
   createSharedLogPages,
   type EventStore,
@@ -154,6 +155,28 @@ describe('projections of one process', () => {
     await append('session', 4);
     await reachHead(...all);
     for (const { seen } of all) expect(seen).toEqual(await logged('session'));
+  });
+
+  it('tell a poller of new events of its categories alone', async () => {
+    const sessions = start();
+    await reachHead(sessions);
+    const marks = createLogMarks(pool, ['task']);
+    const first = await marks.readMark(0);
+    await append('session', 2);
+    expect(await marks.readMark(0)).toBe(first);
+    await append('task');
+    const second = await marks.readMark(0);
+    expect(second).not.toBe(first);
+    expect(await marks.readMark(0)).toBe(second);
+    queries = [];
+    expect(await marks.readMark(60_000)).toBe(second);
+    expect(queries).toEqual([]);
+    // More events than one read has.
+    await append('session', 600);
+    await append('task');
+    const third = await marks.readMark(0);
+    expect(third).not.toBe(second);
+    await marks.close();
   });
 
   it('share their reads with a reader of all events', async () => {

@@ -45,6 +45,9 @@ export class SharedTail {
   /** Events of the followers' categories after `from` and up to `to`, in order. */
   private kept: KeptEvent[] = [];
   private keptBytes = 0;
+  /** Position of the newest event of each category since the tail began at `beganAt`. */
+  private newest = new Map<string, number>();
+  private beganAt = 0;
   private from = 0;
   private to: number | null = null;
   private state: TailState | null = null;
@@ -110,6 +113,13 @@ export class SharedTail {
     return { events, hasMore: events.length === options.limit || to < state.head };
   }
 
+  /** Returns a number that changes with the newest event of some categories of a follower. */
+  async readMark(categories: readonly string[], maxAgeMs: number): Promise<number> {
+    const { state, to } = await this.read(maxAgeMs);
+    if (to < state.head || this.readGeneration !== this.generation) return state.head;
+    return Math.max(this.beganAt, ...categories.map((category) => this.newest.get(category) ?? 0));
+  }
+
   /** Waits for a read that began after this call, or is at most `maxAgeMs` old. */
   private async read(maxAgeMs: number): Promise<{ readonly state: TailState; readonly to: number }> {
     if (performance.now() - this.readAt > maxAgeMs) await (this.next ??= this.readNext());
@@ -141,7 +151,8 @@ export class SharedTail {
     if (after !== page.after || this.state?.epoch !== page.epoch) {
       this.kept = [];
       this.keptBytes = 0;
-      this.from = page.after;
+      this.newest.clear();
+      this.from = this.beganAt = page.after;
     }
     for (const row of page.rows) this.keep({ event: toEvent(row.row), bytes: row.bytes });
     this.to = page.to;
@@ -152,6 +163,7 @@ export class SharedTail {
 
   private keep(kept: KeptEvent): void {
     this.kept.push(kept);
+    this.newest.set(kept.event.category, kept.event.position);
     this.keptBytes += kept.bytes;
     while (this.kept.length > MAX_EVENTS || (this.keptBytes > MAX_BYTES && this.kept.length > 1)) {
       const [oldest] = this.kept.splice(0, 1);
@@ -221,6 +233,29 @@ export const createSharedLogPages = (pool: pg.Pool, log: Pick<LogReader, 'readLo
     readLogPage: (options) => {
       joined ??= joinSharedTail(pool, { name: null, categories: null });
       return joined.tail.readPage(log, options);
+    },
+    close: async () => joined?.leave(),
+  };
+};
+
+/** Tells a poller whether there is something to read. */
+export interface LogMarks {
+  /**
+   * Returns a number that changes once the log has a new event, as of a read that is at most
+   * `maxAgeMs` old.
+   */
+  readMark(maxAgeMs: number): Promise<number>;
+  /** Must be called once after the last read. */
+  close(): Promise<void>;
+}
+
+/** Creates marks of some categories, from the reads of the projections of a pool. */
+export const createLogMarks = (pool: pg.Pool, categories: readonly string[]): LogMarks => {
+  let joined: ReturnType<typeof joinSharedTail> | null = null;
+  return {
+    readMark: (maxAgeMs) => {
+      joined ??= joinSharedTail(pool, { name: null, categories });
+      return joined.tail.readMark(categories, maxAgeMs);
     },
     close: async () => joined?.leave(),
   };
