@@ -33,6 +33,14 @@ const needLinux = () => (process.platform === 'linux' ? null : 'needs Linux (/pr
  * `--quick`.
  */
 const SPECS = {
+  'large-log': {
+    ...{ shows: 'first views of 1,000,000 events and 10,000 turns answer in 250 ms', minutes: 40 },
+    quick: { ANTIPHON_LARGE_EVENTS: '100000', ANTIPHON_LARGE_TURNS: '2000' },
+  },
+  'past-reads': {
+    ...{ shows: 'every read of the past equals the answer of that time, at 200 positions', minutes: 25 },
+    quick: { ANTIPHON_PAST_POSITIONS: '44' },
+  },
   'agent-histories': {
     ...{ shows: 'agents stay in declared states over 100,000 histories', minutes: 5 },
     env: { ANTIPHON_AGENT_HISTORIES: '100000' },

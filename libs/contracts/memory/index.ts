@@ -1,3 +1,4 @@
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { z } from 'zod';
 import { MAX_IDENTITY_LENGTH } from '../agent/agent-definition.js';
 import { AgentId } from '../agent/requests.js';
@@ -109,8 +110,13 @@ export const queryMemory = defineRequest({
 /** Returns one entry in full. */
 export const recallMemory = defineRequest({
   subject: 'cmd.memory.entry.recall',
-  request: z.strictObject({ workspace: WorkspaceId, callerAgent: CallerAgent, memoryId: z.uuid() }),
-  reply: MemoryEntry,
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    callerAgent: CallerAgent,
+    memoryId: z.uuid(),
+    ...asOfRequest,
+  }),
+  reply: MemoryEntry.extend({ atPosition: asOfReply.position, head: asOfReply.head }),
   timeoutMs: 5_000,
 });
 

@@ -1,5 +1,5 @@
-import { MemoryParams, MemoryQuery, MemoryQueryParams, MemoryRecallParams } from '../gateway/index.js';
-import { MemoryEntry, queryMemory } from '../memory/index.js';
+import { AtQuery, MemoryParams, MemoryQuery, MemoryQueryParams, MemoryRecallParams } from '../gateway/index.js';
+import { queryMemory, recallMemory, MemoryEntry } from '../memory/index.js';
 import { IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
 import type { SocketMethod } from './socket-methods.js';
@@ -53,9 +53,11 @@ export const MEMORY_ROUTES = {
     feature: 'memory_v1',
     tag: 'Memory',
     summary: 'Recall one entry of memory',
-    description: 'Returns one entry in full, with the message that it was learned from.',
+    description: 'Returns one entry in full, with the message that it was learned from. With `at` the position of the log is ' +
+      '`atPosition`, as `position` is that of its event.',
     params: MemoryParams,
-    reply: { schema: MemoryEntry },
+    query: AtQuery,
+    reply: { schema: recallMemory.reply },
     example: { params: { memoryId: IDS.memory }, reply: FULL_ENTRY },
     problems: { 404: 'There is no such entry in the workspace.' },
   }),

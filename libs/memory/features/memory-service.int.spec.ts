@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { z } from 'zod';
+import type { SessionEvent } from '@antiphon/contracts/agent';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { assembleContext, queryMemory, recallMemory } from '@antiphon/contracts/memory';
 import { healthContract } from '@antiphon/contracts/messaging';
@@ -160,5 +161,32 @@ describe('a query of memory', () => {
       requests.request(recallMemory, { workspace: WORKSPACE, memoryId, callerAgent });
     expect(await recall('main')).toEqual(entry);
     await expect(recall('other')).rejects.toMatchObject({ code: 'MEMORY.ENTRY_UNKNOWN' });
+  });
+
+  it('recalls an entry as of a position, and no text of a message that was deleted since', async () => {
+    const talk = await begin();
+    await memory.say(talk, 'I live in Lisbon');
+    const target = { sessionId: talk.sessionId };
+    const { entries, position } = await query({ target, detail: 'full' });
+    const [{ memoryId, position: learnedAt, source }] = entries as [(typeof entries)[number]];
+    await memory.say(talk, 'I live in Porto');
+    await query({ target });
+    const recall = (at?: number) => requests.request(recallMemory, { workspace: WORKSPACE, memoryId, at });
+    expect((await recall()).supersededAt).not.toBeNull();
+    expect(await recall(position)).toMatchObject({ supersededAt: null, atPosition: position });
+    await expect(recall((learnedAt ?? 0) - 1)).rejects.toMatchObject({ code: 'MEMORY.ENTRY_UNKNOWN' });
+    await expect(recall(1_000_000_000)).rejects.toMatchObject({ code: 'LOG.POSITION_AHEAD' });
+    const deleted = {
+      turnId: source?.turnId ?? '',
+      part: 'message',
+      actor: 'spec',
+      at: new Date().toISOString(),
+    };
+    await memory.append(talk.sessionId, [
+      { type: 'ChatMessageDeleted', schemaVersion: 1, data: deleted } as SessionEvent,
+    ]);
+    for (const at of [undefined, position]) expect((await recall(at)).source?.content).toBe('');
+    const listed = await query({ target, detail: 'full', includeSuperseded: true, at: position });
+    expect(listed.entries[0]?.source?.content).toBe('');
   });
 });

@@ -16,6 +16,8 @@ export {
   summarizeRatios,
 } from './figures.js';
 export type { Figure, RatioSummary } from './figures.js';
+export { growLog } from './grow-log.js';
+export type { GrowLog } from './grow-log.js';
 export { runToEnd } from './run-to-end.js';
 export type { EndedRun, RunCommand } from './run-to-end.js';
 export { createSeededRandom } from './seeded-random.js';

@@ -48,10 +48,10 @@ export class MemoryController {
 
   @HandleRoute(MEMORY_ROUTES.recallMemory)
   recall(
-    { params: { memoryId } }: RouteInput<Routes['recallMemory']>,
+    { params: { memoryId }, query: { at } }: RouteInput<Routes['recallMemory']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<Entry> {
-    return this.requests.request(recallMemory, { ...callerOf(principal), memoryId });
+    return this.requests.request(recallMemory, { ...callerOf(principal), memoryId, at });
   }
 }
 

@@ -48,13 +48,20 @@ export class MemoryEntries {
   }
 
   @HandleRequest(recallMemory)
-  async recall({ workspace, callerAgent, memoryId }: Recall): Promise<z.input<typeof recallMemory.reply>> {
-    const entry = await this.#reader.find(workspace, memoryId);
+  async recall({
+    workspace,
+    callerAgent,
+    memoryId,
+    at,
+  }: Recall): Promise<z.input<typeof recallMemory.reply>> {
+    const { head } = at === undefined ? { head: undefined } : await this.#waitForProjection(workspace, at);
+    const asOf = head === undefined ? {} : { atPosition: requirePosition(at, head), head };
+    const entry = await this.#reader.find(workspace, memoryId, at);
     if (entry === null) throw unknownEntry(memoryId);
     if (callerAgent !== undefined && !(await this.#reader.belongsTo(workspace, memoryId, callerAgent)))
       throw unknownEntry(memoryId);
     const [full] = await this.#reader.withSources(workspace, [entry]);
-    return full ?? entry;
+    return { ...(full ?? entry), ...asOf };
   }
 
   /** Returns what a query is about. An agent's key reads its own sessions, and no other. */

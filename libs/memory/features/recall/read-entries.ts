@@ -35,8 +35,11 @@ const OWNER_SQL = `select 1 from memory_facts f join memory_sessions s
 
 const SESSION_SQL = `select agent_id from memory_sessions where workspace = $1 and session_id = $2`;
 
-const SOURCE_SQL = `select event_id, stream_id, type, schema_version, data from events
-  where workspace = $1 and event_id = any ($2::uuid[]) and type = 'TurnRequested'`;
+// A message that a person deleted has no text any more, also in views of the past.
+const SOURCE_SQL = `select event_id, stream_id, type, schema_version, data, exists (select from events d
+    where d.workspace = $1 and d.stream_id = e.stream_id and d.type = 'ChatMessageDeleted'
+      and d.data ->> 'turnId' = e.data ->> 'turnId' and d.data ->> 'part' = 'message') as is_deleted
+  from events e where workspace = $1 and event_id = any ($2::uuid[]) and type = 'TurnRequested'`;
 
 // The checkpoint only moves with events of sessions. Without such events after it, the rows are of
 // the head.
@@ -55,6 +58,7 @@ interface SourceRow {
   readonly type: string;
   readonly schema_version: number;
   readonly data: JsonObject;
+  readonly is_deleted: boolean;
 }
 
 type Source = NonNullable<MemoryEntry['source']>;
@@ -78,7 +82,7 @@ const toSource = (row: SourceRow): Source | null => {
   const sessionId = sessionIdOf(row.stream_id);
   if (!parsed.success || sessionId === null) return null;
   const { turnId, content, requestedAt: at } = parsed.data.data;
-  return { sessionId, turnId, content, at };
+  return { sessionId, turnId, content: row.is_deleted ? '' : content, at };
 };
 
 /** Reads entries of memory from the rows of the projection. */
@@ -121,9 +125,13 @@ export class EntryReader {
     return (await this.#query<EntryRow>(workspace, LIST_SQL[of.kind], values)).map(toEntry);
   }
 
-  /** Returns one entry, null for an unknown id. */
-  async find(workspace: string, memoryId: string): Promise<MemoryEntry | null> {
-    const values = [workspace, memoryId, Number.MAX_SAFE_INTEGER];
+  /** Returns one entry as of a position, null for an unknown id. */
+  async find(
+    workspace: string,
+    memoryId: string,
+    at: number = Number.MAX_SAFE_INTEGER,
+  ): Promise<MemoryEntry | null> {
+    const values = [workspace, memoryId, at];
     const [row] = await this.#query<EntryRow>(workspace, ONE_SQL, values);
     return row === undefined ? null : toEntry(row);
   }
