@@ -1,4 +1,10 @@
-import { AtQuery, MemoryParams, MemoryQuery, MemoryQueryParams, MemoryRecallParams } from '../gateway/index.js';
+import {
+  AtQuery,
+  MemoryParams,
+  MemoryQuery,
+  MemoryQueryParams,
+  MemoryRecallParams,
+} from '../gateway/index.js';
 import { queryMemory, recallMemory, MemoryEntry } from '../memory/index.js';
 import { IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
@@ -53,7 +59,8 @@ export const MEMORY_ROUTES = {
     feature: 'memory_v1',
     tag: 'Memory',
     summary: 'Recall one entry of memory',
-    description: 'Returns one entry in full, with the message that it was learned from. With `at` the position of the log is ' +
+    description:
+      'Returns one entry in full, with the message that it was learned from. With `at` the position of the log is ' +
       '`atPosition`, as `position` is that of its event.',
     params: MemoryParams,
     query: AtQuery,
