@@ -7,7 +7,8 @@ export interface ChatEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-const parseEvent = (block: string): ChatEvent | undefined => {
+/** Parses one block of a stream. */
+export const parseEvent = (block: string): ChatEvent | undefined => {
   const fields = new Map(
     block.split('\n').flatMap((line): [string, string][] => {
       const colon = line.indexOf(': ');

@@ -67,6 +67,14 @@ const SPECS = {
     ...{ shows: 'events of a chat come once through 500 drops over 3 gateways', minutes: 20 },
     quick: { ANTIPHON_CHAT_DROPS: '60', ANTIPHON_CHAT_ACKS: '50' },
   },
+  'chat-readers': {
+    ...{ shows: '1,000 deaf readers of a chat slow no other; 1,000 catch-ups equal live text', minutes: 30 },
+    ...{ quick: { ANTIPHON_CHAT_SESSIONS: '50', ANTIPHON_DEAF_READERS: '100' }, missing: needLinux },
+  },
+  'chat-versions': {
+    ...{ shows: 'a .chat has at each of 1,000 versions the bytes that it had then', minutes: 15 },
+    quick: { ANTIPHON_CHAT_VERSIONS: '100' },
+  },
   'child-ends': {
     ...{ shows: 'each end of 1,000 children reaches its parent once under kills', minutes: 45 },
     quick: { ANTIPHON_CHILDREN: '60', ANTIPHON_PARENTS: '3' },
@@ -196,6 +204,10 @@ const SPECS = {
   'start-stack': { shows: 'a stack of the real services starts and leaves nothing', minutes: 10 },
   supervisor: { shows: 'services that die or hang are restarted, and stop in order', minutes: 10 },
   restore: { shows: 'a restore that is killed at any step loses nothing', minutes: 10 },
+  'search-figures': {
+    ...{ shows: '10,000 files are searched in 300 ms (p95); hostile expressions end in time', minutes: 15 },
+    quick: { ANTIPHON_SEARCHED_FILES: '1000' },
+  },
   'secret-canaries': { shows: 'secrets are in no event, log, span, error or backup', minutes: 10 },
   'lost-call': { shows: 'calls that may have reached the outside end as unknown', minutes: 10 },
   'tool-retry': { shows: 'tool calls are retried within their limits', minutes: 10 },

@@ -37,10 +37,15 @@ const FINISH_SQL = `update file_blobs b set body = '', is_cited = true, erased_a
   from events e where e.type = 'FileBytesErased' and e.workspace = b.workspace and e.data ->> 'digest' = b.digest
     and b.erased_at is null`;
 // Written and moved files of all trees, also of forked sessions.
-const PATH_SQL = `select distinct given.digest from events e,
+export const PATH_SQL = `select distinct given.digest from (
+    select data from events where workspace = $1 and category in ('file', 'chat')
+      and md5(data ->> 'path') = md5($2) and data ->> 'path' = $2
+    union all
+    select data from events where workspace = $1 and type = 'FileMoved'
+      and md5(data ->> 'to') = md5($2) and data ->> 'to' = $2) e,
   lateral (values (e.data ->> 'digest'), (e.data ->> 'before')) as given (digest)
-  where e.workspace = $1 and e.category in ('file', 'chat') and given.digest is not null
-    and (e.data ->> 'path' = $2 or e.data ->> 'to' = $2)`;
+  where given.digest is not null`;
+const ALL_ERASED_SQL = 'select digest from file_blobs where workspace = $1 and erased_at is not null';
 const IS_BINARY = String.raw`position('\x00'::bytea in substring(body for 8000)) > 0`;
 const FIND_SQL = `select digest, ${IS_BINARY} as is_binary from file_blobs
   where workspace = $1 and digest = any ($2) and (position($3::bytea in body) > 0 or ${IS_BINARY})`;
@@ -151,6 +156,16 @@ export class BlobStore {
     const { rows } = await guard(
       inWorkspace(this.pool, workspace).query<{ digest: string }>({
         ...{ name: 'blob_erased', text: ERASED_SQL, values: [workspace, digests] },
+      }),
+    );
+    return new Set(rows.map(({ digest }) => digest));
+  }
+
+  /** Returns all erased digests of a workspace: few, as each is an act of an operator. */
+  async allErased(workspace: string): Promise<ReadonlySet<string>> {
+    const { rows } = await guard(
+      inWorkspace(this.pool, workspace).query<{ digest: string }>({
+        ...{ name: 'blob_all_erased', text: ALL_ERASED_SQL, values: [workspace] },
       }),
     );
     return new Set(rows.map(({ digest }) => digest));

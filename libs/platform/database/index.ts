@@ -39,5 +39,5 @@ export {
   setWorkspaceSql,
 } from './workspace.js';
 export type { WorkspaceQueries } from './workspace.js';
-export { BlobStore, CITE_SQL, SWEEP_SQL } from './blob-store.js';
+export { BlobStore, CITE_SQL, PATH_SQL, SWEEP_SQL } from './blob-store.js';
 export type { StoredBytes } from './blob-store.js';

@@ -124,6 +124,12 @@ describe('an erasure of bytes', () => {
     expect(await storedBytes(`${path} of the fork`)).toBe(0);
     for (const session of [changed, unchanged])
       await expect(read(undefined, path, session)).rejects.toMatchObject({ code: 'FILE.ERASED' });
+    const { workspaceFiles } = agent.runtime.services;
+    for (const session of [changed, unchanged]) {
+      const treeId = await workspaceFiles.treeIdOf(WORKSPACE, session);
+      const { files } = await workspaceFiles.list(WORKSPACE, treeId, { folder: '' });
+      expect(files.map((file) => file.path)).not.toContain(path);
+    }
     // Only a forked session has had a file of this path.
     await write(`${path} alone`, `alone-${path}`, changed);
     expect((await erase({ path: `alone-${path}` })).erased).toEqual([digestOf(`${path} alone`)]);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
-import { CITE_SQL, SWEEP_SQL } from '@antiphon/database';
+import { CITE_SQL, PATH_SQL, SWEEP_SQL } from '@antiphon/database';
 import type { StreamAppend } from '@antiphon/event-store';
 import { FILE_FAILPOINTS, armFailpoints, conflict, rejected } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
@@ -160,7 +160,10 @@ describe('File trees', () => {
     const plans = await Promise.all(
       values.map(async (sql) => JSON.stringify((await client.query(`explain ${sql}`)).rows)),
     );
+    const pathSql = PATH_SQL.replaceAll('$1', `'default'`).replaceAll('$2', `'a.txt'`);
+    const pathPlan = JSON.stringify((await client.query(`explain ${pathSql}`)).rows);
     await client.end();
+    for (const index of ['events_file_path_idx', 'events_file_moved_idx']) expect(pathPlan).toContain(index);
     for (const plan of plans) {
       expect(plan).toContain('events_file_digest_idx');
       expect(plan).toContain('events_attached_digest_idx');

@@ -28,7 +28,7 @@ import type { VirtualFile, VirtualFiles } from './virtual-files.js';
 export interface FilesDeps {
   readonly store: SessionTreeDeps['store'];
   readonly trees: FileTrees;
-  readonly blobs: Pick<BlobStore, 'sizes'>;
+  readonly blobs: Pick<BlobStore, 'sizes' | 'allErased'>;
   readonly config: Pick<AntiphonConfig, 'files'>;
   readonly clock: Clock;
 }
@@ -57,6 +57,7 @@ const viewOf = (file: FileEntry): FileEntryView & { digest: string } => ({
   ...{ kind: 'file', is_virtual: false },
 });
 
+const NOTHING: ReadonlySet<string> = new Set();
 /** Stands for the digest of bytes that have not arrived. */
 const UNKNOWN_DIGEST = '0'.repeat(64);
 
@@ -99,8 +100,10 @@ export class Files {
     const folder = normalizeFolder(options.folder);
     const tree = await this.deps.trees.read(workspace, treeId, options.at);
     const stored = options.bin ? tree.bin : tree.files;
+    // A fork has the files of its base as of a version, also those that were erased later.
+    const erased = tree.base ? await this.deps.blobs.allErased(workspace) : NOTHING;
     const files: FileEntryView[] = [...stored.values()]
-      .filter(({ path }) => isBelow(path, folder))
+      .filter(({ path, digest }) => isBelow(path, folder) && !erased.has(digest))
       .map(viewOf);
     if (!options.bin) {
       const until = await lastPositionOf(this.deps.trees, workspace, treeId, options.at);

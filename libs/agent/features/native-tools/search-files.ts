@@ -34,6 +34,8 @@ export interface SearchedFile {
 
 /** Maximum time of a search, ms. */
 const MAX_MS = 5_000;
+/** Time after which a search lets other work of the process run, ms. */
+const BUSY_MS = 20;
 const MAX_LINE_CHARS = 500;
 /** Minimum length of a slice, and maximum searched length of one line, UTF-16 units. */
 const SLICE_CHARS = 256 * 1_024;
@@ -81,6 +83,7 @@ class Search {
   /** Most files have no match: bytes are compared faster than they are decoded. */
   private readonly needle: Buffer | null;
   private readonly until = performance.now() + MAX_MS;
+  private pauseAt = performance.now() + BUSY_MS;
 
   constructor(private readonly query: SearchQuery) {
     const { query: text, regex, ignoreCase } = query;
@@ -98,9 +101,14 @@ class Search {
     if (this.needle && !bufferOf(file.bytes).includes(this.needle)) return true;
     for (const slice of slicesOf(DECODER.decode(file.bytes))) {
       if (!this.searchSlice(file.path, slice)) return false;
-      if (slice.text.length >= SLICE_CHARS) await yieldToEvents();
+      if (performance.now() > this.pauseAt) await this.pause();
     }
     return true;
+  }
+
+  private async pause(): Promise<void> {
+    await yieldToEvents();
+    this.pauseAt = performance.now() + BUSY_MS;
   }
 
   private searchSlice(path: string, slice: Slice): boolean {

@@ -71,6 +71,8 @@ export class PlanRuns {
   private readonly wakeSignal = createWakeSignal();
   /** Open runs that this process works on. */
   private readonly running = new Map<string, Promise<void>>();
+  /** Open turns of started steps, by run. */
+  private readonly turns = new Map<string, TurnRef>();
   private term = new AbortController();
   private isFailing = false;
   private readonly marks: LogMarks;
@@ -149,9 +151,20 @@ export class PlanRuns {
     const message = isAppError(error) ? `${error.code}: ${error.message}` : 'an internal error';
     // Suspended during the step: another process leads, and judges the run.
     if (!this.leadership.isLeader()) return;
+    await this.cancelTurn(runId);
     await this.deps.plans.endRun({ workspace, path }, RUNTIME, {
       ...{ runId, reason: 'failed', message: toStorable(message.slice(0, MAX_MESSAGE)) },
     });
+  }
+
+  /** Cancels the turn of the started step, so that it does not outlive its run. */
+  private async cancelTurn(runId: string): Promise<void> {
+    const turn = this.turns.get(runId);
+    if (!turn) return;
+    await this.deps.turns.cancelTurn({ ...turn, caller: 'plan' }).catch((error: unknown) => {
+      this.deps.logger.warn({ err: error, runId }, 'plan turn not cancelled');
+    });
+    this.turns.delete(runId);
   }
 
   /** Performs the actions of a run until it ends or waits for its agent. */
@@ -216,8 +229,10 @@ export class PlanRuns {
       return { code: error.code, message: error.message };
     });
     if ('code' in turn) return this.fail(ref, run, step, turn);
+    this.turns.set(run.runId, turn);
     if (run.isStopRequested) await this.deps.turns.cancelTurn({ ...turn, caller: 'plan' });
     await this.waitForEnd(ref, run, turn, signal);
+    this.turns.delete(run.runId);
     const outcome = await readOutcome(this.deps.store, turn);
     if (outcome.kind === 'failed') return this.fail(ref, run, step, outcome);
     if (outcome.kind === 'cancelled')

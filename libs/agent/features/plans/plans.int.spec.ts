@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { PlanEvent, planStream } from '@antiphon/contracts/agent';
 import type { PlanView, SessionTarget } from '@antiphon/contracts/agent';
 import { decideFiles } from '@antiphon/agent-domain';
 import type { ModelRequest } from '@antiphon/agent-domain';
 import { inWorkspace } from '@antiphon/database';
-import { isoTime } from '@antiphon/kernel';
+import { isoTime, rejected } from '@antiphon/kernel';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
@@ -22,6 +22,7 @@ import { createLife, killable } from '../testing/process-isolation.js';
 import { asksFor, says } from '../testing/test-model.js';
 import type { Reply } from '../testing/test-model.js';
 import { Plans } from './plans.handler.js';
+import { PlanStore } from './plan-store.js';
 import { PlansRuntime } from './plans-runtime.js';
 
 type Call = Parameters<typeof asksFor>[0];
@@ -249,6 +250,30 @@ describe('a run of a plan', () => {
       reason: 'failed',
       message: expect.stringContaining('FILE.NO_BYTES'),
     });
+  });
+
+  it('cancels the turn of its step where it ends with an error', async () => {
+    const path = nextPath();
+    const process = start();
+    await write(process, path, '- [ ] a\n');
+    let isCancelled = false;
+    const isAsked = new Promise<void>((resolve) => {
+      world.model.reply = (request) =>
+        new Promise((_, reject) => {
+          resolve();
+          request.signal.addEventListener('abort', () => {
+            isCancelled = true;
+            reject(new Error('stopped'));
+          });
+        });
+    });
+    await run(process, path);
+    await isAsked;
+    const peek = jest.spyOn(PlanStore.prototype, 'peek').mockRejectedValue(rejected('TEST.BROKEN', 'broken'));
+    const end = await until(async () => (await factsOf(path)).find(({ type }) => type === 'PlanRunEnded'));
+    peek.mockRestore();
+    expect(end.data).toMatchObject({ reason: 'failed', message: 'TEST.BROKEN: broken' });
+    expect(isCancelled).toBe(true);
   });
 
   it('stops by request and cancels its turn, and needs an agent with the tool', async () => {

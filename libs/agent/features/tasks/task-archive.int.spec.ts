@@ -48,6 +48,10 @@ describe('the archive of tasks', () => {
       [open, 'queued'],
       [done, 'completed'],
     ]);
+    // Its budget is in the archive, and would not limit a task below it.
+    await expect(world.send(agent, { parentTask: done })).rejects.toMatchObject({
+      code: 'TASK.PARENT_ARCHIVED',
+    });
     // Another process starts without the archived tasks, and restored archives complete them.
     await world.process(configWith({ main: [] })).stop();
     await archives.restoreAll();

@@ -65,6 +65,7 @@ export class Tasks {
     await requireRights(directory, workspace, actor, spec.agent ?? actor.agentId);
     if (spec.agent !== undefined && !(await agents.isLiving(workspace, spec.agent)))
       throw notFound('AGENT.NOT_FOUND', `there is no living agent "${spec.agent}"`);
+    await this.requireParent(workspace, spec.parentTask);
     const taskId = ids.next();
     const idempotency = claimFor(request, taskId);
     return this.counted(workspace, async () => {
@@ -79,6 +80,15 @@ export class Tasks {
       await open.catchUp();
       return { task: taskItem(committed.state) };
     });
+  }
+
+  /** Refuses a parent whose budget can no longer be read: it would limit nothing. */
+  private async requireParent(workspace: string, parentTask: string | undefined): Promise<void> {
+    if (parentTask === undefined || (await readIfKept(this.deps.tasks.read(workspace, parentTask)))) return;
+    throw rejected(
+      'TASK.PARENT_ARCHIVED',
+      'the events of the parent task were archived. What to do: leave the parent out',
+    );
   }
 
   @HandleRequest(getTask)

@@ -26,6 +26,17 @@ export const renderFrame = (frame: Frame, at: Omit<ChatCursor, 'offset'>): strin
   return renderEvent(NAMES[event] ?? event, { ...fields, turnId, ...voided }, toEventId({ ...at, offset }));
 };
 
+/** Bytes of frames that several readers of a session get: they share them. */
+const encoded = new WeakMap<Frame, { readonly epoch: number; readonly bytes: Buffer }>();
+
+const encodeFrame = (frame: Frame, at: Omit<ChatCursor, 'offset'>): Buffer => {
+  const known = encoded.get(frame);
+  if (known?.epoch === at.epoch) return known.bytes;
+  const bytes = Buffer.from(renderFrame(frame, at));
+  encoded.set(frame, { epoch: at.epoch, bytes });
+  return bytes;
+};
+
 /** Bounds of what a pipe holds for its reader, in bytes, and of the time without progress, ms. */
 export interface PipeLimits {
   /** Bytes above which a reader counts as slow. */
@@ -88,7 +99,7 @@ export class ChatPipe extends Readable {
     if (this.readableLength > this.#limits.maxBytes) return this.#cut();
     const { offset } = frame;
     this.#lastId = toEventId({ ...this.#at, offset });
-    this.push(renderFrame(frame, this.#at));
+    this.push(encodeFrame(frame, this.#at));
     if (this.#isFull()) this.#slow ??= this.#after(this.#limits.slowMs);
   }
 
