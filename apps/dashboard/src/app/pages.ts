@@ -38,9 +38,10 @@ export const PAGES: readonly Page[] = [
   page('/events', 'Events', async () => (await import('../pages/events/event-list.js')).EventListPage),
   page('/money', 'Money', async () => (await import('../pages/money/money.js')).Money),
   page('/memory', 'Memory', async () => (await import('../pages/memory.js')).Memory),
-  page('/audit', 'Audit', async () => (await import('../pages/audit.js')).Audit),
+  page('/audit', 'Audit', async () => (await import('../pages/audit/audit.js')).Audit),
   page('/performance', 'Metrics', async () => (await import('../pages/performance.js')).Performance),
   page('/dev/states', 'States', async () => (await import('../pages/dev/states.js')).StatesPage),
+  page('/dev/graph', 'Graph', async () => (await import('../pages/workflow/graph-load.js')).GraphLoad),
   page('/settings', 'Settings', async () => (await import('../pages/settings/settings.js')).Settings),
   page(
     '/workflows',

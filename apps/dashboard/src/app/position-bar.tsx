@@ -5,11 +5,11 @@ import { useStore } from '../data/store.js';
 import { formatDate, formatNumber, wordsOfType } from '../ui/format.js';
 import { Icon } from '../ui/icon.js';
 import { Button, classes } from '../ui/ui.js';
-import { setParams, usePosition } from './router.js';
+import { setParams, showPosition, usePosition } from './router.js';
 import css from './shell.module.css';
 
-/** Delay between two positions while the slider is dragged, ms. */
-const DRAG_MS = 30;
+/** Time between two positions while the slider is dragged, ms. */
+const DRAG_MS = 16;
 
 /** Moves every view to a position of the log; the head is the present. */
 export const goToPosition = (position: number): void => {
@@ -47,13 +47,16 @@ export const PositionBar = () => {
   const moment = useMoment(at);
   const [dragged, setDragged] = useState<number | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const wanted = useRef(0);
   const shown = dragged ?? at ?? last ?? 1;
   const move = (position: number): void => {
     setDragged(position);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => {
+    wanted.current = position;
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
       setDragged(null);
-      goToPosition(position);
+      const isHead = wanted.current >= (head.get() ?? 0);
+      showPosition(isHead ? null : Math.max(1, wanted.current));
     }, DRAG_MS);
   };
   const isPast = at !== null;

@@ -52,8 +52,36 @@ export const keepPosition = (to: string): string => {
   return url.pathname + url.search;
 };
 
+const URL_DELAY_MS = 200;
+let urlTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** Writes the address of the page to the URL, if a drag has not yet. */
+const writeUrl = (): void => {
+  if (urlTimer === undefined) return;
+  clearTimeout(urlTimer);
+  urlTimer = undefined;
+  const { path, search } = address.get();
+  history.replaceState(null, '', path + search);
+};
+
+/**
+ * Shows the page at a position of the log at once. The URL follows at rest: browsers refuse more
+ * than a few changes of it in a second.
+ */
+export const showPosition = (at: number | null): void => {
+  const { path, search } = address.get();
+  const params = new URLSearchParams(search);
+  if (at === null) params.delete('at');
+  else params.set('at', String(at));
+  const text = params.toString();
+  address.set({ path, search: text === '' ? '' : `?${text}` });
+  clearTimeout(urlTimer);
+  urlTimer = setTimeout(writeUrl, URL_DELAY_MS);
+};
+
 /** Goes to a path of this application. */
 export const navigate = (to: string, options: { readonly replace?: boolean } = {}): void => {
+  writeUrl();
   const url = new URL(to, location.origin);
   // Only paths of the own origin: no text of an event or a parameter can lead out.
   if (url.origin !== location.origin) return;
@@ -72,6 +100,7 @@ export const setParams = (
   changes: Readonly<Record<string, string | number | null | undefined>>,
   options: { readonly replace?: boolean } = { replace: true },
 ): void => {
+  writeUrl();
   const params = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
     if (value === null || value === undefined || value === '') params.delete(name);

@@ -2,6 +2,7 @@ import { Component, Suspense, useState, type ReactNode } from 'react';
 import { connection } from '../data/gateway.js';
 import { useIdentity } from '../data/identity.js';
 import { useStore } from '../data/store.js';
+import { outdated } from '../data/use-read.js';
 import { usePendingApprovals } from '../data/waiting.js';
 import { Icon } from '../ui/icon.js';
 import { Button, classes, css as ui, Empty, IconButton, Loading, ProblemBox } from '../ui/ui.js';
@@ -151,6 +152,7 @@ const CurrentPage = () => {
 export const Shell = () => {
   const [opened, setOpened] = useState<'palette' | 'keys' | null>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
+  const isOutdated = useStore(outdated) > 0;
   useKeys({ openPalette: () => setOpened('palette'), openKeys: () => setOpened('keys') });
   return (
     <div className={css.shell}>
@@ -163,7 +165,13 @@ export const Shell = () => {
         toggleMenu={() => setMenuOpen(!isMenuOpen)}
         openPalette={() => setOpened('palette')}
       />
-      <main id="main" tabIndex={-1} className={css.main}>
+      <main
+        id="main"
+        tabIndex={-1}
+        className={css.main}
+        aria-busy={isOutdated}
+        data-outdated={isOutdated || undefined}
+      >
         <CurrentPage />
       </main>
       <Toasts />

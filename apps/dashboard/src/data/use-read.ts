@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { usePosition } from '../app/router.js';
 import { client } from './gateway.js';
 import { isFollowing, onEvents } from './live-log.js';
-import { useStore } from './store.js';
+import { createStore, useStore } from './store.js';
 
 /** A failed read, for a person. */
 export interface Problem {
@@ -51,31 +51,28 @@ export const forgetReads = (): void => cache.clear();
 const SOON_MS = 60;
 const SETTLED_MS = 700;
 
-/**
- * Reads something, and again when it may have changed. A page of the past keeps what it has until
- * the position changes.
- */
-export const useFetched = <T>(
-  key: string | null,
-  fetchIt: (signal: AbortSignal) => Promise<T>,
-  changesOn?: (event: LogEvent) => boolean,
-): Read<T> => {
+/** Number of parts of the page that show an older position while theirs is read. */
+export const outdated = createStore(0);
+
+interface Fetch<T> {
+  readonly key: string | null;
+  readonly fetchIt: (signal: AbortSignal) => Promise<T>;
+}
+
+/** Reads when the key or the round changes. A read that is no longer wanted is ended. */
+const useRounds = <T>({ key, fetchIt }: Fetch<T>, round: number) => {
   const [, render] = useState(0);
   const [failure, setFailure] = useState<{ key: string; problem: Problem } | null>(null);
-  const [round, setRound] = useState(0);
-  const latest = useRef({ fetchIt, changesOn });
-  latest.current = { fetchIt, changesOn };
-  const shown = useRef<T | undefined>(undefined);
-  const refresh = useCallback(() => setRound((count) => count + 1), []);
-  const isConnected = useStore(isFollowing);
-
+  const latest = useRef(fetchIt);
+  latest.current = fetchIt;
+  const isOn = useStore(isFollowing);
   useEffect(() => {
     if (key === null) return;
     const abort = new AbortController();
-    latest.current.fetchIt(abort.signal).then(
+    latest.current(abort.signal).then(
       (value) => {
-        if (abort.signal.aborted) return;
         remember(key, value);
+        if (abort.signal.aborted) return;
         setFailure(null);
         render((count) => count + 1);
       },
@@ -84,15 +81,21 @@ export const useFetched = <T>(
       },
     );
     return () => abort.abort();
-  }, [key, round, isConnected]);
+  }, [key, round, isOn]);
+  return failure !== null && failure.key === key ? failure.problem : null;
+};
 
+/** Calls back after events that a read depends on: soon, and once the read models have settled. */
+const useChanges = (changesOn: ReadOptions['changesOn'], refresh: () => void): void => {
+  const latest = useRef(changesOn);
+  latest.current = changesOn;
   const isLive = changesOn !== undefined;
   useEffect(() => {
     if (!isLive) return;
     let soon: ReturnType<typeof setTimeout> | undefined;
     let settled: ReturnType<typeof setTimeout> | undefined;
     const stop = onEvents((events) => {
-      if (!events.some((event) => latest.current.changesOn?.(event))) return;
+      if (!events.some((event) => latest.current?.(event))) return;
       soon ??= setTimeout(() => {
         soon = undefined;
         refresh();
@@ -106,11 +109,57 @@ export const useFetched = <T>(
       clearTimeout(settled);
     };
   }, [isLive, refresh]);
+};
 
+/**
+ * Reads something, and again when it may have changed. A page of the past keeps what it has until
+ * the position changes.
+ */
+export const useFetched = <T>(
+  key: string | null,
+  fetchIt: (signal: AbortSignal) => Promise<T>,
+  changesOn?: (event: LogEvent) => boolean,
+): Read<T> => {
+  const [round, setRound] = useState(0);
+  const refresh = useCallback(() => setRound((count) => count + 1), []);
+  const problem = useRounds({ key, fetchIt }, round);
+  useChanges(changesOn, refresh);
   const cached = key === null ? undefined : (cache.get(key) as T | undefined);
-  if (cached !== undefined) shown.current = cached;
-  const problem = failure !== null && failure.key === key ? failure.problem : null;
   return { data: cached, problem, isLoading: key !== null && cached === undefined && !problem, refresh };
+};
+
+/**
+ * Returns the last shown value while the one of another position is read, so that a drag does not
+ * empty the page. A value of the present is never shown in the past.
+ */
+const useLastShown = <T>(read: Read<T>, family: string, at: number | null): Read<T> => {
+  const last = useRef<{ family: string; data: T } | null>(null);
+  if (at === null) last.current = null;
+  else if (read.data !== undefined) last.current = { family, data: read.data };
+  const kept = last.current?.family === family ? last.current.data : undefined;
+  const isOutdated = read.isLoading && kept !== undefined;
+  useEffect(() => {
+    if (!isOutdated) return;
+    outdated.update((count) => count + 1);
+    return () => outdated.update((count) => count - 1);
+  }, [isOutdated]);
+  return isOutdated ? { ...read, data: kept, isLoading: false } : read;
+};
+
+const REST_MS = 40;
+
+/** Delays the reads of positions that a drag passes quickly. The first position is read at once. */
+const useSettledKey = (key: string | null, at: number | null): string | null => {
+  const [settled, setSettled] = useState(key);
+  const changedAt = useRef(Number.NEGATIVE_INFINITY);
+  useEffect(() => {
+    if (settled === key) return;
+    const isQuick = performance.now() - changedAt.current < REST_MS * 3;
+    changedAt.current = performance.now();
+    const timer = setTimeout(() => setSettled(key), isQuick ? REST_MS : 0);
+    return () => clearTimeout(timer);
+  }, [key, settled]);
+  return at === null ? key : settled;
 };
 
 type AnyCall = (request: unknown) => Promise<unknown>;
@@ -134,5 +183,12 @@ export const useRead = <N extends RouteName>(
     },
     [name, text, at],
   );
-  return useFetched(key, fetchIt, at === null ? changesOn : undefined);
+  const settled = useSettledKey(key, at);
+  const read = useFetched(settled, fetchIt, at === null ? changesOn : undefined);
+  const isBehind = settled !== key;
+  return useLastShown(
+    isBehind ? { ...read, data: undefined, problem: null, isLoading: true } : read,
+    `${name} ${text}`,
+    at,
+  );
 };

@@ -1,0 +1,156 @@
+import type { RouteReply } from '@antiphon/client';
+import { PageHead } from '../../app/page-head.js';
+import { Link } from '../../app/router.js';
+import { isAbout } from '../../data/event-pages.js';
+import { useRead } from '../../data/use-read.js';
+import { countOf, formatNumber } from '../../ui/format.js';
+import { VisibleText } from '../../ui/visible-text.js';
+import { CopyButton, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import css from '../pages.module.css';
+import { DeadLetters } from './dead-letters.js';
+import { Archives, Backups } from './kept-copies.js';
+import { Projections, Roots } from './log-state.js';
+
+const COMMANDS: readonly (readonly [string, string])[] = [
+  [
+    'antiphon audit --live --record',
+    'Checks the whole log against every rule, and NATS and Temporal against the log. Records the result for this page.',
+  ],
+  ['antiphon events prove EVENT_ID --out proof.json', 'Writes a proof of one event that verifies offline.'],
+  ['antiphon events verify proof.json', 'Verifies such a proof without this installation.'],
+];
+
+const LastAppend = () => {
+  const { data, problem } = useRead(
+    'readEvents',
+    { query: { order: 'desc', limit: 1 } },
+    { changesOn: isAbout('session', 'agent', 'run', 'budget') },
+  );
+  const event = data?.events[0];
+  if (problem) return <ProblemBox problem={problem} />;
+  if (!event) return <Loading what="the last event" />;
+  return (
+    <dl className={`${ui.facts} ${css.pad}`}>
+      <dt>Newest event</dt>
+      <dd>
+        <Link to={`/events?open=${event.position}`}>
+          {formatNumber(event.position)} {event.type}
+        </Link>
+      </dd>
+      <dt>Hash</dt>
+      <dd className={ui.mono}>{event.hash}</dd>
+      <dt>Recorded</dt>
+      <dd>
+        <Time at={event.recordedAt} isExact />
+      </dd>
+    </dl>
+  );
+};
+
+type Recorded = RouteReply<'listAudits'>['audits'][number];
+
+const Summary = ({ audit }: { readonly audit: Recorded }) => (
+  <p className={css.pad}>
+    <State of={audit.ok ? 'ok' : 'failed'}>{audit.ok ? 'everything holds' : 'a rule is broken'}</State>{' '}
+    {countOf(audit.events, 'event')} up to position {formatNumber(audit.headPosition)},{' '}
+    {audit.signing ?? 'signatures not checked'}
+    {audit.isLive ? ', with NATS and Temporal' : ''}; recorded <Time at={audit.recordedAt} /> by{' '}
+    {audit.recordedBy}.
+    {audit.first !== null && (
+      <>
+        {' '}
+        First finding: <VisibleText text={`${audit.first.check}: ${audit.first.message}`} />
+        {audit.first.position !== null && (
+          <>
+            {' '}
+            at{' '}
+            <Link to={`/events?open=${audit.first.position}`}>
+              event {formatNumber(audit.first.position)}
+            </Link>
+          </>
+        )}
+      </>
+    )}
+  </p>
+);
+
+const LastAudit = () => {
+  const { data, problem, refresh } = useRead(
+    'listAudits',
+    { query: { limit: 1 } },
+    { changesOn: isAbout('workspace') },
+  );
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="the last audit" />;
+  const audit = data.audits[0];
+  if (!audit)
+    return (
+      <Empty title="No audit has been recorded yet">
+        Run <code className={ui.mono}>antiphon audit --record</code> in a terminal.
+      </Empty>
+    );
+  return (
+    <>
+      <Summary audit={audit} />
+      <Table label="Checks of the last audit" columns={['Check', 'Rule', 'Checked', 'Result']}>
+        {audit.checks.map(({ name, about, counts, checked, violations, open }) => (
+          <tr key={name}>
+            <td className={ui.mono}>{name}</td>
+            <td>{about}</td>
+            <td>
+              {formatNumber(checked)} {counts}
+              {open > 0 && `, ${formatNumber(open)} open`}
+            </td>
+            <td>
+              {violations === 0 ? <State of="ok" /> : <State of="failed">{`${violations} broken`}</State>}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+};
+
+const Commands = () => (
+  <ul className={css.list}>
+    {COMMANDS.map(([command, text]) => (
+      <li key={command} className={css.command}>
+        <code className={ui.mono}>{command}</code>
+        <CopyButton text={command} label={`Copy ${command}`} />
+        <span className={ui.muted}>{text}</span>
+      </li>
+    ))}
+  </ul>
+);
+
+export const Audit = () => (
+  <>
+    <PageHead title="Audit" question="Can I trust the log?" />
+    <div className={css.grid}>
+      <Panel title="Last audit">
+        <LastAudit />
+      </Panel>
+      <Panel title="Signed roots" className={css.half}>
+        <Roots />
+      </Panel>
+      <Panel title="Head of the log" className={css.half}>
+        <LastAppend />
+      </Panel>
+      <Panel title="Dead letters">
+        <DeadLetters />
+      </Panel>
+      <Panel title="Read models" className={css.half}>
+        <Projections />
+      </Panel>
+      <Panel title="Check it yourself" className={css.half}>
+        <Commands />
+      </Panel>
+      <Panel title="Archives" className={css.half}>
+        <Archives />
+      </Panel>
+      <Panel title="Backups" className={css.half}>
+        <Backups />
+      </Panel>
+    </div>
+  </>
+);

@@ -1,0 +1,82 @@
+import { useRead } from '../../data/use-read.js';
+import { countOf, formatNumber } from '../../ui/format.js';
+import { css as ui, Loading, numberColumn, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import css from '../pages.module.css';
+
+const anyEvent = (): boolean => true;
+
+/** Signed roots of the log: what is covered, and when the next one comes. */
+export const Roots = () => {
+  const { data, problem, refresh } = useRead(
+    'listRoots',
+    { query: { limit: 5 } },
+    { hasPast: false, changesOn: anyEvent },
+  );
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="signed roots" />;
+  const { signs, refusal, position, uncovered, everySeconds, nextAt, roots } = data;
+  const [newest] = roots;
+  return (
+    <dl className={`${ui.facts} ${css.pad}`}>
+      <dt>Signing</dt>
+      <dd>
+        {signs ? (
+          <State of="ok">signs a root every {formatNumber(everySeconds)} s</State>
+        ) : (
+          <State of="warning">unsigned: no key is configured</State>
+        )}
+      </dd>
+      <dt>Last signed root</dt>
+      <dd>
+        {position === null || position === 0 ? 'none yet' : `over event ${formatNumber(position)}`}
+        {newest && (
+          <>
+            , <Time at={newest.at} />
+            <div className={ui.mono}>{newest.root}</div>
+          </>
+        )}
+      </dd>
+      <dt>Not covered yet</dt>
+      <dd>
+        {countOf(uncovered, 'event')}
+        {uncovered > 0 && nextAt !== null && (
+          <>
+            , covered by the next root <Time at={nextAt} />
+          </>
+        )}
+      </dd>
+      {refusal !== null && (
+        <>
+          <dt>Refused</dt>
+          <dd>{refusal}</dd>
+        </>
+      )}
+    </dl>
+  );
+};
+
+/** Read models with their positions and what they lack. */
+export const Projections = () => {
+  const { data, problem, refresh } = useRead('listProjections', {}, { hasPast: false, changesOn: anyEvent });
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="read models" />;
+  return (
+    <Table
+      label="Read models"
+      columns={['Read model', numberColumn('Position'), numberColumn('Behind'), 'State']}
+    >
+      {data.projections.map(({ name, position, lag, parked, stale }) => (
+        <tr key={name}>
+          <td className={css.name}>{name}</td>
+          <td data-end="">{formatNumber(position)}</td>
+          <td data-end="">{formatNumber(lag)}</td>
+          <td>
+            {stale && <State of="failed">must be rebuilt</State>}
+            {parked > 0 && <State of="warning">{`${parked} stopped`}</State>}
+            {!stale && parked === 0 && <State of="ok" />}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+};

@@ -1,0 +1,339 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { sleep } from '@antiphon/kernel';
+import { connectClient, type SocketClient } from '@antiphon/testing/client';
+import { checkFigure, measureContention, percentile, report } from '@antiphon/testing/load';
+import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
+import type { TestStack } from '@antiphon/testing/stack';
+import pg from 'pg';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { CHROMIUM } from './client/client-drops.js';
+import { readEvents, startQuickStack, twoVendorConfig, waitForValue } from './stack-under-test.js';
+
+jest.setTimeout(900_000);
+
+const LOG_EVENTS = Number(process.env['ANTIPHON_LOG_EVENTS'] ?? 1_000_000);
+const TURNS = Number(process.env['ANTIPHON_DASHBOARD_TURNS'] ?? 10_000);
+/** A slow machine may raise a bound of time by at most this factor. */
+const CAP = 3;
+
+const TOKENS = 4_000;
+const row = (index: number): string =>
+  index % 400 === 399
+    ? '\n\n```ts\nconst a = 1;\n```\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n'
+    : index % 60 === 59
+      ? '\n\n'
+      : `word${index} `;
+/** Streams 200 tokens a second when it is asked to. */
+const script: MockScript = ({ user }) => {
+  if (!user.includes('stream')) return { text: ['short answer'] };
+  let startedAt = 0;
+  return {
+    reply: { text: Array.from({ length: TOKENS }, (_, index) => row(index)) },
+    before: async (_, index) => {
+      if (index === 0) startedAt = performance.now();
+      const wait = startedAt + index * 5 - performance.now();
+      if (wait > 0) await sleep(wait);
+    },
+  };
+};
+
+/** Copies the first turn of a session, so that it has many turns with the events of real ones. */
+const COPY_TURNS_SQL = `with turn as (
+    select *, row_number() over (order by stream_version) as step, count(*) over () as steps
+    from events where stream_id = $1 and stream_version > 1
+  ), copies as (select n, gen_random_uuid()::text as turn_id from generate_series(1, $2::int) n)
+  insert into events (position, workspace, category, stream_id, stream_version, event_id, type, schema_version, data,
+    metadata, recorded_at, hash)
+  select $3::bigint + (n - 1) * steps + step, workspace, category, stream_id, 1 + n * steps + step, gen_random_uuid(), type,
+    schema_version, jsonb_set(data, '{turnId}', to_jsonb(turn_id)), metadata, recorded_at, sha256((n * 100 + step)::text::bytea)
+  from turn, copies order by n, step`;
+const FILL_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type, schema_version,
+    data, metadata, recorded_at, hash)
+  select $1::bigint + n, 'default', 'session', 'session-' || md5(((n - 1) / 20)::text)::uuid, (n - 1) % 20 + 1, gen_random_uuid(),
+    case when n % 1000 = 7 then 'TurnFailed' else 'TurnRequested' end, 1,
+    jsonb_build_object('turnId', md5(n::text)::uuid, 'content', 'filler ' || n), '{}',
+    now() - interval '1 day', sha256(n::text::bytea)
+  from generate_series($2::bigint, $3::bigint) n`;
+
+let stack: TestStack;
+let mock: MockModel;
+let client: SocketClient;
+let browser: Browser;
+let page: Page;
+let longSession = '';
+let slowdown = 1;
+
+const chat = async (peer: string, content: string): Promise<string> => {
+  const frames = await client
+    .stream('chat.send', { channel: 'figures', account: 'web', peer, agent: 'claude', content })
+    .done();
+  return (frames.find(({ event }) => event === 'accepted')?.data as { sessionId: string }).sessionId;
+};
+
+/** Fills the log while the stack is down. The read models skip what is no session of a person. */
+const fillLog = async (): Promise<void> => {
+  const db = new pg.Client({ connectionString: stack.databaseUrl });
+  await db.connect();
+  const head = async (): Promise<number> =>
+    Number((await db.query<{ head: string }>('select max(position) as head from events')).rows[0]?.head);
+  const from = await head();
+  for (let first = 1; first <= LOG_EVENTS; first += 200_000)
+    await db.query(FILL_SQL, [from, first, Math.min(LOG_EVENTS, first + 199_999)]);
+  await db.query('update projection_checkpoints set position = $1', [await head()]);
+  await db.query(COPY_TURNS_SQL, [`session-${longSession}`, TURNS - 1, await head()]);
+  await db.query(
+    `update stream_heads h set version = e.version from (select max(stream_version) as version from events where stream_id = $1) e
+     where h.stream_id = $1`,
+    [`session-${longSession}`],
+  );
+  await db.query('analyze events');
+  await db.end();
+};
+
+beforeAll(async () => {
+  mock = await startMockModel(script);
+  stack = await startQuickStack(twoVendorConfig(mock.url));
+  client = await connectClient(stack.wsUrl);
+  longSession = await chat('long', 'the first of many');
+  await client.close();
+  stack = await stack.restart(fillLog);
+  slowdown = Math.min(CAP, await measureContention());
+  report(`slowdown of the machine: ${slowdown.toFixed(2)}`);
+  client = await connectClient(stack.wsUrl);
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, baseURL: stack.gatewayUrl });
+});
+afterAll(async () => {
+  await client?.close();
+  await browser?.close();
+  await stack?.stop();
+  await mock?.close();
+});
+
+const timeOf = async (work: () => Promise<unknown>): Promise<number> => {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+};
+const median = async (runs: number, work: () => Promise<unknown>): Promise<number> => {
+  const times: number[] = [];
+  for (let run = 0; run < runs; run++) times.push(await timeOf(work));
+  return percentile(times, 0.5);
+};
+const check = (what: string, value: number, atMost: number): void =>
+  checkFigure({ what: `dashboard: ${what}`, value, unit: 'ms', atMost: atMost * slowdown });
+
+describe('figures of the dashboard', () => {
+  it('a session of 10,000 turns opens at its end, with few rows, and goes to any turn', async () => {
+    await page.goto('/');
+    await page.getByText('Connected', { exact: true }).waitFor();
+    const open = async (): Promise<void> => {
+      await page.goto(`/sessions/${longSession}`, { waitUntil: 'commit' });
+      await page.locator('[data-turn]').nth(39).waitFor();
+    };
+    await open();
+    check(`a session of ${TURNS} turns opens`, await median(5, open), 1_000);
+    await page.getByText(`of ${TURNS.toLocaleString('en-US')}`).waitFor();
+    checkFigure({
+      what: 'dashboard: turns of a long session in the page',
+      value: await page.locator('[data-turn]').count(),
+      unit: '',
+      atMost: 300,
+    });
+    await page.getByLabel(/^Number of a turn/).fill('17');
+    check(
+      'turn 17 of a long session',
+      await timeOf(async () => {
+        await page.getByRole('button', { name: 'Go to turn' }).click();
+        await page.getByRole('button', { name: 'Go to the end of the session' }).waitFor();
+        await page.locator('[data-turn]').first().waitFor();
+      }),
+      1_000,
+    );
+    const turns = await (
+      await fetch(`${stack.gatewayUrl}/api/v1/sessions/${longSession}/turns?order=asc&offset=16&limit=1`)
+    ).json();
+    const shown = await page.locator('[data-turn]').first().getAttribute('data-turn');
+    expect(shown).toBe((turns as { turns: { turnId: string }[] }).turns[0]?.turnId);
+  });
+
+  it('a change of the width sends no request and builds no part again', async () => {
+    await page.goto(`/sessions/${longSession}`);
+    await page.locator('[data-turn]').nth(39).waitFor();
+    await page.waitForLoadState('networkidle');
+    await page.evaluate(
+      `document.querySelector('[data-turn]').kept = 1; document.querySelector('textarea').kept = 1`,
+    );
+    const requests: string[] = [];
+    page.on('request', (request) => requests.push(request.url()));
+    for (const width of [390, 1_024, 1_440]) {
+      await page.setViewportSize({ width, height: 900 });
+      await sleep(300);
+    }
+    page.removeAllListeners('request');
+    expect(requests).toEqual([]);
+    expect(
+      await page.evaluate(
+        `[document.querySelector('[data-turn]').kept, document.querySelector('textarea').kept]`,
+      ),
+    ).toEqual([1, 1]);
+  });
+
+  it('scrubs at 30 positions a second in a session of 10,000 events', async () => {
+    const events = await readEvents(stack, {
+      stream: `session-${longSession}`,
+      order: 'desc',
+      limit: '1000',
+    }).then((found) => found.slice(0, 10_000));
+    const last = events[0]?.position ?? 0;
+    await page.goto(`/sessions/${longSession}?at=${last - 9_000}`);
+    await page.locator('[data-turn]').nth(39).waitFor();
+    await page.waitForLoadState('networkidle');
+    // Each frame drags the slider on, and counts the different last turns that were shown.
+    const dragged = (await page.evaluate(`new Promise((resolve) => {
+      const slider = document.querySelector('input[type=range]');
+      const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
+      const seen = new Set(), from = performance.now();
+      let position = ${last - 9_000}, frames = 0;
+      const step = () => {
+        frames++;
+        seen.add([...document.querySelectorAll('[data-turn]')].at(-1)?.dataset.turn);
+        position += 40;
+        set.call(slider, String(position));
+        slider.dispatchEvent(new Event('input', { bubbles: true }));
+        if (performance.now() - from < 3000) requestAnimationFrame(step);
+        else resolve({ seen: seen.size / 3, frames: frames / 3 });
+      };
+      requestAnimationFrame(step);
+    })`)) as { seen: number; frames: number };
+    report(`frames a second while scrubbing: ${dragged.frames.toFixed(1)}`);
+    checkFigure({
+      what: 'dashboard: positions a second while scrubbing',
+      value: dragged.seen,
+      unit: '/s',
+      atLeast: 30 / slowdown,
+    });
+  });
+
+  it('a log of 1,000,000 events opens, filters and jumps', async () => {
+    const rows = page.getByRole('table', { name: /^Events/ }).locator('[role=row]');
+    const open = async (path: string): Promise<void> => {
+      await page.goto(path, { waitUntil: 'commit' });
+      await rows.nth(10).waitFor();
+    };
+    await open('/events');
+    check(`a log of ${LOG_EVENTS} events opens`, await median(5, () => open('/events')), 1_000);
+    check('a type of a log is filtered', await median(3, () => open('/events?type=TurnFailed')), 1_000);
+    check(
+      'a position in the middle of a log',
+      await median(3, () => open(`/events?at=${LOG_EVENTS / 2}`)),
+      1_000,
+    );
+    checkFigure({
+      what: 'dashboard: rows of a log in the page',
+      value: await rows.count(),
+      unit: '',
+      atMost: 300,
+    });
+  });
+
+  it('an event is on the screen soon after its commit', async () => {
+    await page.goto('/events');
+    await page.getByText('Connected', { exact: true }).waitFor();
+    await page.getByRole('table', { name: /^Events/ }).waitFor();
+    await page.evaluate(`window.seenAt = {}; new MutationObserver(() => {
+      for (const cell of document.querySelectorAll('[role=row] [role=cell]:first-child'))
+        window.seenAt[cell.textContent.replaceAll(',', '')] ??= Date.now();
+    }).observe(document.querySelector('main'), { childList: true, subtree: true, characterData: true })`);
+    const [before] = await readEvents(stack, { order: 'desc', limit: '1' }).then((found) =>
+      found.slice(0, 1),
+    );
+    for (let turn = 0; turn < 25; turn++) await chat('latency', `turn ${turn}`);
+    await sleep(1_000);
+    const seen = (await page.evaluate('window.seenAt')) as Record<string, number>;
+    const reply = await fetch(`${stack.gatewayUrl}/api/v1/events?after=${before?.position}&limit=1000`);
+    const { events } = (await reply.json()) as { events: { position: number; recordedAt: string }[] };
+    const delays = events.flatMap(({ position, recordedAt }) => {
+      const at = seen[position];
+      return at === undefined ? [] : [at - Date.parse(recordedAt)];
+    });
+    expect(delays.length).toBeGreaterThan(events.length * 0.9);
+    report(
+      `event to screen: p50 ${percentile(delays, 0.5)} ms, p99 ${percentile(delays, 0.99)} ms, n = ${delays.length}`,
+    );
+    check('an event is on the screen (p95)', percentile(delays, 0.95), 250);
+  });
+
+  it('streams 200 tokens a second without long tasks, and typing stays quick', async () => {
+    const id = await chat('stream', 'begin');
+    await page.goto(`/sessions/${id}`);
+    await page.locator('[data-turn]').waitFor();
+    await page.evaluate(`window.tasks = []; window.keys = [];
+      new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' });
+      document.querySelector('textarea').addEventListener('keydown', () => { const from = performance.now(); requestAnimationFrame(() => setTimeout(() => window.keys.push(performance.now() - from))); })`);
+    const params = {
+      channel: 'figures',
+      account: 'web',
+      peer: 'stream',
+      agent: 'claude',
+      content: 'stream it',
+    };
+    const turn = client.stream('chat.send', params).done();
+    await page.locator('[data-turn]').nth(1).waitFor();
+    const box = page.getByLabel('Message', { exact: true });
+    for (let key = 0; key < 100; key++) {
+      await box.press('a');
+      await sleep(100);
+    }
+    await turn;
+    await page.getByText(`word${TOKENS - 2} `).waitFor();
+    const [tasks, keys] = (await page.evaluate('[window.tasks, window.keys]')) as [number[], number[]];
+    report(`long tasks while streaming: ${tasks.length}, longest ${Math.round(Math.max(0, ...tasks))} ms`);
+    checkFigure({
+      what: 'dashboard: long tasks over 50 ms while 4,000 tokens stream',
+      value: tasks.filter((task) => task > 50 * slowdown).length,
+      unit: '',
+      atMost: 3,
+    });
+    check('a key in the composer to paint while it streams (p95)', percentile(keys, 0.95), 50);
+  });
+
+  it('a graph of 1,000 nodes pans while 50 nodes change in a second', async () => {
+    const countFrames = `new Promise((resolve) => {
+      let frames = 0; const from = performance.now();
+      const step = () => { frames++; performance.now() - from < 3000 ? requestAnimationFrame(step) : resolve(frames / 3); };
+      requestAnimationFrame(step);
+    })`;
+    const { mouse } = page;
+    const pan = async (): Promise<number> => {
+      const counted = page.evaluate(countFrames) as Promise<number>;
+      await mouse.move(800, 500);
+      await mouse.down();
+      for (let step = 0; step < 60; step++) await mouse.move(800 + (step % 30) * 10, 500 + step * 2);
+      await mouse.up();
+      return counted;
+    };
+    await page.goto('/no-such-page');
+    const empty = await pan();
+    const first = await timeOf(async () => {
+      await page.goto('/dev/graph?nodes=1000', { waitUntil: 'commit' });
+      await page.locator('.react-flow__node').first().waitFor();
+    });
+    check('the first frame of a graph of 1,000 nodes', first, 2_500);
+    await page.locator('.react-flow__node').first().waitFor();
+    await sleep(1_000);
+    const frames = await pan();
+    report(`frames a second: ${frames.toFixed(1)} with the graph, ${empty.toFixed(1)} with an empty page`);
+    checkFigure({
+      what: 'dashboard: frames a second of 1,000 nodes, over those of an empty page',
+      value: frames / Math.min(60, empty),
+      unit: '×',
+      atLeast: 0.5 / slowdown,
+    });
+    await page.getByRole('button', { name: 'Zoom in' }).click();
+    await waitForValue(
+      'a zoomed graph',
+      async () => (await page.locator('.react-flow__node').count()) > 0 || undefined,
+    );
+  });
+});
