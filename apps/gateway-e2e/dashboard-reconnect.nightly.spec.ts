@@ -11,7 +11,7 @@ jest.setTimeout(300_000);
 
 const OFFLINE_MS = Number(process.env['ANTIPHON_OFFLINE_MS'] ?? 60_000);
 
-/** Answers in forty pieces over two seconds, so that a run is open while its gateway dies. */
+/** Sends an answer in forty pieces over two seconds, so that a run is open while its gateway dies. */
 const script: MockScript = () => ({
   reply: { text: Array.from({ length: 40 }, (_, index) => `piece ${index} `) },
   before: () => sleep(50),

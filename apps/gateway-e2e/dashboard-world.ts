@@ -67,6 +67,8 @@ export interface DashboardOptions {
   readonly settings?: string;
   /** Arguments of Chromium. */
   readonly args?: readonly string[];
+  /** Lines of `[gateway]`, such as a token. */
+  readonly gateway?: string;
   readonly scale?: Parameters<typeof startQuickStack>[1];
   /** Returns the address at which the browser opens the dashboard, such as a network that fails. */
   readonly through?: (stack: TestStack) => Promise<string>;
@@ -77,7 +79,7 @@ export const startDashboardWorld = async (options: DashboardOptions = {}): Promi
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const mock = await (options.model ? startMockModel(options.model) : startModel(released));
   const stack = await startQuickStack(
-    twoVendorConfig(mock.url) + (options.settings ?? GUARDED),
+    twoVendorConfig(mock.url, options.gateway) + (options.settings ?? GUARDED),
     options.scale,
   );
   const args = ['--no-sandbox', ...(options.args ?? [])];

@@ -91,6 +91,13 @@ const SPECS = {
     ...{ shows: 'sealed credentials repeat no nonce in 1,000,000', minutes: 15 },
     quick: { ANTIPHON_SEALED_SECRETS: '100000' },
   },
+  'dashboard-figures': {
+    ...{ shows: 'the dashboard is quick with 10,000 turns, 1,000,000 events and 1,000 nodes', minutes: 20 },
+    quick: { ANTIPHON_LOG_EVENTS: '100000', ANTIPHON_DASHBOARD_TURNS: '2000' },
+  },
+  'dashboard-keyboard': {
+    ...{ shows: 'the whole trip by keyboard alone, and scripted checks of accessibility', minutes: 10 },
+  },
   'dashboard-pages': {
     ...{ shows: 'every page in both themes and at two widths: no violation of WCAG 2.2 AA', minutes: 15 },
   },

@@ -49,6 +49,8 @@ const namedBy = (text: string): Choice[] => {
   ];
 };
 
+const MAX_SESSIONS = 100;
+
 const fixedChoices = (): Choice[] => [
   ...NAVIGATION.map(({ to, icon, title }) => link(to, icon, title, 'page')),
   link('/agents?spawn=1', 'plus', 'Spawn an agent', 'action'),
@@ -59,6 +61,9 @@ const fixedChoices = (): Choice[] => [
 
 const useChoices = (text: string): readonly Choice[] => {
   const { data: agents } = useFetched('palette agents', () => client.http.listAgents());
+  const { data: recent } = useFetched('palette sessions', () =>
+    client.http.listSessions({ query: { limit: MAX_SESSIONS } }),
+  );
   return useMemo(() => {
     const wanted = text.trim().toLowerCase();
     const known = [
@@ -66,10 +71,13 @@ const useChoices = (text: string): readonly Choice[] => {
       ...(agents?.agents ?? []).map(({ id, name }) =>
         link(`/agents/${encodeURIComponent(id)}`, 'agents', name === id ? id : `${name} (${id})`, 'agent'),
       ),
+      ...(recent?.sessions ?? []).map(({ id, title, agentId }) =>
+        link(`/sessions/${id}`, 'sessions', `${title?.slice(0, 80) ?? id} (${agentId})`, 'session'),
+      ),
     ];
     const found = known.filter(({ title }) => title.toLowerCase().includes(wanted));
     return [...namedBy(wanted), ...found].slice(0, 50);
-  }, [agents, text]);
+  }, [agents, recent, text]);
 };
 
 /** Finds a page, an agent, a session, a run or a position. */

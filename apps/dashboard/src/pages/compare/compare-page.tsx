@@ -107,6 +107,19 @@ const useDifferences = (list: RefObject<HTMLElement | null>) => {
   return go;
 };
 
+/** Says up to which event two sessions are the same, with the hash that proves it. */
+const Shared = ({ a, b }: { readonly a: Side; readonly b: Side }) => {
+  const points = [a.transcript.forkedFrom, b.transcript.forkedFrom];
+  const point = points.find((one) => one?.sessionId === a.id || one?.sessionId === b.id);
+  if (!point) return null;
+  return (
+    <p className={pages.pad}>
+      {`Equal through event ${point.version} of the origin, with the same hash `}
+      <code className={ui.mono}>{point.hash}</code>
+    </p>
+  );
+};
+
 const Compared = ({ a, b }: { readonly a: Side; readonly b: Side }) => {
   const comparison = compareSessions(a, b);
   const { pairs, shared, firstDifference } = comparison;
@@ -133,6 +146,7 @@ const Compared = ({ a, b }: { readonly a: Side; readonly b: Side }) => {
         <p className={pages.pad} role="status">
           {partingOf(comparison)}
         </p>
+        <Shared a={a} b={b} />
         <Table label="Sessions" columns={COLUMNS}>
           <Row name="Left:" side={a} />
           <Row name="Right:" side={b} />
