@@ -55,11 +55,15 @@ export const keepPosition = (to: string): string => {
 const URL_DELAY_MS = 200;
 let urlTimer: ReturnType<typeof setTimeout> | undefined;
 
+/** True while the position of the page changes quickly: pages then show less at a time. */
+export const isScrubbing = createStore(false);
+
 /** Writes the address of the page to the URL, if a drag has not yet. */
 const writeUrl = (): void => {
   if (urlTimer === undefined) return;
   clearTimeout(urlTimer);
   urlTimer = undefined;
+  isScrubbing.set(false);
   const { path, search } = address.get();
   history.replaceState(null, '', path + search);
 };
@@ -75,6 +79,7 @@ export const showPosition = (at: number | null): void => {
   else params.set('at', String(at));
   const text = params.toString();
   address.set({ path, search: text === '' ? '' : `?${text}` });
+  if (urlTimer !== undefined) isScrubbing.set(true);
   clearTimeout(urlTimer);
   urlTimer = setTimeout(writeUrl, URL_DELAY_MS);
 };

@@ -204,7 +204,9 @@ const useAhead = (stream: string, kept: Kept, setKept: SetKept, isOn: boolean) =
   useEffect(() => {
     if (!isWanted) return;
     const read: Work = async (signal) => {
-      const more = await readEarlier(stream, main, signal);
+      let more = main;
+      while (more.hasEarlier && more.events.length < MAX_AHEAD)
+        more = await readEarlier(stream, more, signal);
       if (signal.aborted) return;
       setKept((before) => {
         const isSame = before.stream === stream && before.main.events[0] === main.events[0];

@@ -1,4 +1,4 @@
-import { Handle, Position, type Node, type NodeProps } from '@xyflow/react';
+import { Handle, Position, useStore, type Node, type NodeProps } from '@xyflow/react';
 import { memo } from 'react';
 import type { RouteReply } from '@antiphon/client';
 import { Icon } from '../../ui/icon.js';
@@ -47,9 +47,25 @@ const Corner = ({ data: { problem, status } }: { readonly data: CardData }) => {
   return null;
 };
 
+/** Zoom below which no text of a card can be read. */
+const FAR = 0.35;
+const isFarOff = ({ transform }: { readonly transform: readonly [number, number, number] }): boolean =>
+  transform[2] < FAR;
+
 export const Card = memo(function Card({ data }: NodeProps<CardNode>) {
   renders.count++;
+  const isFar = useStore(isFarOff);
   const { id, agentId, agent, problem, status, attempt, isCurrent, isFixed } = data;
+  if (isFar)
+    return (
+      <div
+        className={css.card}
+        data-current={isCurrent ? '' : undefined}
+        data-status={status ?? (problem ? 'invalid' : undefined)}
+      >
+        <strong>{id}</strong>
+      </div>
+    );
   return (
     <div
       className={css.card}

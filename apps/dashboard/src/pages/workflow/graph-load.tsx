@@ -10,8 +10,9 @@ import { layOut } from './layout.js';
 import css from './workflow.module.css';
 
 const MAX_NODES = 2_000;
-/** Time between two changes of a node: 50 a second. */
-const CHANGE_MS = 20;
+/** Time between two changes, as between two reads of a run. Three nodes change: 50 a second. */
+const CHANGE_MS = 60;
+const CHANGES = 3;
 const STATES = ['waiting', 'running', 'completed', 'failed'] as const;
 const NO_AGENTS = new Map();
 
@@ -31,12 +32,16 @@ const useChangingNodes = (first: readonly RunNode[], isOn: boolean): readonly Ru
     if (!isOn) return;
     let changed = 0;
     const timer = setInterval(() => {
-      const index = (changed++ * 7) % first.length;
+      const start = changed;
+      changed += CHANGES;
       setNodes((before) => {
-        const node = before[index];
-        if (!node) return before;
-        const next = STATES[(STATES.indexOf(node.status as (typeof STATES)[number]) + 1) % STATES.length];
-        return before.with(index, { ...node, status: next ?? 'waiting' } as RunNode);
+        const next = [...before];
+        for (let change = start; change < start + CHANGES; change++) {
+          const index = (change * 7) % first.length;
+          const node = next[index];
+          if (node) next[index] = { ...node, status: STATES[change % STATES.length] } as RunNode;
+        }
+        return next;
       });
     }, CHANGE_MS);
     return () => clearInterval(timer);
