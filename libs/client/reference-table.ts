@@ -58,6 +58,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   listSessions: { method: 'get', path: '/api/v1/sessions' },
   getSession: { method: 'get', path: '/api/v1/sessions/{id}' },
   readTurns: { method: 'get', path: '/api/v1/sessions/{id}/turns' },
+  readSessionHistory: { method: 'get', path: '/api/v1/sessions/{id}/history' },
+  findTurn: { method: 'get', path: '/api/v1/turns/{id}' },
   exportSession: { method: 'get', path: '/api/v1/sessions/{id}/export', text: true },
   forkSession: { method: 'post', path: '/api/v1/sessions/{id}/fork', idempotent: true },
   rewindFiles: { method: 'post', path: '/api/v1/sessions/{id}/files/rewind', idempotent: true },

@@ -119,7 +119,7 @@ export const SESSION_ROUTES = {
     },
     problems: { 404: 'there is no session with this id' },
   }),
-  readHistory: defineRoute({
+  readSessionHistory: defineRoute({
     method: 'get',
     path: '/api/v1/sessions/{id}/history',
     access: 'sessions:read',

@@ -76,9 +76,9 @@ export class SessionsController {
     return readTurns(this.pool, { workspace: principal.workspace, sessionId, ...query });
   }
 
-  @HandleRoute(SESSION_ROUTES.readHistory)
+  @HandleRoute(SESSION_ROUTES.readSessionHistory)
   async history(
-    { params: { id: sessionId }, query }: RouteInput<Routes['readHistory']>,
+    { params: { id: sessionId }, query }: RouteInput<Routes['readSessionHistory']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<SessionHistory> {
     await this.reads.requireSession(principal, this.store, sessionId);

@@ -51,7 +51,7 @@ const ScopeRow = ({ scope, onSet }: ScopeRowProps) => (
     <td>{scope.frozen ? <State of="frozen" /> : <State of="ok">admits calls</State>}</td>
     <td data-end="">
       <ActButton permission="budgets:write" onClick={() => onSet(scope)}>
-        {`Set each ${scope.kind}`}
+        {scope.kind === 'agent' ? 'Set budget' : `Set each ${scope.kind}`}
       </ActButton>
     </td>
   </tr>
@@ -72,13 +72,14 @@ const Budgets = () => {
   const [chosen, setChosen] = useState<BudgetTarget | null>(null);
   const { data, problem, refresh } = useRead(
     'readBudgets',
-    {},
+    { query: { agents: 'true' } },
     { changesOn: isAbout('budget', 'session', 'agent') },
   );
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="budgets" />;
   const choose = (scope: Scope): void => {
     if (scope.kind === 'day' || scope.kind === 'month') setChosen({ kind: scope.kind });
+    if (scope.kind === 'agent') setChosen({ kind: 'agent', agentId: scope.key.slice('agent/'.length) });
   };
   return (
     <>

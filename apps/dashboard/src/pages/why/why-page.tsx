@@ -176,20 +176,14 @@ const WhyTurn = ({ sessionId, turnId }: { readonly sessionId: string; readonly t
   return <Explained {...{ sessionId, transcript, turn, explanation }} />;
 };
 
-/** Finds the session of a turn by the event that requested it. */
-const findSession = async (turnId: string, signal: AbortSignal): Promise<string | null> => {
-  const query = { type: 'TurnRequested', category: 'session', text: turnId, limit: 1 };
-  const [event] = (await client.http.readEvents({ query, signal })).events;
-  return event?.streamId.slice('session-'.length) ?? null;
-};
-
 const FindTurn = ({ turnId }: { readonly turnId: string }) => {
   const { data, problem, refresh } = useFetched(`session of ${turnId}`, (signal) =>
-    findSession(turnId, signal),
+    client.http.findTurn({ params: { id: turnId }, signal }),
   );
-  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
-  if (data === undefined) return <Loading what="the turn" />;
-  if (data !== null) return <WhyTurn sessionId={data} turnId={turnId} />;
+  const isUnknown = problem?.status === 404 || problem?.status === 400;
+  if (problem && !isUnknown) return <ProblemBox problem={problem} retry={refresh} />;
+  if (data === undefined && !isUnknown) return <Loading what="the turn" />;
+  if (data) return <WhyTurn sessionId={data.sessionId} turnId={turnId} />;
   return (
     <>
       <PageHead title="There is no such turn" />
