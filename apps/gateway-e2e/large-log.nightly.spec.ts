@@ -97,9 +97,10 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
     const durations: number[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const startedAt = performance.now();
-      const { status } = await read(path());
+      const sent = path();
+      const { status } = await read(sent);
       durations.push(performance.now() - startedAt);
-      expect([path(), status]).toEqual([path(), 200]);
+      expect([sent, status]).toEqual([sent, 200]);
     }
     const value = percentile(durations, 0.95);
     checkFigure({ what: `${name} of a large log, p95`, value, unit: 'ms', atMost: PROMISED_MS });
@@ -122,6 +123,10 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
         ...(status === 200 ? [200, true, null] : [503, true, expect.any(String)]),
       ]);
     const seconds = (performance.now() - startedAt) / 1_000;
+    // Work for callers that gave up does not delay later reads.
+    await waitForValue('a later read of the past', async () =>
+      (await read(`/sessions?limit=5&at=${head}`)).status === 200 ? true : undefined,
+    );
     checkFigure({ what: `${PARALLEL} reads of the past at once`, value: seconds, unit: 's', atMost: 60 });
     checkFigure({
       what: 'a read of now next to them, p95',
@@ -131,7 +136,7 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
     });
   });
 
-  it.each([-1, 1.5, 2 ** 53, '1e99', 'x', ''])('refuses the position %s', async (at) => {
+  it.each([-1, 1.5, 2 ** 53, '1e99', 'x'])('refuses the position %s', async (at) => {
     for (const path of [
       '/sessions',
       `/sessions/${sessionId}`,
@@ -140,11 +145,7 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
       '/budgets',
     ]) {
       const { status, body } = await read(`${path}?at=${at}`);
-      expect([path, at === '' ? 200 : status >= 400 && status < 500, body['stack']]).toEqual([
-        path,
-        at === '' ? 200 : true,
-        undefined,
-      ]);
+      expect([path, status >= 400 && status < 500, body['stack']]).toEqual([path, true, undefined]);
     }
   });
 });

@@ -11,6 +11,8 @@ import { createShadowsSql, requireWholeLog, shadowTable } from './rebuild/shadow
 const BATCH = 500;
 /** Time that one read may fold, ms. A later read continues there. */
 const FOLD_MS = 5_000;
+/** Time that a read may wait for those before it, ms. Its caller gives up after 15 s. */
+const MAX_WAIT_MS = 8_000;
 /** Events between two copies at first. */
 const FIRST_STRIDE = 2_000;
 /** Maximum number of copies of the tables. */
@@ -39,6 +41,8 @@ export interface FoldOptions {
   readonly copyEvery?: number;
   /** Time that one read may fold, ms. A later read continues there. Default: 5 s. */
   readonly foldMs?: number;
+  /** Time that a read may wait for those before it, ms. Default: 8 s. */
+  readonly maxWaitMs?: number;
 }
 
 /** Tables of one workspace as of a position that can be moved, on a connection of their own. */
@@ -80,7 +84,11 @@ export class FoldedTables {
 
   /** Runs reads of the tables as of a position, one after another. */
   read<T>(position: number, work: (queries: WorkspaceQueries) => Promise<T>): Promise<T> {
+    const { maxWaitMs = MAX_WAIT_MS } = this.options;
+    const waitsSince = performance.now();
     const turn = this.#turn.then(async () => {
+      // Work for callers that gave up would delay all later reads.
+      if (performance.now() - waitsSince > maxWaitMs) throw this.#tooEarly(position);
       await this.#moveTo(position);
       return work(this.client);
     });
