@@ -68,7 +68,7 @@ const SPECS = {
     quick: { ANTIPHON_CHAT_DROPS: '60', ANTIPHON_CHAT_ACKS: '50' },
   },
   'chat-readers': {
-    ...{ shows: '1,000 deaf readers of a chat slow no other; 1,000 catch-ups equal live text', minutes: 30 },
+    ...{ shows: '1,000 deaf readers of a chat cost 64 MiB; 1,000 catch-ups equal live text', minutes: 30 },
     ...{ quick: { ANTIPHON_CHAT_SESSIONS: '50', ANTIPHON_DEAF_READERS: '100' }, missing: needLinux },
   },
   'chat-versions': {
