@@ -41,6 +41,12 @@ interface FoldStep {
   readonly frames: readonly Frame[];
 }
 
+/** A page of events with their frames. */
+interface FoldedPage {
+  readonly steps: readonly FoldStep[];
+  readonly hasMore: boolean;
+}
+
 const foldEvent = (at: FoldedTo, event: RecordedEvent): FoldStep => {
   const { cursor, frames } = framesOfRecorded(at.cursor, event);
   const began = event.type === 'ModelCallStarted' ? Date.parse(event.recordedAt) : at.openSince;
@@ -56,6 +62,8 @@ export class FrameLog {
   readonly #store: StreamReads;
   readonly #readVersions: ReadVersions;
   readonly #checkpoints = createBoundedMap<FoldedTo>(MAX_CHECKPOINTS);
+  /** Reads in progress, by session and version. */
+  readonly #reading = new Map<string, Promise<FoldedPage>>();
 
   /** Without `readVersions` the version of each event stream is read by a query of its own. */
   constructor(store: StreamReads, readVersions?: ReadVersions) {
@@ -96,13 +104,10 @@ export class FrameLog {
     let hasSearched = at.version > 0;
     if (hasSearched) yield { at, frames: [] };
     for (;;) {
-      const options = { fromVersion: at.version + 1, ...PAGE };
-      const page = await this.#store.readStreamPage(workspace, sessionStream(sessionId), options);
-      const { events, hasMore } = page;
-      if (events.length === 0 && at.version === 0)
+      const { steps, hasMore } = await this.#readShared(workspace, sessionId, at);
+      if (steps.length === 0 && at.version === 0)
         throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);
-      for (const event of events) {
-        const step = foldEvent(at, event);
+      for (const step of steps) {
         at = step.at;
         yield step;
       }
@@ -112,6 +117,28 @@ export class FrameLog {
       hasSearched = true;
     }
     this.#saveCheckpoint(key, at);
+  }
+
+  /** Reads the page after a version. Readers that need the same page at once share it. */
+  #readShared(workspace: string, sessionId: string, at: FoldedTo): Promise<FoldedPage> {
+    const key = `${workspace}/${sessionId}/${at.version}`;
+    const reading = this.#reading.get(key);
+    if (reading) return reading;
+    const page = this.#readPage(workspace, sessionId, at).finally(() => this.#reading.delete(key));
+    this.#reading.set(key, page);
+    return page;
+  }
+
+  async #readPage(workspace: string, sessionId: string, from: FoldedTo): Promise<FoldedPage> {
+    const options = { fromVersion: from.version + 1, ...PAGE };
+    const page = await this.#store.readStreamPage(workspace, sessionStream(sessionId), options);
+    let at = from;
+    const steps = page.events.map((event) => {
+      const step = foldEvent(at, event);
+      at = step.at;
+      return step;
+    });
+    return { steps, hasMore: page.hasMore };
   }
 
   #checkpointBefore(key: string, after: number): FoldedTo {
