@@ -38,8 +38,8 @@ const bodyOf = ({ path, example }: HttpRoute): unknown => {
   return /workflows(\/{id})?$/.test(path) ? definition : example.body;
 };
 
-const send = (route: HttpRoute, { token }: Holder) =>
-  world.request(route.method, pathOf(route), token, bodyOf(route));
+const send = (route: HttpRoute, { token }: Holder, query = '') =>
+  world.request(route.method, pathOf(route) + query, token, bodyOf(route));
 
 /** Returns the ids of all events of `acme`. */
 const logOfAcme = async (): Promise<string> => {
@@ -79,8 +79,8 @@ const ask = (client: SocketClient, method: string, params: unknown): Promise<Inc
 };
 
 /** Expects that a request is refused, or that its answer shows nothing of `acme`. */
-const expectRefusal = async (route: HttpRoute, holder: Holder): Promise<void> => {
-  const { status, code, text } = await send(route, holder);
+const expectRefusal = async (route: HttpRoute, holder: Holder, query = ''): Promise<void> => {
+  const { status, code, text } = await send(route, holder, query);
   const { label } = holder;
   if (!holder.principal && route.access !== 'open')
     // A wrong key is limited after ten attempts.
@@ -107,6 +107,22 @@ describe('every route, for every credential that does not satisfy its rule or is
     for (const holder of world.holders)
       if (!satisfies(holder, route.access) || isForeign(holder)) await expectRefusal(route, holder);
     expect(await logOfAcme()).toBe(before);
+  });
+});
+
+/** Reads whose `at` is a position of the log. Files and chats have versions of their own. */
+const PAST = ENTRIES.filter(
+  ([, { method, path, query }]) =>
+    method === 'get' && query?.shape['at'] !== undefined && !path.includes('/workspaces/'),
+);
+
+describe('every read of the past, for every credential that does not satisfy its rule or is of another workspace', () => {
+  it.each(PAST)('%s refuses it with a position, and shows nothing', async (_, route) => {
+    const page = await world.request('get', '/api/v1/events?limit=1', world.holder('acme admin').token);
+    const { head } = JSON.parse(page.text) as { head: number };
+    for (const holder of world.holders)
+      if (!satisfies(holder, route.access) || isForeign(holder))
+        await expectRefusal(route, holder, `?at=${head}`);
   });
 });
 

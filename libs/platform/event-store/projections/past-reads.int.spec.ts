@@ -147,6 +147,35 @@ describe('a read as of a position', () => {
   });
 });
 
+describe('reads of the past that wait for others', () => {
+  it('are refused after their time, so that their work does not delay later reads', async () => {
+    const busy = new PastReads({ pool, definitions: [counts], maxWaitMs: 20 });
+    let release = (): void => undefined;
+    const isHeld = new Promise<void>((resolve) => (release = resolve));
+    let hasBegun = (): void => undefined;
+    const begun = new Promise<void>((resolve) => (hasBegun = resolve));
+    const first = busy.read('default', head, async (queries) => {
+      hasBegun();
+      await isHeld;
+      return queries.query('select 1 as one');
+    });
+    await begun;
+    let worked = 0;
+    const waiting = Array.from({ length: 200 }, (_, index) =>
+      busy.read('default', index % head, () => Promise.resolve(++worked)),
+    );
+    const outcomes = Promise.allSettled(waiting);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    release();
+    expect((await first).value.rows).toEqual([{ one: 1 }]);
+    for (const outcome of await outcomes)
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'LOG.PAST_NOT_READY' } });
+    expect(worked).toBe(0);
+    expect((await busy.read('default', head, () => Promise.resolve('later'))).value).toBe('later');
+    await busy.close();
+  });
+});
+
 describe('the connections of reads of the past', () => {
   it('close for the least recently used workspace, never one in use', async () => {
     const few = new PastReads({ pool, definitions: [counts], maxWorkspaces: 2 });
