@@ -31,8 +31,8 @@ const writeCount = (results) =>
 
 /**
  * Jest reporter that writes the totals and the spec files that failed to a file, so that the totals
- * can be printed last. At the second `ANTIPHON_TEST_DEADLINE` (Unix time) it ends the run: a CI that
- * is stopped from outside would print no totals at all.
+ * can be printed last. At the second `ANTIPHON_TEST_DEADLINE` (Unix time) it ends the run: a run
+ * that is stopped from outside would print no totals at all.
  */
 export default class CountReporter {
   #running = new Set();

@@ -35,7 +35,7 @@ export const mergeCounts = (first, repeated) => {
   };
 };
 
-/** Renders the files that ran a second time, a line for each result; an empty list if there are none. */
+/** Renders the files that ran a second time: a line for each result, none without files. */
 export const repeatedFiles = (first, second) => {
   const failedTwice = new Set(second.files.map((file) => file.path));
   const names = (isFailed) =>
@@ -50,8 +50,8 @@ export const repeatedFiles = (first, second) => {
 };
 
 /**
- * Runs Jest with `args` and prints the totals last, after what was skipped or ran twice. Returns its
- * exit code, or 1 if no test ran.
+ * Runs Jest with `args` and prints the totals last, after what was skipped or ran twice. Returns
+ * its exit code, or 1 if no test ran.
  */
 export const runTests = async (args, runBundled) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-test-'));

@@ -46,8 +46,8 @@ export const changesOf = (
 const leftOut = (reason: string): Error => transient('MEMORY.PROJECTION_BEHIND', reason);
 
 /**
- * Reads of memory, one after another. While memory is unavailable, events wait for 30 s at most, and at
- * most `MAX_WAITING` of them. The frames of other events are left out and counted as errors.
+ * Reads of memory, one after another. While memory is unavailable, events wait for 30 s at most,
+ * and at most `MAX_WAITING` of them. The frames of other events are left out and counted as errors.
  */
 export class MemoryReads {
   readonly #now: () => number;
