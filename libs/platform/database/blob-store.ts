@@ -46,9 +46,8 @@ export const PATH_SQL = `select distinct given.digest from (
   lateral (values (e.data ->> 'digest'), (e.data ->> 'before')) as given (digest)
   where given.digest is not null`;
 const ALL_ERASED_SQL = 'select digest from file_blobs where workspace = $1 and erased_at is not null';
-const IS_BINARY = String.raw`position('\x00'::bytea in substring(body for 8000)) > 0`;
-const FIND_SQL = `select digest, ${IS_BINARY} as is_binary from file_blobs
-  where workspace = $1 and digest = any ($2) and (position($3::bytea in body) > 0 or ${IS_BINARY})`;
+const FIND_SQL = `select digest, is_binary from file_blobs
+  where workspace = $1 and digest = any ($2) and (is_binary or position($3::bytea in body) > 0)`;
 /** Facts of files and chats cite a digest, and attachments of sessions. Each has a partial index. */
 const IS_CITED = `(exists (select from events e
     where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)

@@ -258,6 +258,15 @@ describe('Tools for files', () => {
     ]);
   });
 
+  it('count the binary files that a search leaves out: those with a zero in their first 8,000 bytes', async () => {
+    await put('mixed/text.txt', 'a needle');
+    await put('mixed/binary.bin', 'needle\0');
+    await put('mixed/late.txt', `${'x'.repeat(8_000)}\0 needle`);
+    const { results } = await run(agent, call('search', { path: 'mixed', query: 'needle' }));
+    expect(results[0]).toMatch(/"searched":\s*2,\s*"binary":\s*1/);
+    expect(results[0]?.match(/binary\.bin|late\.txt|text\.txt/g)?.sort()).toEqual(['late.txt', 'text.txt']);
+  });
+
   it('leave out what a .gitignore names, unless they are asked for it', async () => {
     await put('app/.gitignore', 'out/\n*.log\n!keep.log\n');
     for (const path of ['app/out/a.js', 'app/b.log', 'app/keep.log', 'app/c.js']) await put(path, 'marker');
