@@ -115,7 +115,7 @@ const Shared = ({ a, b }: { readonly a: Side; readonly b: Side }) => {
   return (
     <p className={pages.pad}>
       {`Equal through event ${point.version} of the origin, with the same hash `}
-      <code className={ui.mono}>{point.hash}</code>
+      <code className={`${ui.mono} ${css.hash}`}>{point.hash}</code>
     </p>
   );
 };
@@ -126,7 +126,8 @@ const Compared = ({ a, b }: { readonly a: Side; readonly b: Side }) => {
   const list = useRef<HTMLDivElement>(null);
   const go = useDifferences(list);
   useEffect(() => {
-    list.current?.querySelector('[data-differs]')?.scrollIntoView({ block: 'nearest' });
+    const turn = list.current?.querySelector('[data-differs]');
+    if (turn && turn.getBoundingClientRect().bottom > innerHeight) turn.scrollIntoView({ block: 'start' });
   }, [a.id, b.id, firstDifference]);
   return (
     <div className={pages.stack}>
