@@ -86,7 +86,9 @@ const LastAudit = () => {
   if (!audit)
     return (
       <Empty title="No audit has been recorded yet">
-        Run <code className={ui.mono}>antiphon audit --record</code> in a terminal.
+        <p>
+          Run <code className={ui.mono}>antiphon audit --record</code> in a terminal.
+        </p>
       </Empty>
     );
   return (
