@@ -89,6 +89,19 @@ export const describeAgentKeys = ({ call, spawn, keyOf }: AgentKeysWorld): void 
       expect([ended.status, ended.body.state]).toEqual([200, 'terminated']);
     });
 
+    it('attaches no file of the workspace to its own chat', async () => {
+      const root = await spawn({ name: 'Attacher' });
+      const own = await keyOfAgent(root.id);
+      const chats = '/workspaces/acme/chats';
+      const { status, body: chat } = await call<{ id: string }>(own, 'POST', chats, {
+        ...{ name: `chat-${root.id}`, agent: root.id },
+      });
+      expect(status).toBe(201);
+      const attach = { command: 'attach', path: 'secret.md' };
+      const answer = await call(own, 'POST', `${chats}/${chat.id}`, attach);
+      expect([answer.status, answer.body.code]).toEqual([403, 'AGENT.NOT_ALLOWED']);
+    });
+
     it('reads its agent and its descendants, and no sibling', async () => {
       const root = await spawn({ name: 'Reader' });
       const sibling = await spawn({ name: 'Sibling' });

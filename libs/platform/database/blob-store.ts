@@ -37,11 +37,11 @@ const FINISH_SQL = `update file_blobs b set body = '', is_cited = true, erased_a
   from events e where e.type = 'FileBytesErased' and e.workspace = b.workspace and e.data ->> 'digest' = b.digest
     and b.erased_at is null`;
 // Written and moved files of all trees, also of forked sessions.
-export const PATH_SQL = `select distinct given.digest from (
-    select data from events where workspace = $1 and category in ('file', 'chat')
+export const PATH_SQL = `select distinct e.stream_id, given.digest from (
+    select stream_id, data from events where workspace = $1 and category in ('file', 'chat')
       and md5(data ->> 'path') = md5($2) and data ->> 'path' = $2
     union all
-    select data from events where workspace = $1 and type = 'FileMoved'
+    select stream_id, data from events where workspace = $1 and type = 'FileMoved'
       and md5(data ->> 'to') = md5($2) and data ->> 'to' = $2) e,
   lateral (values (e.data ->> 'digest'), (e.data ->> 'before')) as given (digest)
   where given.digest is not null`;
@@ -170,14 +170,20 @@ export class BlobStore {
     return new Set(rows.map(({ digest }) => digest));
   }
 
-  /** Returns the digests that files of a path had, in the tree of the workspace and of each fork. */
-  async digestsOfPath(workspace: string, path: string): Promise<string[]> {
+  /**
+   * Returns the digests that files of a path had, in the tree of the workspace and of each fork, and
+   * the event streams of those facts.
+   */
+  async findPath(workspace: string, path: string): Promise<{ digests: Set<string>; streams: Set<string> }> {
     const { rows } = await guard(
-      inWorkspace(this.pool, workspace).query<{ digest: string }>({
+      inWorkspace(this.pool, workspace).query<{ digest: string; stream_id: string }>({
         ...{ name: 'blob_path', text: PATH_SQL, values: [workspace, path] },
       }),
     );
-    return rows.map(({ digest }) => digest);
+    return {
+      digests: new Set(rows.map(({ digest }) => digest)),
+      streams: new Set(rows.map(({ stream_id }) => stream_id)),
+    };
   }
 
   /** Erases bytes for ever. Their fact comes first: the sweep erases what a killed process left. */

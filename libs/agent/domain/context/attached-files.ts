@@ -46,7 +46,7 @@ const cut = (
     : '';
   const head =
     shown === 0 ? [clipToTokens(lines[0] ?? '', tokens * (1 - OUTLINE_SHARE))] : lines.slice(0, shown);
-  const range = shown === 0 ? 'the begin of line 1' : `lines 1 to ${shown}`;
+  const range = shown === 0 ? 'the beginning of line 1' : `lines 1 to ${shown}`;
   const whole = isPart
     ? `a file of ${size} bytes, of which ${text.length} characters were read`
     : `${lines.length} lines, ${text.length} characters`;

@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import { eraseFiles, fileErasuresStream } from '@antiphon/contracts/agent';
+import { eraseFiles, fileErasuresStream, fileTreeStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileErasureEvent } from '@antiphon/contracts/agent';
 import { isVirtualPath, normalizePath } from '@antiphon/agent-domain';
 import type { FileEntry } from '@antiphon/agent-domain';
@@ -23,7 +23,7 @@ export interface EraseFilesDeps {
   readonly store: EventStore;
   readonly workspaceFiles: Pick<Files, 'treeIdOf' | 'change'>;
   readonly files: FileTrees;
-  readonly blobs: Pick<BlobStore, 'sizes' | 'erasedOf' | 'erase' | 'digestsOfPath'>;
+  readonly blobs: Pick<BlobStore, 'sizes' | 'erasedOf' | 'erase' | 'findPath'>;
   readonly clock: Clock;
   readonly ids: Ids;
 }
@@ -35,6 +35,9 @@ interface Subject {
 }
 
 const PAGE = 1_000;
+/** Maximum number of facts in one append of an erasure. */
+const MAX_FACTS = 500;
+const TREE_STREAM = fileTreeStream('');
 
 /** Handles `cmd.agent.file.erase`. The fact comes before the bytes: a repeat or the sweep ends it. */
 @Controller()
@@ -57,8 +60,11 @@ export class EraseFiles {
     const own = fileTreeIdOf(workspace);
     if (own !== treeId) deleted.push(...(await this.deleteFiles(workspace, own, cause, new Set(digests))));
     const erased = digests.filter((digest) => !known.has(digest));
-    await this.record(request, cause, erased, sizes);
-    await blobs.erase(workspace, erased);
+    for (let from = 0; from < erased.length; from += MAX_FACTS) {
+      const some = erased.slice(from, from + MAX_FACTS);
+      await this.record(request, cause, some, sizes);
+      await blobs.erase(workspace, some);
+    }
     const stillStored = (await blobs.sizes(workspace, kept)).keys();
     return { erased, already: known.size, deleted: [...new Set(deleted)], kept: [...stillStored] };
   }
@@ -84,10 +90,21 @@ export class EraseFiles {
     if ([...names.values()].some((name) => name.path === path && name.files > 0))
       throw rejected('FILE.IS_FOLDER', `"${path}" is a folder; erase its files`);
     const own = await this.readDigests(workspace, treeId, path);
-    const everywhere = await this.deps.blobs.digestsOfPath(workspace, path);
+    const everywhere = await this.readDigestsOfForks(workspace, treeId, path);
     const digests = session === undefined ? [...new Set([...own, ...everywhere])] : own;
     if (digests.length === 0) throw notFound('FILE.NOT_FOUND', `there was no file "${path}"`);
-    return { digests, kept: everywhere.filter((one) => !digests.includes(one)) };
+    return { digests, kept: [...everywhere].filter((one) => !digests.includes(one)) };
+  }
+
+  /** Returns the digests of all versions of a file in the trees that ever had its path. */
+  private async readDigestsOfForks(workspace: string, own: string, path: string): Promise<Set<string>> {
+    const { digests, streams } = await this.deps.blobs.findPath(workspace, path);
+    for (const stream of streams) {
+      const treeId = stream.startsWith(TREE_STREAM) ? stream.slice(TREE_STREAM.length) : own;
+      if (treeId === own) continue;
+      for (const digest of await this.readDigests(workspace, treeId, path)) digests.add(digest);
+    }
+    return digests;
   }
 
   /** Returns the digests of all versions of a file, also of those that had another path. */
@@ -111,12 +128,16 @@ export class EraseFiles {
     cause: FileCause,
     digests: ReadonlySet<string>,
   ): Promise<string[]> {
-    let having: FileEntry[] = [];
-    await this.deps.workspaceFiles.change({ workspace, treeId, cause }, ({ files }) => {
-      having = [...files.values()].filter(({ digest }) => digests.has(digest));
-      return having.map(({ path, digest }) => ({ op: 'delete', path, expect: digest }));
-    });
-    return having.map(({ path }) => path);
+    const deleted: string[] = [];
+    let some: FileEntry[] = [];
+    do {
+      await this.deps.workspaceFiles.change({ workspace, treeId, cause }, ({ files }) => {
+        some = [...files.values()].filter(({ digest }) => digests.has(digest)).slice(0, MAX_FACTS);
+        return some.map(({ path, digest }) => ({ op: 'delete', path, expect: digest }));
+      });
+      deleted.push(...some.map(({ path }) => path));
+    } while (some.length === MAX_FACTS);
+    return deleted;
   }
 
   private async record(
@@ -125,7 +146,6 @@ export class EraseFiles {
     digests: readonly string[],
     sizes: ReadonlyMap<string, number>,
   ): Promise<void> {
-    if (digests.length === 0) return;
     const { store, clock, ids } = this.deps;
     const at = isoTime(clock);
     const events = digests.map((digest) => {

@@ -135,6 +135,35 @@ describe('an erasure of bytes', () => {
     expect((await erase({ path: `alone-${path}` })).erased).toEqual([digestOf(`${path} alone`)]);
   });
 
+  it('through the workspace erases the versions that a fork gave another path', async () => {
+    const session = await fork();
+    await write(`${path} first`, `old-${path}`, session);
+    await write(`${path} second`, `old-${path}`, session);
+    const { workspaceFiles } = agent.runtime.services;
+    const forked = await workspaceFiles.treeIdOf(WORKSPACE, session);
+    const move = { op: 'move', path: `old-${path}`, to: path } as const;
+    await workspaceFiles.change({ workspace: WORKSPACE, treeId: forked, cause }, () => [move]);
+    const { erased, kept } = await erase({ path });
+    expect([erased.toSorted(), kept]).toEqual([
+      [digestOf(`${path} first`), digestOf(`${path} second`)].toSorted(),
+      [],
+    ]);
+    expect(await storedBytes(`${path} first`)).toBe(0);
+  });
+
+  it('ends for more versions than one append takes', async () => {
+    const texts = Array.from({ length: 1_100 }, (_, nth) => `${path} ${nth}`);
+    const { files, workspaceFiles } = agent.runtime.services;
+    const stored = await Promise.all(texts.map((text) => files.putBytes(WORKSPACE, Buffer.from(text))));
+    for (let from = 0; from < stored.length; from += 50)
+      await workspaceFiles.change({ workspace: WORKSPACE, treeId, cause }, () =>
+        stored.slice(from, from + 50).map(({ digest, size }) => ({ op: 'write', path, digest, size })),
+      );
+    const { erased, deleted } = await erase({ path });
+    expect([erased.length, deleted]).toEqual([texts.length, [path]]);
+    expect((await erase({ path })).already).toBe(texts.length);
+  });
+
   it('of one version leaves the others, and a repeat changes nothing', async () => {
     const first = await write(`${path} Ada`);
     await write(`${path} Grace`);

@@ -108,6 +108,18 @@ export const requireWorkspace = ({ workspace }: Principal, id: string): void => 
   if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
 };
 
+/**
+ * Throws unless the principal may use the files of this workspace. The key of an agent gets
+ * `AGENT.NOT_ALLOWED`: `write_roots` and approvals limit the agent's tools, and no routes.
+ */
+export const requireFileAccess = (principal: Principal, workspace: string): void => {
+  requireWorkspace(principal, workspace);
+  const { agentId } = principal;
+  if (agentId === null) return;
+  const message = `the key of agent "${agentId}" uses no files; the agent has its file tools`;
+  throw forbidden('AGENT.NOT_ALLOWED', message);
+};
+
 /** Injects the principal of a request into a controller's method. */
 export const CurrentPrincipal = createParamDecorator((_: undefined, context: ExecutionContext): Principal => {
   const { principal } = context.switchToHttp().getRequest<FastifyRequest>();

@@ -31,7 +31,7 @@ import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import { AgentReads } from '../agents/agent-reads.js';
-import { authorize, CurrentPrincipal, requireWorkspace } from '../access/access-guard.js';
+import { authorize, CurrentPrincipal, requireFileAccess, requireWorkspace } from '../access/access-guard.js';
 import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
 import { approverOf } from '../http/approvals.controller.js';
 import { HandleRoute } from '../http/handle-route.js';
@@ -121,6 +121,7 @@ export class ChatsController implements OnModuleDestroy {
       return { ...reply, turnId: turnId ?? null };
     }
     if (body.command === 'attach') {
+      requireFileAccess(principal, params.id);
       const { id: chatId, sessionId } = chat;
       const wanted = { ...commonOf(principal), chatId, sessionId, path: body.path, idempotencyKey };
       const { version } = await this.requests.request(attachChatFile, wanted);

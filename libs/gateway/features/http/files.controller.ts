@@ -15,12 +15,12 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { FILE_ROUTES, type RouteInput, type Upload } from '@antiphon/contracts/reference';
 import { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
-import { bug, exhausted, forbidden, invalid } from '@antiphon/kernel';
+import { bug, exhausted, invalid } from '@antiphon/kernel';
 import { CONFIG, DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
-import { CurrentPrincipal, requireWorkspace } from '../access/access-guard.js';
+import { CurrentPrincipal, requireFileAccess } from '../access/access-guard.js';
 import { ChatReader } from '../chats/chat-reader.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from './handle-route.js';
@@ -40,18 +40,6 @@ const writeOfQuery = ({ expect, executable, session }: WriteQuery) => ({
   mode: executable === undefined ? undefined : executable === 'true' ? (0o755 as const) : (0o644 as const),
   session,
 });
-
-/**
- * Throws unless the principal may use the files of this workspace. The key of an agent gets
- * `AGENT.NOT_ALLOWED`: `write_roots` and approvals limit the agent's tools, and no routes.
- */
-const requireFileAccess = (principal: Principal, workspace: string): void => {
-  requireWorkspace(principal, workspace);
-  const { agentId } = principal;
-  if (agentId === null) return;
-  const message = `the key of agent "${agentId}" uses no files; the agent has its file tools`;
-  throw forbidden('AGENT.NOT_ALLOWED', message);
-};
 
 /** Reads an upload up to a bound. Throws `FILE.QUOTA` with the first chunk over it. */
 const readUpload = async ({ bytes }: Upload, path: string, limit: number): Promise<Buffer> => {
