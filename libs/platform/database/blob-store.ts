@@ -171,8 +171,8 @@ export class BlobStore {
   }
 
   /**
-   * Returns the digests that files of a path had, in the tree of the workspace and of each fork, and
-   * the event streams of those facts.
+   * Returns the digests that files of a path had, in the trees of the workspace and of its forks.
+   * Also returns the event streams of those facts.
    */
   async findPath(workspace: string, path: string): Promise<{ digests: Set<string>; streams: Set<string> }> {
     const { rows } = await guard(
