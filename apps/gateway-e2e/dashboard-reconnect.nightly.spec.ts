@@ -88,6 +88,12 @@ const expectEachOnce = async (): Promise<void> => {
   );
   expect(received.flat()).toEqual(await inLog());
 };
+/** Asserts that the sockets after the first ones received no event that these had received. */
+const expectNoneAgain = (sockets: number): void => {
+  const last = received.slice(0, sockets).flat().at(-1) ?? 0;
+  const later = received.slice(sockets).flat();
+  expect(later.filter((position) => position <= last)).toEqual([]);
+};
 /** Asserts that the page shows the newest events of the log, each in one row. */
 const expectRows = async (): Promise<void> => {
   const { page } = world;
@@ -129,13 +135,7 @@ describe('a lost connection', () => {
     });
     await waitForEnd(runId);
     await expectEachOnce();
-    const last = received.slice(0, sockets).flat().at(-1) ?? 0;
-    expect(
-      received
-        .slice(sockets)
-        .flat()
-        .filter((position) => position <= last),
-    ).toEqual([]);
+    expectNoneAgain(sockets);
     const states = page.getByRole('region', { name: 'Nodes of the run' }).locator('tbody td:nth-child(2)');
     await waitForValue('the shown end', async () =>
       (await states.allInnerTexts()).every((text) => text.trim() === 'completed') ? true : undefined,
@@ -162,13 +162,7 @@ describe('a lost connection', () => {
     link.heal();
     await shown('Connected').waitFor({ timeout: 40_000 });
     await expectEachOnce();
-    const last = received.slice(0, sockets).flat().at(-1) ?? 0;
-    expect(
-      received
-        .slice(sockets)
-        .flat()
-        .filter((position) => position <= last),
-    ).toEqual([]);
+    expectNoneAgain(sockets);
     await expectRows();
     await page.context().setOffline(true);
     await shown('Connection lost').waitFor({ timeout: 2_000 });

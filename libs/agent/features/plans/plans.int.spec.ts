@@ -1,14 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { PlanEvent, planStream } from '@antiphon/contracts/agent';
-import type { PlanView, SessionTarget } from '@antiphon/contracts/agent';
-import { decideFiles } from '@antiphon/agent-domain';
+import type { PlanEvent, SessionTarget } from '@antiphon/contracts/agent';
 import type { ModelRequest } from '@antiphon/agent-domain';
 import { inWorkspace } from '@antiphon/database';
-import { isoTime, rejected } from '@antiphon/kernel';
-import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
+import { rejected } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
-import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
 import {
   WORKSPACE,
   createAgentWorld,
@@ -17,98 +13,21 @@ import {
   testConfig,
   until,
 } from '../testing/agent-world.js';
-import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
-import { createLife, killable } from '../testing/process-isolation.js';
+import type { AgentWorld } from '../testing/agent-world.js';
+import { PLAN_ACTOR, PLAN_CONFIG, boxes, PLAN_TREE, createPlansWorld } from '../testing/plans-world.js';
+import type { PlansProcess } from '../testing/plans-world.js';
 import { asksFor, says } from '../testing/test-model.js';
 import type { Reply } from '../testing/test-model.js';
-import { Plans } from './plans.handler.js';
 import { PlanStore } from './plan-store.js';
-import { PlansRuntime } from './plans-runtime.js';
 
 type Call = Parameters<typeof asksFor>[0];
-
-const CONFIG = testConfig({ tools: ['echo', 'make_plan', 'plan_step'], maxIterations: 6 });
-const ACTOR = { caller: 'key/ada', role: 'member' as const, agentId: null };
-const TREE = fileTreeIdOf(WORKSPACE);
-
-interface PlansProcess extends TestProcess {
-  readonly plans: Plans;
-  stop(): Promise<void>;
-}
+type PlansWorld = ReturnType<typeof createPlansWorld>;
 
 let world: AgentWorld;
+let plans: PlansWorld;
+let { start, write, readFile, show, run, ended, factsOf } = {} as PlansWorld;
 let count = 0;
-const alive = new Set<PlansProcess>();
 const nextPath = (): string => `plan-${++count}.plan.md`;
-
-/** Starts an agent process that drives runs of plans. */
-const start = (config = CONFIG): PlansProcess => {
-  const life = createLife();
-  const process = world.process({ config });
-  const { files, workspaceFiles, store, agents: directory, turnEnds, nativeTools } = process.runtime.services;
-  const own = {
-    store: killable(life, store),
-    leases: killable(life, world.leases),
-    pool: killable(life, world.pool),
-  };
-  const runtime = new PlansRuntime({
-    ...own,
-    ...{ config, clock: systemClock, ids: uuidIds, logger: silentLogger },
-    ...{ owner: process.owner, files, workspaceFiles, directory, turns: process.runtime, turnEnds },
-    ...{ leaseMs: 600, pollMs: 50 },
-  });
-  const plans = new Plans(runtime.services);
-  nativeTools.connectPlans(plans);
-  runtime.start();
-  const running: PlansProcess = {
-    ...process,
-    plans,
-    kill: () => {
-      alive.delete(running);
-      life.kill();
-      process.kill();
-      runtime.halt();
-    },
-    stop: () => (alive.delete(running), runtime.stop()),
-  };
-  alive.add(running);
-  return running;
-};
-
-/** Writes a file as a person or an agent does. */
-const write = async (
-  { runtime }: PlansProcess,
-  path: string,
-  text: string,
-  actor = 'key/ada',
-): Promise<void> => {
-  const { files } = runtime.services;
-  const { digest, size } = await files.putBytes(WORKSPACE, Buffer.from(text));
-  await files.commit(WORKSPACE, TREE, (tree) => ({
-    events: decideFiles(tree, [{ op: 'write', path, digest, size }], {
-      ...{ at: isoTime(systemClock), cause: { actor }, limits: CONFIG.files },
-    }),
-  }));
-};
-const readFile = async ({ runtime }: PlansProcess, path: string): Promise<string> => {
-  const { files } = runtime.services;
-  const digest = (await files.read(WORKSPACE, TREE)).files.get(path)?.digest ?? '';
-  return Buffer.from(await files.readBytes(WORKSPACE, digest)).toString();
-};
-const show = async ({ plans }: PlansProcess, path: string): Promise<PlanView> =>
-  (await plans.get({ workspace: WORKSPACE, path })).plan;
-const run = async ({ plans }: PlansProcess, path: string, maxTurns = 20): Promise<PlanView> =>
-  (await plans.run({ workspace: WORKSPACE, path, agent: 'main', maxTurns, actor: ACTOR })).plan;
-const ended = (process: PlansProcess, path: string): Promise<PlanView> =>
-  until(async () => {
-    const plan = await show(process, path);
-    return plan.run?.ended && plan;
-  });
-const factsOf = async (path: string): Promise<PlanEvent[]> =>
-  (await world.store.readStream(WORKSPACE, planStream(planIdOf(WORKSPACE, path)))).map((event) =>
-    PlanEvent.parse(event),
-  );
-const boxes = ({ steps }: PlanView): string[] => steps.map(({ stepId, status }) => `${stepId} ${status}`);
 
 const lastUser = ({ messages }: ModelRequest): string => {
   const message = messages.findLast(({ role }) => role === 'user');
@@ -131,9 +50,11 @@ const works: Reply = async (request) => {
 
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  plans = createPlansWorld(world);
+  ({ start, write, readFile, show, run, ended, factsOf } = plans);
 }, 60_000);
 afterEach(async () => {
-  await Promise.all([...alive].map((process) => process.stop()));
+  await plans.stopAll();
   await world.stopAll();
 });
 afterAll(() => world.close(), 30_000);
@@ -166,7 +87,7 @@ describe('a run of a plan', () => {
       expect(cited?.data['isError']).toBe(false);
     }
     // Each fact that changes the file is one append with it.
-    const files = await world.store.readStream(WORKSPACE, `file-tree-${TREE}`);
+    const files = await world.store.readStream(WORKSPACE, `file-tree-${PLAN_TREE}`);
     const written = files.filter(({ data }) => data['path'] === path).map(({ data }) => data['digest']);
     const rendered = facts.flatMap((event) => (event.type === 'PlanFileRendered' ? [event.data.digest] : []));
     expect(rendered).toEqual(written);
@@ -287,13 +208,13 @@ describe('a run of a plan', () => {
     await run(process, path);
     await expect(run(process, path)).rejects.toMatchObject({ code: 'PLAN.RUNNING' });
     await until(async () => boxes(await show(process, path))[0] === 's1 started');
-    await process.plans.stop({ workspace: WORKSPACE, path, actor: ACTOR });
+    await process.plans.stop({ workspace: WORKSPACE, path, actor: PLAN_ACTOR });
     expect(await ended(process, path)).toMatchObject({
       run: { ended: { reason: 'stopped' } },
       steps: [{ code: 'TURN.CANCELLED' }],
     });
     const runBy = (by: PlansProcess, agent: string) =>
-      by.plans.run({ workspace: WORKSPACE, path, agent, maxTurns: 1, actor: ACTOR });
+      by.plans.run({ workspace: WORKSPACE, path, agent, maxTurns: 1, actor: PLAN_ACTOR });
     await expect(runBy(process, 'missing-agent')).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
     const without = start(testConfig({ tools: ['echo', 'make_plan'] }));
     await expect(runBy(without, 'main')).rejects.toMatchObject({ code: 'PLAN.NO_TOOL' });
@@ -342,8 +263,8 @@ describe('the plan tools of an agent', () => {
   it('change only plans within the write_roots of the agent, and a run outside is refused', async () => {
     const [path, inside] = [nextPath(), `drafts/${nextPath()}`];
     const narrow = start({
-      ...CONFIG,
-      agents: CONFIG.agents.map((agent) => ({ ...agent, writeRoots: ['drafts'] })),
+      ...PLAN_CONFIG,
+      agents: PLAN_CONFIG.agents.map((agent) => ({ ...agent, writeRoots: ['drafts'] })),
     });
     await write(narrow, path, '- [ ] a <!-- s1 -->\n');
     const calls = [make(`other-${path}`), report(path), make(inside), report(inside)];

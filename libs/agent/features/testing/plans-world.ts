@@ -1,0 +1,110 @@
+import { PlanEvent, planStream } from '@antiphon/contracts/agent';
+import type { PlanView } from '@antiphon/contracts/agent';
+import { decideFiles } from '@antiphon/agent-domain';
+import { isoTime } from '@antiphon/kernel';
+import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
+import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
+import { Plans } from '../plans/plans.handler.js';
+import { PlansRuntime } from '../plans/plans-runtime.js';
+import { WORKSPACE, testConfig, until } from './agent-world.js';
+import type { AgentWorld, TestProcess } from './agent-world.js';
+import { createLife, killable } from './process-isolation.js';
+
+export const PLAN_CONFIG = testConfig({ tools: ['echo', 'make_plan', 'plan_step'], maxIterations: 6 });
+export const PLAN_ACTOR = { caller: 'key/ada', role: 'member' as const, agentId: null };
+export const PLAN_TREE = fileTreeIdOf(WORKSPACE);
+
+export interface PlansProcess extends TestProcess {
+  readonly plans: Plans;
+  stop(): Promise<void>;
+}
+
+/** Creates processes that drive runs of plans, in the world of a spec, and reads what they do. */
+export const createPlansWorld = (world: AgentWorld) => {
+  const alive = new Set<PlansProcess>();
+
+  /** Starts an agent process that drives runs of plans. */
+  const start = (config = PLAN_CONFIG): PlansProcess => {
+    const life = createLife();
+    const process = world.process({ config });
+    const {
+      files,
+      workspaceFiles,
+      store,
+      agents: directory,
+      turnEnds,
+      nativeTools,
+    } = process.runtime.services;
+    const own = {
+      store: killable(life, store),
+      leases: killable(life, world.leases),
+      pool: killable(life, world.pool),
+    };
+    const runtime = new PlansRuntime({
+      ...own,
+      ...{ config, clock: systemClock, ids: uuidIds, logger: silentLogger },
+      ...{ owner: process.owner, files, workspaceFiles, directory, turns: process.runtime, turnEnds },
+      ...{ leaseMs: 600, pollMs: 50 },
+    });
+    const plans = new Plans(runtime.services);
+    nativeTools.connectPlans(plans);
+    runtime.start();
+    const running: PlansProcess = {
+      ...process,
+      plans,
+      kill: () => {
+        alive.delete(running);
+        life.kill();
+        process.kill();
+        runtime.halt();
+      },
+      stop: () => (alive.delete(running), runtime.stop()),
+    };
+    alive.add(running);
+    return running;
+  };
+
+  /** Writes a file as a person or an agent does. */
+  const write = async (
+    { runtime }: PlansProcess,
+    path: string,
+    text: string,
+    actor = 'key/ada',
+  ): Promise<void> => {
+    const { files } = runtime.services;
+    const { digest, size } = await files.putBytes(WORKSPACE, Buffer.from(text));
+    await files.commit(WORKSPACE, PLAN_TREE, (tree) => ({
+      events: decideFiles(tree, [{ op: 'write', path, digest, size }], {
+        ...{ at: isoTime(systemClock), cause: { actor }, limits: PLAN_CONFIG.files },
+      }),
+    }));
+  };
+  const readFile = async ({ runtime }: PlansProcess, path: string): Promise<string> => {
+    const { files } = runtime.services;
+    const digest = (await files.read(WORKSPACE, PLAN_TREE)).files.get(path)?.digest ?? '';
+    return Buffer.from(await files.readBytes(WORKSPACE, digest)).toString();
+  };
+  const show = async ({ plans }: PlansProcess, path: string): Promise<PlanView> =>
+    (await plans.get({ workspace: WORKSPACE, path })).plan;
+  const run = async ({ plans }: PlansProcess, path: string, maxTurns = 20): Promise<PlanView> =>
+    (await plans.run({ workspace: WORKSPACE, path, agent: 'main', maxTurns, actor: PLAN_ACTOR })).plan;
+  const ended = (process: PlansProcess, path: string): Promise<PlanView> =>
+    until(async () => {
+      const plan = await show(process, path);
+      return plan.run?.ended && plan;
+    });
+  const factsOf = async (path: string): Promise<PlanEvent[]> =>
+    (await world.store.readStream(WORKSPACE, planStream(planIdOf(WORKSPACE, path)))).map((event) =>
+      PlanEvent.parse(event),
+    );
+
+  /** Stops the processes that were not killed. */
+  const stopAll = async (): Promise<void> => {
+    await Promise.all([...alive].map((process) => process.stop()));
+  };
+  return { start, write, readFile, show, run, ended, factsOf, stopAll };
+};
+
+/** Returns the ids of the steps with their states. */
+export const boxes = ({ steps }: PlanView): string[] =>
+  steps.map(({ stepId, status }) => `${stepId} ${status}`);
