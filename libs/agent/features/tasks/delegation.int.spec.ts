@@ -6,7 +6,7 @@ import { createTestDatabase } from '@antiphon/testing';
 import { until } from '../testing/agent-world.js';
 import { configWith, createTasksWorld } from '../testing/tasks-world.js';
 import type { TasksProcess, TasksWorld } from '../testing/tasks-world.js';
-import { hangs, says } from '../testing/test-model.js';
+import { says } from '../testing/test-model.js';
 
 jest.setTimeout(120_000);
 
@@ -56,12 +56,18 @@ describe('a process that assigns tasks and dies', () => {
     const dying = await leader();
     const surviving = start();
     const begun = Promise.withResolvers<void>();
-    world.agents.model.reply = hangs('', begun.resolve);
+    const killed = Promise.withResolvers<void>();
+    // The turn runs in either process.
+    world.agents.model.reply = async (request) => {
+      begun.resolve();
+      await killed.promise;
+      return says(asked(request));
+    };
     const id = await world.send(surviving, { prompt: 'long work' });
     await begun.promise;
-    world.agents.model.reply = async (request) => says(asked(request));
     kill(dying);
     const killedAt = Date.now();
+    killed.resolve();
     const task = await world.ended(surviving, id, 20_000);
     expect(Date.now() - killedAt).toBeLessThan(10_000);
     expect(task).toMatchObject({ state: 'completed', result: { text: 'long work' } });
