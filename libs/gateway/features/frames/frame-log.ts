@@ -19,6 +19,9 @@ export interface FramePage {
 /** Bounds of one read, which a reader holds while its client reads slowly. */
 const PAGE = { limit: 64, maxBytes: 512 * 1024 };
 const MAX_CHECKPOINTS = 10_000;
+/** Pages that are kept for readers that need them a moment later: their number and time, ms. */
+const MAX_PAGES = 16;
+const KEEP_MS = 5_000;
 const BEGINNING: FoldedTo = { version: 0, cursor: initialCursor, openSince: null };
 
 /** Returns no frames for an unknown event type, which a newer service may have written. */
@@ -62,8 +65,10 @@ export class FrameLog {
   readonly #store: StreamReads;
   readonly #readVersions: ReadVersions;
   readonly #checkpoints = createBoundedMap<FoldedTo>(MAX_CHECKPOINTS);
-  /** Reads in progress, by session and version. */
+  /** Reads in progress, by session and place. */
   readonly #reading = new Map<string, Promise<FoldedPage>>();
+  /** Pages that were read last. Events do not change, but further ones may follow. */
+  readonly #recent = createBoundedMap<FoldedPage>(MAX_PAGES);
 
   /** Without `readVersions` the version of each event stream is read by a query of its own. */
   constructor(store: StreamReads, readVersions?: ReadVersions) {
@@ -119,13 +124,29 @@ export class FrameLog {
     this.#saveCheckpoint(key, at);
   }
 
-  /** Reads the page after a version. Readers that need the same page at once share it. */
+  /**
+   * Returns the page after a place. Readers that need it within seconds share one read and its
+   * frames: else each of a thousand readers that are behind would parse and hold its own copy.
+   */
   #readShared(workspace: string, sessionId: string, at: FoldedTo): Promise<FoldedPage> {
-    const key = `${workspace}/${sessionId}/${at.version}`;
+    const { attempt, lastOffset } = at.cursor;
+    const key = `${workspace}/${sessionId}/${at.version}/${attempt}/${lastOffset}/${at.openSince}`;
+    const recent = this.#recent.get(key);
+    // It may have been the last page when it was read: the end of the log is always read.
+    if (recent) return Promise.resolve({ ...recent, hasMore: true });
     const reading = this.#reading.get(key);
     if (reading) return reading;
-    const page = this.#readPage(workspace, sessionId, at).finally(() => this.#reading.delete(key));
+    const page = this.#readPage(workspace, sessionId, at)
+      .then((read) => this.#keep(key, read))
+      .finally(() => this.#reading.delete(key));
     this.#reading.set(key, page);
+    return page;
+  }
+
+  #keep(key: string, page: FoldedPage): FoldedPage {
+    if (page.steps.length === 0) return page;
+    this.#recent.put(key, page);
+    setTimeout(() => this.#recent.delete(key), KEEP_MS).unref();
     return page;
   }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { Frame } from '@antiphon/contracts/agent';
 import { createMemoryEventStore } from '@antiphon/event-store';
@@ -7,26 +7,31 @@ import type { JsonObject } from '@antiphon/kernel';
 import { createSessionScript } from '../testing/session-script.js';
 import { FrameLog } from './frame-log.js';
 
-it('readers that catch up at once share each read of the log and its frames', async () => {
+const PAGE_EVENTS = 64;
+
+/** A session of 30 turns, whose reads are counted. */
+const startWorld = async () => {
   const store = createMemoryEventStore();
   const script = createSessionScript();
-  for (let turn = 0; turn < 30; turn++) script.turn('one ', 'two');
-  await store.append({
-    workspace: 'default',
-    streams: [
-      {
-        streamId: sessionStream(script.sessionId),
-        expectedVersion: 0,
-        events: script.events.map(({ type, schemaVersion, data }) => ({
-          ...{ eventId: randomUUID(), type, schemaVersion, data: data as unknown as JsonObject },
-          metadata: { correlationId: 'spec', service: 'agent' },
-        })),
-      },
-    ],
-  });
-  let reads = 0;
+  const counts = { stored: 0, reads: 0, events: 0 };
+  const appendTurns = async (turns: number): Promise<void> => {
+    for (let turn = 0; turn < turns; turn++) script.turn('one ', 'two');
+    const events = script.events.slice(counts.stored).map(({ type, schemaVersion, data }) => ({
+      ...{ eventId: randomUUID(), type, schemaVersion, data: data as unknown as JsonObject },
+      metadata: { correlationId: 'spec', service: 'agent' },
+    }));
+    const stream = { streamId: sessionStream(script.sessionId), expectedVersion: counts.stored, events };
+    await store.append({ workspace: 'default', streams: [stream] });
+    counts.stored = script.events.length;
+  };
+  await appendTurns(30);
   const log = new FrameLog({
-    readStreamPage: (...args) => (reads++, store.readStreamPage(...args)),
+    readStreamPage: async (...args) => {
+      const page = await store.readStreamPage(...args);
+      counts.reads++;
+      counts.events += page.events.length;
+      return page;
+    },
     streamVersion: (...args) => store.streamVersion(...args),
   });
   const readAll = async (): Promise<Frame[]> => {
@@ -34,11 +39,32 @@ it('readers that catch up at once share each read of the log and its frames', as
     for await (const page of log.framesAfter('default', script.sessionId, 0)) frames.push(...page.frames);
     return frames;
   };
-  const [first = [], ...others] = await Promise.all(Array.from({ length: 100 }, readAll));
-  const expected = script.frames();
-  expect(first).toEqual(expected.map((frame) => expect.objectContaining({ ...frame })));
-  for (const frames of others) expect(frames.every((frame, at) => frame === first[at])).toBe(true);
-  expect(reads).toBe(Math.ceil(script.events.length / 64));
-  expect(await readAll()).toEqual(first);
-  expect(reads).toBeGreaterThan(Math.ceil(script.events.length / 64));
+  return { script, counts, appendTurns, readAll };
+};
+
+describe('readers that catch up', () => {
+  it('share each read of the log and its frames, if they come at once', async () => {
+    const { script, counts, readAll } = await startWorld();
+    const [first = [], ...others] = await Promise.all(Array.from({ length: 100 }, readAll));
+    const expected = script.frames();
+    expect(first).toEqual(expected.map((frame) => expect.objectContaining({ ...frame })));
+    for (const frames of others) expect(frames.every((frame, at) => frame === first[at])).toBe(true);
+    expect(counts.reads).toBe(Math.ceil(script.events.length / PAGE_EVENTS));
+  });
+
+  it('share the frames, if one comes after the other, and read only the end again', async () => {
+    const { script, counts, readAll } = await startWorld();
+    const first = await readAll();
+    for (let reader = 0; reader < 100; reader++)
+      expect((await readAll()).every((frame, at) => frame === first[at])).toBe(true);
+    expect(counts.events).toBe(script.events.length);
+  });
+
+  it('get what was appended after the others had read', async () => {
+    const { script, counts, appendTurns, readAll } = await startWorld();
+    await readAll();
+    await appendTurns(30);
+    expect(await readAll()).toEqual(script.frames().map((frame) => expect.objectContaining({ ...frame })));
+    expect(counts.events).toBe(script.events.length);
+  });
 });
