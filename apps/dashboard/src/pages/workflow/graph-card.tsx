@@ -1,5 +1,5 @@
-import { Handle, Position, useStore, type Node, type NodeProps } from '@xyflow/react';
-import { memo } from 'react';
+import { Handle, Position, type Node, type NodeProps } from '@xyflow/react';
+import { createContext, memo, useContext } from 'react';
 import type { RouteReply } from '@antiphon/client';
 import { Icon } from '../../ui/icon.js';
 import { State } from '../../ui/ui.js';
@@ -47,14 +47,12 @@ const Corner = ({ data: { problem, status } }: { readonly data: CardData }) => {
   return null;
 };
 
-/** Zoom below which no text of a card can be read. */
-const FAR = 0.35;
-const isFarOff = ({ transform }: { readonly transform: readonly [number, number, number] }): boolean =>
-  transform[2] < FAR;
+/** True while the zoom is so small that no text of a card can be read. */
+export const IsFar = createContext(false);
 
 export const Card = memo(function Card({ data }: NodeProps<CardNode>) {
   renders.count++;
-  const isFar = useStore(isFarOff);
+  const isFar = useContext(IsFar);
   const { id, agentId, agent, problem, status, attempt, isCurrent, isFixed } = data;
   if (isFar)
     return (

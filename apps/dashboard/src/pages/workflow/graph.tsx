@@ -3,19 +3,29 @@ import {
   ReactFlow,
   ReactFlowProvider,
   useReactFlow,
-  useStoreApi,
+  useStore as useFlowStore,
   type Connection,
   type Edge,
   type NodeChange,
 } from '@xyflow/react';
 import '@xyflow/react/dist/base.css';
-import { useCallback, useEffect, useState, type DragEvent, type KeyboardEvent } from 'react';
+import {
+  useCallback,
+  useMemo,
+  useRef,
+  useState,
+  type DragEvent,
+  type KeyboardEvent,
+  type MouseEvent,
+} from 'react';
 import { hasSingleKeys } from '../../app/keys.js';
 import { IconButton } from '../../ui/ui.js';
-import { Card, type CardNode } from './graph-card.js';
+import { Card, IsFar, type CardNode } from './graph-card.js';
 import { pointOf, type Point, type Points } from './editor-store.js';
 import { NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
 import { nearestNode, STEPS } from './graph-keys.js';
+import { useFirstFit, useFit, useShowCurrent } from './graph-fit.js';
+import { LARGE_GRAPH, nodeAt, Overview, PICTURE_ZOOM } from './graph-overview.js';
 import { cardId, useCards, useEdges, type GraphProps } from './use-cards.js';
 import css from './workflow.module.css';
 
@@ -32,6 +42,7 @@ const nextProblem = ({ nodes, problems, run, current }: GraphProps): string | nu
 /** Returns what a key without a direction does. */
 const useKeyWork = (props: GraphProps): Readonly<Record<string, (() => void) | undefined>> => {
   const flow = useReactFlow();
+  const fit = useFit(props);
   const { select, actions } = props;
   const goToProblem = (): void => {
     const found = nextProblem(props);
@@ -46,7 +57,7 @@ const useKeyWork = (props: GraphProps): Readonly<Record<string, (() => void) | u
     c: actions?.openConnect,
     '+': () => void flow.zoomIn(),
     '-': () => void flow.zoomOut(),
-    '0': () => void flow.fitView(),
+    '0': fit,
   };
 };
 
@@ -73,13 +84,13 @@ const useGraphKeys = (props: GraphProps): ((event: KeyboardEvent) => void) => {
   };
 };
 
-const Zoom = () => {
+const Zoom = ({ fit }: { readonly fit: () => void }) => {
   const flow = useReactFlow();
   return (
     <div className={css.zoom}>
       <IconButton icon="plus" label="Zoom in" onClick={() => void flow.zoomIn()} />
       <IconButton icon="minus" label="Zoom out" onClick={() => void flow.zoomOut()} />
-      <IconButton icon="fit" label="Show the whole graph" onClick={() => void flow.fitView()} />
+      <IconButton icon="fit" label="Show the whole graph" onClick={fit} />
     </div>
   );
 };
@@ -110,80 +121,116 @@ const usePointer = ({ points, actions }: GraphProps) => {
   return { dragged, changeNodes, drop };
 };
 
-/** Largest graph that is shown as a whole when its current node is out of sight. */
-const MAX_WHOLE = 16;
+/** Zoom below which no text of a card can be read. */
+const FAR_ZOOM = 0.35;
 
-/** Brings the current node into sight. */
-const useShowCurrent = ({ nodes, points, current }: GraphProps): void => {
+interface FlowView {
+  readonly transform: readonly [number, number, number];
+  readonly width: number;
+}
+const isFarOff = ({ transform }: FlowView): boolean => transform[2] < FAR_ZOOM;
+const isPictureZoom = ({ transform, width }: FlowView): boolean => width === 0 || transform[2] < PICTURE_ZOOM;
+
+/** View of a large graph until it is fitted. */
+const WHOLE = { x: 0, y: 0, zoom: 0.1 };
+const NO_NODES: CardNode[] = [];
+const NO_EDGES: Edge[] = [];
+
+/** Returns what the library renders. A large graph is a picture where no card can be read. */
+const useElements = (props: GraphProps, dragged: Points) => {
+  const isLarge = props.nodes.length >= LARGE_GRAPH;
+  // Before it has a size the graph is not yet fitted: its cards would be made to be thrown away.
+  const isSmall = useFlowStore(isPictureZoom);
+  const isPicture = isLarge && isSmall;
+  const hasEdges = !isLarge || (!isPicture && Boolean(props.actions));
+  const { nodes, current } = props;
+  // The current node stays an element: the graph names it as its active one.
+  const shown = useMemo(
+    () => (isPicture ? nodes.filter(({ id }) => id === current) : nodes),
+    [isPicture, isPicture ? current : '', nodes],
+  );
+  const cards = useCards({ ...props, nodes: shown }, dragged);
+  const edges = useEdges(hasEdges ? props : { ...props, nodes: NO_NODES_OF });
+  return {
+    cards: shown.length === 0 ? NO_NODES : cards,
+    edges: hasEdges ? edges : NO_EDGES,
+    isPicture,
+    hasOverview: !hasEdges,
+  };
+};
+const NO_NODES_OF: GraphProps['nodes'] = [];
+
+/** Chooses the node of a picture that was clicked, or none. */
+const usePaneClick = ({ nodes, points, select }: GraphProps, isPicture: boolean) => {
   const flow = useReactFlow();
-  const store = useStoreApi();
-  const at = pointOf(points, current);
-  useEffect(() => {
-    if (!at) return;
-    const { width, height, transform } = store.getState();
-    const [left, top, zoom] = transform;
-    const [x, y] = [at.x * zoom + left, at.y * zoom + top];
-    const isSeen = x >= 0 && y >= 0 && x + NODE_WIDTH * zoom <= width && y + NODE_HEIGHT * zoom <= height;
-    if (isSeen || width === 0) return;
-    if (nodes.length <= MAX_WHOLE) void flow.fitView({ maxZoom: 1 });
-    else void flow.setCenter(at.x + NODE_WIDTH / 2, at.y + NODE_HEIGHT / 2, { zoom: Math.max(zoom, 0.7) });
-  }, [current]);
+  const latest = useRef({ nodes, points, select, isPicture });
+  latest.current = { nodes, points, select, isPicture };
+  return useCallback(
+    ({ clientX, clientY }: MouseEvent) => {
+      const given = latest.current;
+      const place = flow.screenToFlowPosition({ x: clientX, y: clientY });
+      given.select((given.isPicture && nodeAt(given.nodes, given.points, place)) || '');
+    },
+    [flow],
+  );
 };
 
 const Canvas = (props: GraphProps) => {
-  const { label, current, select, selectEdge, actions, points } = props;
+  const { label, current, select, selectEdge, actions, nodes, points, run } = props;
   const { dragged, changeNodes, drop } = usePointer(props);
-  const nodes = useCards(props, dragged);
-  const edges = useEdges(props);
+  const { cards, edges, isPicture, hasOverview } = useElements(props, dragged);
+  const isFar = useFlowStore(isFarOff);
+  const fit = useFit(props);
   const onKeyDown = useGraphKeys(props);
-  const flow = useReactFlow();
-  const isPlaced = Object.keys(points).length > 0;
-  useEffect(() => {
-    if (isPlaced) void flow.fitView({ maxZoom: 1 });
-  }, [flow, isPlaced]);
-  useShowCurrent(props);
+  const onPaneClick = usePaneClick(props, isPicture);
+  useFirstFit(props, fit);
+  useShowCurrent(props, fit);
   const isValid = useCallback(
     ({ source, target }: Connection | Edge) => actions?.refuse(source, target) === null,
     [actions],
   );
   return (
-    <ReactFlow
-      className={css.canvas}
-      tabIndex={0}
-      aria-label={label}
-      aria-activedescendant={current === '' ? undefined : cardId(current)}
-      onKeyDown={onKeyDown}
-      onDrop={drop}
-      onDragOver={(event) => event.preventDefault()}
-      nodes={nodes}
-      edges={edges}
-      nodeTypes={NODE_TYPES}
-      onNodesChange={changeNodes}
-      onNodeClick={(_, { id }) => select(id)}
-      onEdgeClick={(_, { source, target }) => selectEdge?.({ from: source, to: target })}
-      onPaneClick={() => select('')}
-      isValidConnection={isValid}
-      onConnect={({ source, target }) => actions?.connect(source, target)}
-      nodesDraggable={Boolean(actions)}
-      nodesConnectable={Boolean(actions)}
-      nodesFocusable={false}
-      edgesFocusable={false}
-      disableKeyboardA11y
-      deleteKeyCode={null}
-      selectionKeyCode={null}
-      multiSelectionKeyCode={null}
-      zoomActivationKeyCode={null}
-      panActivationKeyCode={null}
-      connectionRadius={28}
-      autoPanOnConnect={false}
-      onlyRenderVisibleElements
-      minZoom={0.1}
-      maxZoom={1.5}
-      proOptions={{ hideAttribution: true }}
-    >
-      <Background gap={20} size={1.2} color="var(--grid-dot)" />
-      <Zoom />
-    </ReactFlow>
+    <IsFar.Provider value={isFar}>
+      <ReactFlow
+        className={css.canvas}
+        tabIndex={0}
+        aria-label={label}
+        aria-activedescendant={current === '' ? undefined : cardId(current)}
+        onKeyDown={onKeyDown}
+        onDrop={drop}
+        onDragOver={(event) => event.preventDefault()}
+        nodes={cards}
+        edges={edges}
+        nodeTypes={NODE_TYPES}
+        onNodesChange={changeNodes}
+        onNodeClick={(_, { id }) => select(id)}
+        onEdgeClick={(_, { source, target }) => selectEdge?.({ from: source, to: target })}
+        onPaneClick={onPaneClick}
+        isValidConnection={isValid}
+        onConnect={({ source, target }) => actions?.connect(source, target)}
+        nodesDraggable={Boolean(actions)}
+        nodesConnectable={Boolean(actions)}
+        nodesFocusable={false}
+        edgesFocusable={false}
+        disableKeyboardA11y
+        deleteKeyCode={null}
+        selectionKeyCode={null}
+        multiSelectionKeyCode={null}
+        zoomActivationKeyCode={null}
+        panActivationKeyCode={null}
+        connectionRadius={28}
+        autoPanOnConnect={false}
+        onlyRenderVisibleElements
+        {...(nodes.length >= LARGE_GRAPH ? { defaultViewport: WHOLE } : {})}
+        minZoom={0.1}
+        maxZoom={1.5}
+        proOptions={{ hideAttribution: true }}
+      >
+        {!hasOverview && <Background gap={20} size={1.2} color="var(--grid-dot)" />}
+        {hasOverview && <Overview {...{ nodes, points, run, current }} hasBoxes={isPicture} />}
+        <Zoom fit={fit} />
+      </ReactFlow>
+    </IsFar.Provider>
   );
 };
 

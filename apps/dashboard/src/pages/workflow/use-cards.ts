@@ -134,25 +134,34 @@ export const useCards = (props: GraphProps, dragged: Points): CardNode[] => {
   }, [nodes, points, dragged, agents, problems, run, current, actions]);
 };
 
-export const useEdges = ({ nodes, run, currentEdge }: GraphProps): Edge[] =>
-  useMemo(() => {
+const edgeOf = (from: string, to: string, className: string | undefined): Edge => ({
+  id: `${from}->${to}`,
+  source: from,
+  target: to,
+  ...(className === undefined ? {} : { className }),
+  ariaLabel: `${to} needs ${from}`,
+  interactionWidth: 24,
+  markerEnd: { type: MarkerType.ArrowClosed, width: 18, height: 18, color: 'var(--edge-tip)' },
+});
+
+/** Returns the edges. An edge that has not changed is the same object as before. */
+export const useEdges = ({ nodes, run, currentEdge }: GraphProps): Edge[] => {
+  const kept = useRef(new Map<string, Edge>());
+  return useMemo(() => {
     const states = new Map(run?.map(({ id, status }) => [id, status]));
     const known = new Set(nodes.map(({ id }) => id));
-    return nodes.flatMap(({ id, needs }) =>
-      needs
-        .filter((need) => known.has(need))
-        .map((need) => {
-          const isCurrent = currentEdge?.from === need && currentEdge.to === id;
-          const isDone = states.get(need) === 'completed';
-          return {
-            id: `${need}->${id}`,
-            source: need,
-            target: id,
-            className: isCurrent ? css.edgeCurrent : isDone ? css.edgeDone : css.edge,
-            ariaLabel: `${id} needs ${need}`,
-            interactionWidth: 24,
-            markerEnd: { type: MarkerType.ArrowClosed, width: 18, height: 18, color: 'var(--edge-tip)' },
-          } as Edge;
-        }),
-    );
+    const next = new Map<string, Edge>();
+    for (const { id, needs } of nodes)
+      for (const need of needs) {
+        if (!known.has(need)) continue;
+        const isCurrent = currentEdge?.from === need && currentEdge.to === id;
+        const isDone = states.get(need) === 'completed';
+        const className = isCurrent ? css.edgeCurrent : isDone ? css.edgeDone : css.edge;
+        const name = `${need}->${id}`;
+        const before = kept.current.get(name);
+        next.set(name, before && before.className === className ? before : edgeOf(need, id, className));
+      }
+    kept.current = next;
+    return [...next.values()];
   }, [nodes, run, currentEdge]);
+};
