@@ -3,14 +3,15 @@
 // [--sessions n] [--turns n] [--rounds n] [--peer] [--statements] [--profile folder]`. Processor
 // time says more than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the
 // same rounds. `--statements` counts the statements of each service's role, per turn and per second
-// of an idle stack. `--profile` writes a V8 profile of each Node process, with the window of the
-// measurement in `window.json`.
+// of an idle stack. `--messages` does so for the messages of NATS, by subject. `--profile` writes a V8
+// profile of each Node process, with the window of the measurement in `window.json`.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { createDatabases } from './lib/databases.mjs';
+import { countMessages } from './lib/messages.mjs';
 import { enableStatements, readStatements, statementsBetween } from './lib/statements.mjs';
 import { startMockProvider, startSubject } from './lib/processes.mjs';
 import { startStack } from './lib/stack.mjs';
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     warm: { type: 'string', default: '20' },
     peer: { type: 'boolean', default: false },
     statements: { type: 'boolean', default: false },
+    messages: { type: 'boolean', default: false },
     profile: { type: 'string' },
   },
 });
@@ -129,6 +131,23 @@ if (values.statements) {
   await wait(IDLE_MS);
   console.log('  statements a second, idle:');
   printStatements(statementsBetween(idle, await readStatements(client), IDLE_MS / 1_000));
+}
+const printMessages = (rows) => {
+  for (const { subject, messages } of rows) console.log(`  ${messages.toFixed(2).padStart(6)} ${subject}`);
+  console.log(
+    `  ${rows
+      .reduce((sum, { messages }) => sum + messages, 0)
+      .toFixed(2)
+      .padStart(6)} all`,
+  );
+};
+if (values.messages) {
+  console.log('  messages a turn, by subject:');
+  const round = { tools, sessions, turns, tag: 'messages' };
+  const whole = turns * sessions;
+  printMessages(await countMessages(stack, whole, () => subjects[0].call('turns', round)));
+  console.log('  messages a second, idle:');
+  printMessages(await countMessages(stack, IDLE_MS / 1_000, () => wait(IDLE_MS)));
 }
 for (const { service, stage, ms, perTurn } of stages)
   console.log(`  ${service.padEnd(8)} ${stage.padEnd(20)} ${show(ms).padStart(7)} ms × ${show(perTurn)}`);
