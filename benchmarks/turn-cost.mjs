@@ -3,8 +3,8 @@
 // [--sessions n] [--turns n] [--rounds n] [--peer] [--statements] [--profile folder]`. Processor
 // time says more than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the
 // same rounds. `--statements` counts the statements of each service's role, per turn and per second
-// of an idle stack. `--messages` does so for the messages of NATS, by subject. `--profile` writes a V8
-// profile of each Node process, with the window of the measurement in `window.json`.
+// of an idle stack. `--messages` does so for the messages of NATS, by subject. `--profile` writes a
+// V8 profile of each Node process, with the window of the measurement in `window.json`.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';

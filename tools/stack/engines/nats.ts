@@ -1,4 +1,5 @@
 import { createConnection } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { writeFileAtomic, writeJsonAtomic } from '@antiphon/bootstrap/files';
 import type { ResolvedEngine } from '@antiphon/bootstrap/types';
@@ -31,6 +32,12 @@ const waitForGreeting = (host: string, port: number, timeoutMs = 2_000): Promise
     });
   });
 
+/**
+ * Returns the number of threads that run the server's code at once: half of the cores. More of them
+ * mostly wake each other for a few messages, and every core that they take is one of the services.
+ */
+export const natsThreads = (cores: number): number => Math.max(1, Math.floor(cores / 2));
+
 /** Returns how nats-server with JetStream is run in a home. */
 export const natsProcess = (
   { paths, credentials, ports, usualPorts }: EngineContext,
@@ -47,7 +54,11 @@ export const natsProcess = (
       launch: {
         command: join(program.folder, 'nats-server'),
         args: ['-c', configFile],
-        env: { PATH: process.env['PATH'], HOME: paths.nats },
+        env: {
+          PATH: process.env['PATH'],
+          HOME: paths.nats,
+          GOMAXPROCS: process.env['GOMAXPROCS'] ?? String(natsThreads(availableParallelism())),
+        },
         cwd: paths.nats,
         home: paths.home,
         logFile: join(paths.logs, 'nats.log'),
