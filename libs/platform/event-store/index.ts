@@ -98,7 +98,7 @@ export { listParked } from './projections/projection-parking.js';
 export type { ParkedStream } from './projections/projection-parking.js';
 export { listProjections } from './projections/projection-progress.js';
 export type { ListedProjection } from './projections/projection-progress.js';
-export { replayParked, replayParkedOf } from './projections/projection-retries.js';
+export { replayParked, replayParkedStreams } from './projections/projection-retries.js';
 export type {
   ReplayFilter,
   ReplayResult,

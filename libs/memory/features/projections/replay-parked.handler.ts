@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { replayParkedContract } from '@antiphon/contracts/log';
-import { replayParkedOf } from '@antiphon/event-store';
+import { replayParkedStreams } from '@antiphon/event-store';
 import { HandleRequest } from '@antiphon/messaging';
 import { DATABASE_POOL } from '@antiphon/service-host';
 import type pg from 'pg';
@@ -16,6 +16,6 @@ export class ReplayParked {
 
   @HandleRequest(replayParked)
   replay(request: z.output<typeof replayParked.request>): Promise<z.input<typeof replayParked.reply>> {
-    return replayParkedOf(this.pool, memoryProjections, request);
+    return replayParkedStreams(this.pool, memoryProjections, request);
   }
 }

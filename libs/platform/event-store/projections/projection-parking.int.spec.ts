@@ -13,7 +13,7 @@ import {
   listParked,
   type ProjectionDefinition,
   replayParked,
-  replayParkedOf,
+  replayParkedStreams,
   type RunningProjection,
   runProjection,
 } from '@antiphon/event-store';
@@ -181,7 +181,7 @@ describe('an event that a projection cannot apply', () => {
       streams: [{ streamId: foreign, expectedVersion: 'any', events: [newEvent({ mark: 'own' })] }],
     });
     await until(async () => (await parked()).length === 2);
-    const replay = () => replayParkedOf(pool, [counts], { workspace: 'acme', projection: counts.name });
+    const replay = () => replayParkedStreams(pool, [counts], { workspace: 'acme', projection: counts.name });
     expect(await replay()).toEqual({
       replayed: 0,
       failed: [
@@ -195,6 +195,9 @@ describe('an event that a projection cannot apply', () => {
     outcome = () => undefined;
     expect(await replay()).toEqual({ replayed: 1, failed: [] });
     expect((await parked()).map(({ streamId }) => streamId)).toEqual([own]);
+    await expect(
+      replayParkedStreams(pool, [counts], { workspace: 'acme', projection: 'agent-nonsense' }),
+    ).rejects.toMatchObject({ code: 'LOG.PROJECTION_NOT_FOUND' });
   });
 
   it('is not parked when only a dependency is unavailable', async () => {

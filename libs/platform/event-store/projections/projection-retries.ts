@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { acrossWorkspaces, inTransaction } from '@antiphon/database';
+import { notFound } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { RecordedEvent } from '../event-store.port.js';
 import { createLogReader } from '../read/log-reader.js';
@@ -15,7 +16,7 @@ export interface ReplayFilter {
   /** Only this event stream. */
   readonly streamId?: string | undefined;
   /** Only streams of this workspace. */
-  readonly workspace?: string;
+  readonly workspace?: string | undefined;
   /** Only streams whose retry is due; by default all parked streams, once. */
   readonly onlyDue?: boolean;
 }
@@ -152,23 +153,34 @@ export const replayParked = async (
   return { replayed, stillParked };
 };
 
-/** Retries the parked streams of a workspace, of one projection or of all that are given. */
-export const replayParkedOf = async (
+/** Parked streams to replay; all of them without a field. */
+export interface ReplaySelection {
+  readonly workspace?: string | undefined;
+  readonly projection?: string | undefined;
+  readonly streamId?: string | undefined;
+}
+
+export interface ReplaySummary {
+  readonly replayed: number;
+  /** Streams that stay parked. */
+  readonly failed: { readonly projection: string; readonly streamId: string; readonly reason: string }[];
+}
+
+/**
+ * Retries the selected parked streams of these projections. Throws `LOG.PROJECTION_NOT_FOUND` for a
+ * projection that is none of them.
+ */
+export const replayParkedStreams = async (
   pool: pg.Pool,
   definitions: readonly ProjectionDefinition[],
-  {
-    workspace,
-    projection,
-    streamId,
-  }: Required<Pick<ReplayFilter, 'workspace'>> & {
-    readonly projection?: string | undefined;
-    readonly streamId?: string | undefined;
-  },
-): Promise<{ replayed: number; failed: { projection: string; streamId: string; reason: string }[] }> => {
+  { workspace, projection, streamId }: ReplaySelection,
+): Promise<ReplaySummary> => {
+  const selected = definitions.filter(({ name }) => projection === undefined || name === projection);
+  if (projection !== undefined && selected.length === 0)
+    throw notFound('LOG.PROJECTION_NOT_FOUND', `there is no projection ${projection}`);
   const failed: { projection: string; streamId: string; reason: string }[] = [];
   let replayed = 0;
-  for (const { name, handle } of definitions) {
-    if (projection !== undefined && projection !== name) continue;
+  for (const { name, handle } of selected) {
     const outcome = await replayParked({ pool, name, handle }, { workspace, streamId });
     replayed += outcome.replayed;
     for (const { streamId: parked, error } of outcome.stillParked)
