@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { announceTurnEnd, MemoryModule } from '@antiphon/memory-features';
 import {
   ArchiverModule,
-  LogProofModule,
+  LogStatusModule,
   LogRootsModule,
   RelayModule,
   runService,
@@ -14,7 +14,7 @@ import {
     MemoryModule,
     RelayModule.announcing(announceTurnEnd),
     LogRootsModule,
-    LogProofModule,
+    LogStatusModule,
     ArchiverModule,
   ],
 })

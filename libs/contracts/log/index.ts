@@ -19,8 +19,8 @@ export {
   readLogRoots,
   replayLetter,
   replayParkedContract,
-} from './proof-requests.js';
-export type { ProjectionService } from './proof-requests.js';
+} from './log-requests.js';
+export type { ProjectionService } from './log-requests.js';
 export { createUpcast } from './upcast.js';
 export type { StoredForm, Upcast, Upcaster } from './upcast.js';
 export {

@@ -12,7 +12,7 @@ import { MEMORY_ROUTES } from './memory-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
 import { SESSION_ROUTES } from './session-routes.js';
 import { PLAN_ROUTES } from './plan-routes.js';
-import { PROOF_ROUTES } from './proof-routes.js';
+import { LOG_ROUTES } from './log-routes.js';
 import { TASK_ROUTES } from './task-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
@@ -30,7 +30,7 @@ export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-rout
 export { MEMORY_ROUTES } from './memory-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
 export { PLAN_ROUTES } from './plan-routes.js';
-export { PROOF_ROUTES, RecordedBackup } from './proof-routes.js';
+export { LOG_ROUTES, RecordedBackup } from './log-routes.js';
 export { SESSION_ROUTES, SessionView } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
@@ -49,7 +49,7 @@ export const ROUTE_GROUPS = [
   BUDGET_ROUTES,
   GATEWAY_ROUTES,
   AUDIT_ROUTES,
-  PROOF_ROUTES,
+  LOG_ROUTES,
   SESSION_ROUTES,
   CHAT_ROUTES,
   FILE_ROUTES,

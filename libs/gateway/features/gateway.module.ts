@@ -65,8 +65,8 @@ import { createStatusReader, StatusController, type StatusReader } from './http/
 import { RunsController, WorkflowsController } from './http/workflows.controller.js';
 import { CredentialsController } from './identity/credentials.controller.js';
 import { IdentityModule } from './identity/identity.module.js';
-import { AuditsController } from './identity/audits.controller.js';
-import { ProofController } from './identity/proof.controller.js';
+import { AuditsController } from './log/audits.controller.js';
+import { LogStatusController } from './log/log-status.controller.js';
 import { KeysController, WorkspacesController } from './identity/keys.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
 import { sessionResume } from './sessions/resume-session.js';
@@ -178,7 +178,7 @@ const methodsProvider: Provider = {
     TasksController,
     PlansController,
     PolicyReportsController,
-    ProofController,
+    LogStatusController,
     WorkflowsController,
     WorkspacesController,
   ],

@@ -14,7 +14,7 @@ export {
 } from './problem.filter.js';
 export type { ProblemDocument } from './problem.filter.js';
 export { Archiver, ArchiverModule } from './archiver.module.js';
-export { LogProofModule } from './log-proof.module.js';
+export { LogStatusModule } from './log-status.module.js';
 export { LogRootsModule } from './log-roots.module.js';
 export { RelayModule } from './relay.module.js';
 export { runService } from './run-service.js';

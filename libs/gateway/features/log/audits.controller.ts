@@ -10,7 +10,7 @@ import type { Pool } from 'pg';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import { readEventPage } from '../events/event-view.js';
 import { HandleRoute } from '../http/handle-route.js';
-import { IDENTITY_LOG, type IdentityLog } from './identity-log.js';
+import { IDENTITY_LOG, type IdentityLog } from '../identity/identity-log.js';
 
 type Routes = typeof AUDIT_ROUTES;
 

@@ -60,9 +60,9 @@ class ArchiveFiles {
   }
 }
 
-/** Reads what proves that the log is whole: roots, archives, projections and restores. */
+/** Reads the state of the log: roots, archives, projections and restores. */
 @Controller()
-export class LogProof {
+export class LogStatus {
   readonly #files = new ArchiveFiles();
 
   constructor(
@@ -158,6 +158,6 @@ export class LogProof {
   }
 }
 
-/** Serves reads of the proofs of the log, in the service that signs its roots. */
-@Module({ imports: [LogRootsModule], controllers: [LogProof] })
-export class LogProofModule {}
+/** Serves reads of the state of the log, in the service that signs its roots. */
+@Module({ imports: [LogRootsModule], controllers: [LogStatus] })
+export class LogStatusModule {}

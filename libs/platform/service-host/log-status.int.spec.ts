@@ -7,13 +7,13 @@ import { ALL_WORKSPACES, createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import { createTestDatabase, toStream, type TestDatabase } from '@antiphon/testing';
 import type pg from 'pg';
-import { LogProof } from './log-proof.module.js';
+import { LogStatus } from './log-status.module.js';
 
 let database: TestDatabase;
 let admin: pg.Pool;
 let pool: pg.Pool;
 let folder: string;
-let proof: LogProof;
+let status: LogStatus;
 
 const SIGNER = { signs: true, refusal: null, everyMs: 600_000 };
 const sha256Of = (text: string): Buffer => createHash('sha256').update(text).digest();
@@ -42,7 +42,7 @@ beforeAll(async () => {
   await store.close();
   await agent.end();
   folder = mkdtempSync(join(tmpdir(), 'antiphon-archives-'));
-  proof = new LogProof(pool, { ANTIPHON_ARCHIVE_FOLDER: folder }, { state: () => SIGNER });
+  status = new LogStatus(pool, { ANTIPHON_ARCHIVE_FOLDER: folder }, { state: () => SIGNER });
 });
 afterAll(async () => {
   await Promise.all([pool.end(), admin.end()]);
@@ -50,10 +50,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe('the reads of the proofs of the log', () => {
+describe('the reads of the state of the log', () => {
   it('list the parked streams of one workspace, each with the reason and its event', async () => {
     await Promise.all([park('default', 'session-one'), park('acme', 'session-two')]);
-    const { streams, hasMore } = await proof.listParked({ workspace: 'default', limit: 10 });
+    const { streams, hasMore } = await status.listParked({ workspace: 'default', limit: 10 });
     expect([hasMore, streams]).toEqual([
       false,
       [
@@ -63,17 +63,17 @@ describe('the reads of the proofs of the log', () => {
         }),
       ],
     ]);
-    const other = await proof.listParked({ workspace: 'acme', limit: 10 });
+    const other = await status.listParked({ workspace: 'acme', limit: 10 });
     expect(other.streams).toMatchObject([{ streamId: 'session-two', eventId: null, type: null }]);
     await park('default', 'session-more');
-    expect(await proof.listParked({ workspace: 'default', limit: 1 })).toMatchObject({ hasMore: true });
+    expect(await status.listParked({ workspace: 'default', limit: 1 })).toMatchObject({ hasMore: true });
   });
 
   it('list projections with their lag, and count only the parked streams of the workspace', async () => {
     await admin.query(
       `insert into projection_checkpoints (name, position, epoch, updated_at) values ('agent-sessions', 1, 1, now())`,
     );
-    expect(await proof.listProjections({ workspace: 'acme' })).toMatchObject({
+    expect(await status.listProjections({ workspace: 'acme' })).toMatchObject({
       head: 3,
       projections: [{ name: 'agent-sessions', service: 'agent', position: 1, lag: 2, parked: 1 }],
     });
@@ -85,7 +85,7 @@ describe('the reads of the proofs of the log', () => {
     writeFileSync(join(folder, 'intact'), 'the content');
     writeFileSync(join(folder, 'changed'), 'other content');
     const read = async () =>
-      (await proof.listArchives({ limit: 10 })).archives.map(({ file, state, bytes }) => [
+      (await status.listArchives({ limit: 10 })).archives.map(({ file, state, bytes }) => [
         file,
         state,
         bytes,
@@ -97,16 +97,16 @@ describe('the reads of the proofs of the log', () => {
     ]);
     writeFileSync(join(folder, 'intact'), 'cut');
     expect((await read())[2]).toEqual(['intact', 'changed', 3]);
-    const withoutFolder = new LogProof(pool, {}, { state: () => SIGNER });
+    const withoutFolder = new LogStatus(pool, {}, { state: () => SIGNER });
     const { archives, folder: none } = await withoutFolder.listArchives({ limit: 1 });
     expect([none, archives]).toEqual([null, [expect.objectContaining({ state: 'unknown' })]]);
   });
 
   it('say that no root covers the log yet, and that there was no restore', async () => {
-    expect(await proof.readRoots({ limit: 5 })).toEqual({
+    expect(await status.readRoots({ limit: 5 })).toEqual({
       ...{ signs: true, refusal: null, head: 3, position: null, uncovered: 3, everySeconds: 600 },
       ...{ nextAt: null, roots: [] },
     });
-    expect(await proof.listRestores()).toEqual({ restores: [] });
+    expect(await status.listRestores()).toEqual({ restores: [] });
   });
 });

@@ -38,8 +38,8 @@ const MESSAGE = {
 };
 const NEEDS_OPERATOR = { 403: 'the credential has not the permission, or belongs to an agent' };
 
-/** Routes of the proofs that the log is whole, and of replays of its failed parts. */
-export const PROOF_ROUTES = {
+/** Routes of the state of the log, and of replays of its failed parts. */
+export const LOG_ROUTES = {
   listDeadLetters: defineRoute({
     method: 'get',
     path: '/api/v1/dead-letters',

@@ -14,7 +14,7 @@ import {
   replayLetter,
   replayParkedContract,
 } from '@antiphon/contracts/log';
-import { PROOF_ROUTES, type RecordedBackup, type RouteInput } from '@antiphon/contracts/reference';
+import { LOG_ROUTES, type RecordedBackup, type RouteInput } from '@antiphon/contracts/reference';
 import { forbidden, notFound, type JsonObject } from '@antiphon/kernel';
 import { DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
 import type { Pool } from 'pg';
@@ -23,9 +23,9 @@ import { CurrentPrincipal } from '../access/access-guard.js';
 import { readEventPage } from '../events/event-view.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
-import { IDENTITY_LOG, type IdentityLog } from './identity-log.js';
+import { IDENTITY_LOG, type IdentityLog } from '../identity/identity-log.js';
 
-type Routes = typeof PROOF_ROUTES;
+type Routes = typeof LOG_ROUTES;
 type Reply<Name extends keyof Routes> = Promise<z.input<Routes[Name]['reply']['schema']>>;
 
 const NONE: z.output<typeof listLogArchives.reply> = { folder: null, archives: [], requests: [] };
@@ -36,16 +36,16 @@ const refuseAgents = ({ agentId }: Principal): void => {
   throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent reads no proofs of the log');
 };
 
-/** Serves what proves that the log is whole, and replays what failed. */
+/** Serves the state of the log, and replays its failed parts. */
 @Controller()
-export class ProofController {
+export class LogStatusController {
   constructor(
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
     @Inject(IDENTITY_LOG) private readonly log: Pick<IdentityLog, 'appendRecord'>,
     @Inject(DATABASE_POOL) private readonly pool: Pool,
   ) {}
 
-  @HandleRoute(PROOF_ROUTES.listDeadLetters)
+  @HandleRoute(LOG_ROUTES.listDeadLetters)
   async listDeadLetters(
     { query: { limit } }: RouteInput<Routes['listDeadLetters']>,
     @CurrentPrincipal() principal: Principal,
@@ -60,7 +60,7 @@ export class ProofController {
     return { streams, messages: letters.messages, hasMore: parked.hasMore || letters.hasMore };
   }
 
-  @HandleRoute(PROOF_ROUTES.replayDeadLetters)
+  @HandleRoute(LOG_ROUTES.replayDeadLetters)
   async replay(
     { body }: RouteInput<Routes['replayDeadLetters']>,
     @CurrentPrincipal() principal: Principal,
@@ -78,18 +78,18 @@ export class ProofController {
     return this.requests.request(replayParkedContract(service), { workspace, projection, streamId });
   }
 
-  @HandleRoute(PROOF_ROUTES.listProjections)
+  @HandleRoute(LOG_ROUTES.listProjections)
   listProjections(_input: unknown, @CurrentPrincipal() principal: Principal): Reply<'listProjections'> {
     refuseAgents(principal);
     return this.requests.request(listLogProjections, { workspace: principal.workspace });
   }
 
-  @HandleRoute(PROOF_ROUTES.listRoots)
+  @HandleRoute(LOG_ROUTES.listRoots)
   listRoots({ query: { limit } }: RouteInput<Routes['listRoots']>): Reply<'listRoots'> {
     return this.requests.request(readLogRoots, { limit });
   }
 
-  @HandleRoute(PROOF_ROUTES.listArchives)
+  @HandleRoute(LOG_ROUTES.listArchives)
   async listArchives(
     { query: { limit } }: RouteInput<Routes['listArchives']>,
     @CurrentPrincipal() principal: Principal,
@@ -99,7 +99,7 @@ export class ProofController {
     return this.requests.request(listLogArchives, { limit });
   }
 
-  @HandleRoute(PROOF_ROUTES.listBackups)
+  @HandleRoute(LOG_ROUTES.listBackups)
   async listBackups(
     { query: { limit, at } }: RouteInput<Routes['listBackups']>,
     @CurrentPrincipal() principal: Principal,
@@ -119,7 +119,7 @@ export class ProofController {
     return { backups, restores, head };
   }
 
-  @HandleRoute(PROOF_ROUTES.recordBackup)
+  @HandleRoute(LOG_ROUTES.recordBackup)
   async recordBackup(
     { body }: RouteInput<Routes['recordBackup']>,
     @CurrentPrincipal() { workspace, caller }: Principal,
