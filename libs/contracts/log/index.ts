@@ -11,13 +11,13 @@ export {
   ProjectionView,
   ReplayOutcome,
   RestoreView,
-  listLetters,
+  listDeadLetters,
   listLogArchives,
   listLogProjections,
   listParkedStreams,
   listRestores,
   readLogRoots,
-  replayLetter,
+  replayDeadLetter,
   replayParkedContract,
 } from './log-requests.js';
 export type { ProjectionService } from './log-requests.js';

@@ -69,8 +69,8 @@ export const replayParkedContract = <S extends ProjectionService>(service: S) =>
   });
 
 /** Lists the dead letters of a workspace, oldest first. */
-export const listLetters = defineRequest({
-  subject: 'cmd.metering.letter.list',
+export const listDeadLetters = defineRequest({
+  subject: 'cmd.metering.dead-letter.list',
   request: z.strictObject({ workspace: WorkspaceId, limit: Limit }),
   reply: z.object({ messages: z.array(DeadLetterView), hasMore: z.boolean() }),
   timeoutMs: 10_000,
@@ -78,10 +78,10 @@ export const listLetters = defineRequest({
 
 /**
  * Handles a dead letter of a workspace again, and deletes it on success. Rejects with
- * `LOG.LETTER_NOT_FOUND`, or with the error of its handler.
+ * `LOG.DEAD_LETTER_NOT_FOUND`, or with the error of its handler.
  */
-export const replayLetter = defineRequest({
-  subject: 'cmd.metering.letter.replay',
+export const replayDeadLetter = defineRequest({
+  subject: 'cmd.metering.dead-letter.replay',
   request: z.strictObject({ workspace: WorkspaceId, sequence: z.int().positive() }),
   reply: z.object({ replayed: z.literal(true) }),
   timeoutMs: 35_000,

@@ -36,7 +36,7 @@ const MESSAGE = {
   ...{ eventId: '0192f0c1-7a2b-7c3d-8e4f-000000000003', code: 'DATABASE.ERROR', deliveries: 5 },
   ...{ reason: 'the database refused a row', at: '2026-11-22T10:00:00.000Z' },
 };
-const NEEDS_OPERATOR = { 403: 'the credential has not the permission, or belongs to an agent' };
+const NEEDS_OPERATOR = { 403: 'the credential lacks the permission, or belongs to an agent' };
 
 /** Routes of the state of the log, and of replays of its failed parts. */
 export const LOG_ROUTES = {
@@ -68,7 +68,7 @@ export const LOG_ROUTES = {
     summary: 'Replay dead letters',
     description:
       'Handles parked event streams, or one message, again: after a fix of their cause. What fails again stays, and is in ' +
-      '`failed`. A repeat is safe: what was handled is no dead letter any more.',
+      '`failed`. A repeat is safe: a handled dead letter is deleted.',
     body: z.union([
       z.strictObject({
         projection: z.string().min(1).max(100).describe('All parked streams of this projection.'),
@@ -80,8 +80,8 @@ export const LOG_ROUTES = {
     example: { body: { projection: 'agent-sessions' }, reply: { replayed: 1, failed: [] } },
     problems: {
       ...NEEDS_OPERATOR,
-      404: '`LOG.LETTER_NOT_FOUND`, `LOG.PROJECTION_NOT_FOUND`: there is no such message or projection',
-      422: '`LOG.LETTER_OF_REQUEST`: only `antiphon dlq replay` sends a request again',
+      404: '`LOG.DEAD_LETTER_NOT_FOUND`, `LOG.PROJECTION_NOT_FOUND`: there is no such message or projection',
+      422: '`LOG.DEAD_LETTER_OF_REQUEST`: only `antiphon dlq replay` sends a request again',
     },
   }),
   listProjections: defineRoute({
@@ -105,6 +105,7 @@ export const LOG_ROUTES = {
         ],
       },
     },
+    problems: NEEDS_OPERATOR,
   }),
   listRoots: defineRoute({
     method: 'get',
@@ -153,6 +154,7 @@ export const LOG_ROUTES = {
         requests: [],
       },
     },
+    problems: NEEDS_OPERATOR,
   }),
   listBackups: defineRoute({
     method: 'get',
@@ -182,6 +184,7 @@ export const LOG_ROUTES = {
         ...{ restores: [], head: 184_204 },
       },
     },
+    problems: NEEDS_OPERATOR,
   }),
   recordBackup: defineRoute({
     method: 'post',

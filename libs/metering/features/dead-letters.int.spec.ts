@@ -86,9 +86,9 @@ describe('dead letters, with the rights of the metering service', () => {
     isFixed = true;
     expect(await replay('default', 1)).toEqual({ replayed: true });
     expect(handled).toEqual([1]);
-    await expect(replay('default', 1)).rejects.toMatchObject({ code: 'LOG.LETTER_NOT_FOUND' });
-    await expect(replay('default', 2)).rejects.toMatchObject({ code: 'LOG.LETTER_NOT_FOUND' });
-    await expect(replay('default', 4)).rejects.toMatchObject({ code: 'LOG.LETTER_OF_REQUEST' });
+    await expect(replay('default', 1)).rejects.toMatchObject({ code: 'LOG.DEAD_LETTER_NOT_FOUND' });
+    await expect(replay('default', 2)).rejects.toMatchObject({ code: 'LOG.DEAD_LETTER_NOT_FOUND' });
+    await expect(replay('default', 4)).rejects.toMatchObject({ code: 'LOG.DEAD_LETTER_OF_REQUEST' });
     const { messages } = await letters.list({ workspace: 'default', limit: 10 });
     expect(messages.map(({ sequence }) => sequence)).toEqual([3, 4]);
   });

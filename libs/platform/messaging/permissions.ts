@@ -55,7 +55,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'projection.replay',
       ],
       sandbox: [HEALTH, 'plugin.list'],
-      metering: [HEALTH, 'budget.read', 'usage.read', 'session.costs', 'limit.set', 'letter.*'],
+      metering: [HEALTH, 'budget.read', 'usage.read', 'session.costs', 'limit.set', 'dead-letter.*'],
       memory: [HEALTH, 'entry.query', 'entry.recall', 'log.*', 'projection.replay'],
     },
     owns: [],

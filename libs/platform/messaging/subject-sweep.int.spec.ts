@@ -35,7 +35,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.memory\.entry\.(query|recall)$/, ['gateway']],
   [/^cmd\.memory\.log\.[a-z]+$/, ['gateway']],
   [/^cmd\.(agent|memory)\.projection\.replay$/, ['gateway']],
-  [/^cmd\.metering\.letter\.(list|replay)$/, ['gateway']],
+  [/^cmd\.metering\.dead-letter\.(list|replay)$/, ['gateway']],
 ];
 const mayPublish = (service: ServiceName, subject: string): boolean =>
   SENDERS.some(([subjects, services]) => subjects.test(subject) && services.includes(service));

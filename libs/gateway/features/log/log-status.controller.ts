@@ -4,14 +4,14 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { BackupRecorded, workspaceStream } from '@antiphon/contracts/keys';
 import {
   DEFAULT_WORKSPACE,
-  listLetters,
+  listDeadLetters,
   listLogArchives,
   listLogProjections,
   listParkedStreams,
   listRestores,
   PROJECTION_SERVICES,
   readLogRoots,
-  replayLetter,
+  replayDeadLetter,
   replayParkedContract,
 } from '@antiphon/contracts/log';
 import { LOG_ROUTES, type RecordedBackup, type RouteInput } from '@antiphon/contracts/reference';
@@ -54,7 +54,7 @@ export class LogStatusController {
     const { workspace } = principal;
     const [parked, letters] = await Promise.all([
       this.requests.request(listParkedStreams, { workspace, limit }),
-      this.requests.request(listLetters, { workspace, limit }),
+      this.requests.request(listDeadLetters, { workspace, limit }),
     ]);
     const { streams } = parked;
     return { streams, messages: letters.messages, hasMore: parked.hasMore || letters.hasMore };
@@ -68,7 +68,7 @@ export class LogStatusController {
     refuseAgents(principal);
     const { workspace } = principal;
     if ('sequence' in body) {
-      await this.requests.request(replayLetter, { workspace, sequence: body.sequence });
+      await this.requests.request(replayDeadLetter, { workspace, sequence: body.sequence });
       return { replayed: 1, failed: [] };
     }
     const { projection, streamId } = body;
