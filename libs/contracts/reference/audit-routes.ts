@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Position } from '../gateway/index.js';
 import { AuditRecorded, AuditResult } from '../keys/index.js';
+import { asOfReply } from '../log/index.js';
 import { defineRoute } from './http-route.js';
 
 /** A recorded result of an audit. */
@@ -38,7 +39,7 @@ export const AUDIT_ROUTES = {
       limit: z.coerce.number().int().min(1).max(50).default(10),
       at: Position.optional().describe('Only results recorded up to this position of the log.'),
     }),
-    reply: { schema: z.object({ audits: z.array(RecordedAudit) }) },
+    reply: { schema: z.object({ audits: z.array(RecordedAudit), ...asOfReply }) },
     example: { query: { limit: 1 }, reply: { audits: [{ ...RESULT, ...RECORD, position: 184_204 }] } },
     problems: { 403: '`AGENT.NOT_ALLOWED`: the key of an agent reads no audits' },
   }),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { At, Position } from '../gateway/index.js';
 import { BackupRecorded, BackupReport } from '../keys/index.js';
 import {
+  asOfReply,
   DeadLetterView,
   LogArchives,
   LogRoots,
@@ -170,6 +171,7 @@ export const LOG_ROUTES = {
       schema: z.object({
         backups: z.array(RecordedBackup),
         restores: z.array(RestoreView).describe('Restores are no facts: they are those of now.'),
+        position: asOfReply.position,
         head: Position.describe('Position of the newest event: a restore loses those after a backup.'),
       }),
     },

@@ -108,16 +108,18 @@ export const requireWorkspace = ({ workspace }: Principal, id: string): void => 
   if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
 };
 
+/** Throws `AGENT.NOT_ALLOWED` for the key of an agent. `limit` completes "the key of an agent …". */
+export const refuseAgentKey = ({ agentId }: Pick<Principal, 'agentId'>, limit: string): void => {
+  if (agentId !== null) throw forbidden('AGENT.NOT_ALLOWED', `the key of agent "${agentId}" ${limit}`);
+};
+
 /**
- * Throws unless the principal may use the files of this workspace. The key of an agent gets
- * `AGENT.NOT_ALLOWED`: `write_roots` and approvals limit the agent's tools, and no routes.
+ * Throws unless the principal may use the files of this workspace. The key of an agent is refused:
+ * `write_roots` and approvals limit the agent's tools, and no routes.
  */
 export const requireFileAccess = (principal: Principal, workspace: string): void => {
   requireWorkspace(principal, workspace);
-  const { agentId } = principal;
-  if (agentId === null) return;
-  const message = `the key of agent "${agentId}" uses no files; the agent has its file tools`;
-  throw forbidden('AGENT.NOT_ALLOWED', message);
+  refuseAgentKey(principal, 'uses no files; the agent has its file tools');
 };
 
 /** Injects the principal of a request into a controller's method. */

@@ -7,8 +7,7 @@ import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { listPlugins } from '@antiphon/contracts/sandbox';
 import { getAgent } from '@antiphon/contracts/agent';
-import { forbidden } from '@antiphon/kernel';
-import { CurrentPrincipal } from '../access/access-guard.js';
+import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { AgentReads } from './agent-reads.js';
@@ -100,10 +99,11 @@ export class BudgetsController {
   }
 
   private changeLimit(
-    { workspace, caller, agentId: own }: Principal,
+    principal: Principal,
     change: LimitChange,
   ): Promise<z.output<typeof setBudgetLimit.reply>> {
-    if (own !== null) throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent sets no budgets');
+    refuseAgentKey(principal, 'sets no budgets');
+    const { workspace, caller } = principal;
     return this.requests.request(setBudgetLimit, { workspace, ...change, actor: caller });
   }
 }

@@ -13,10 +13,9 @@ import {
 import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import { RUN_ROUTES, WORKFLOW_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
-import { forbidden } from '@antiphon/kernel';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
-import { CurrentPrincipal } from '../access/access-guard.js';
+import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from './handle-route.js';
 
@@ -27,12 +26,9 @@ type Runs = typeof RUN_ROUTES;
  * Returns the fields of a principal that every change carries. Throws `AGENT.NOT_ALLOWED` for the
  * key of an agent: the nodes of a workflow are turns of any agents. An agent delegates tasks.
  */
-const commonOf = ({ workspace, caller, agentId }: Principal) => {
-  if (agentId !== null)
-    throw forbidden(
-      'AGENT.NOT_ALLOWED',
-      `agent "${agentId}" may not change workflows and runs; it delegates tasks`,
-    );
+const commonOf = (principal: Principal) => {
+  refuseAgentKey(principal, 'changes no workflows and runs; the agent delegates tasks');
+  const { workspace, caller } = principal;
   return { workspace, caller };
 };
 
@@ -110,9 +106,9 @@ export class WorkflowsController {
  * Returns the workspace whose runs the principal reads. Throws `AGENT.NOT_ALLOWED` for the key of
  * an agent: the results of nodes are answers of any agents.
  */
-const requireRunReader = ({ workspace, agentId }: Principal) => {
-  if (agentId !== null) throw forbidden('AGENT.NOT_ALLOWED', `agent "${agentId}" may not read runs`);
-  return { workspace };
+const requireRunReader = (principal: Principal) => {
+  refuseAgentKey(principal, 'reads no runs');
+  return { workspace: principal.workspace };
 };
 
 /** Serves runs, of saved workflows and of definitions that are not saved. */

@@ -1,7 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
-import { upcast } from '@antiphon/contracts/events';
 import type { Principal } from '@antiphon/contracts/identity';
-import { BackupRecorded, workspaceStream } from '@antiphon/contracts/keys';
+import { BackupRecorded } from '@antiphon/contracts/keys';
 import {
   DEFAULT_WORKSPACE,
   listDeadLetters,
@@ -15,26 +14,23 @@ import {
   replayParkedContract,
 } from '@antiphon/contracts/log';
 import { LOG_ROUTES, type RecordedBackup, type RouteInput } from '@antiphon/contracts/reference';
-import { forbidden, notFound, type JsonObject } from '@antiphon/kernel';
+import { notFound, type JsonObject } from '@antiphon/kernel';
 import { DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
-import { CurrentPrincipal } from '../access/access-guard.js';
-import { readEventPage } from '../events/event-view.js';
+import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { IDENTITY_LOG, type IdentityLog } from '../identity/identity-log.js';
+import { readRecords, requireDefaultWorkspace } from './workspace-records.js';
 
 type Routes = typeof LOG_ROUTES;
 type Reply<Name extends keyof Routes> = Promise<z.input<Routes[Name]['reply']['schema']>>;
 
 const NONE: z.output<typeof listLogArchives.reply> = { folder: null, archives: [], requests: [] };
 
-/** Dead letters and projections show every agent of the workspace. */
-const refuseAgents = ({ agentId }: Principal): void => {
-  if (agentId === null) return;
-  throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent reads no proofs of the log');
-};
+/** Refuses the key of an agent: these reads show every agent of the workspace, or all workspaces. */
+const requireOperator = (principal: Principal): void => refuseAgentKey(principal, 'reads no operator data');
 
 /** Serves the state of the log, and replays its failed parts. */
 @Controller()
@@ -50,7 +46,7 @@ export class LogStatusController {
     { query: { limit } }: RouteInput<Routes['listDeadLetters']>,
     @CurrentPrincipal() principal: Principal,
   ): Reply<'listDeadLetters'> {
-    refuseAgents(principal);
+    requireOperator(principal);
     const { workspace } = principal;
     const [parked, letters] = await Promise.all([
       this.requests.request(listParkedStreams, { workspace, limit }),
@@ -65,7 +61,7 @@ export class LogStatusController {
     { body }: RouteInput<Routes['replayDeadLetters']>,
     @CurrentPrincipal() principal: Principal,
   ): Reply<'replayDeadLetters'> {
-    refuseAgents(principal);
+    requireOperator(principal);
     const { workspace } = principal;
     if ('sequence' in body) {
       await this.requests.request(replayDeadLetter, { workspace, sequence: body.sequence });
@@ -80,7 +76,7 @@ export class LogStatusController {
 
   @HandleRoute(LOG_ROUTES.listProjections)
   listProjections(_input: unknown, @CurrentPrincipal() principal: Principal): Reply<'listProjections'> {
-    refuseAgents(principal);
+    requireOperator(principal);
     return this.requests.request(listLogProjections, { workspace: principal.workspace });
   }
 
@@ -94,7 +90,7 @@ export class LogStatusController {
     { query: { limit } }: RouteInput<Routes['listArchives']>,
     @CurrentPrincipal() principal: Principal,
   ): Reply<'listArchives'> {
-    refuseAgents(principal);
+    requireOperator(principal);
     if (principal.workspace !== DEFAULT_WORKSPACE) return NONE;
     return this.requests.request(listLogArchives, { limit });
   }
@@ -104,31 +100,28 @@ export class LogStatusController {
     { query: { limit, at } }: RouteInput<Routes['listBackups']>,
     @CurrentPrincipal() principal: Principal,
   ): Reply<'listBackups'> {
-    refuseAgents(principal);
+    requireOperator(principal);
     const { workspace } = principal;
-    const stream = workspaceStream(workspace);
-    const query = { stream, type: 'BackupRecorded', order: 'desc', limit, at } as const;
-    const { events, head } = await readEventPage(this.pool, workspace, query);
-    if (workspace !== DEFAULT_WORKSPACE) return { backups: [], restores: [], head };
-    const backups: RecordedBackup[] = events.map((event) => ({
-      ...BackupRecorded.parse(upcast({ ...event, data: event.data as JsonObject })).data,
-      recordedAt: event.recordedAt,
-      recordPosition: event.position,
+    const query = { type: 'BackupRecorded', schema: BackupRecorded, limit, at } as const;
+    const { records, position, head } = await readRecords(this.pool, workspace, query);
+    const backups: RecordedBackup[] = records.map(({ data, recordedAt, position: recordPosition }) => ({
+      ...data,
+      recordedAt,
+      recordPosition,
     }));
+    const asOf = at === undefined ? { head } : { position, head };
+    if (workspace !== DEFAULT_WORKSPACE) return { backups, restores: [], ...asOf };
     const { restores } = await this.requests.request(listRestores, {});
-    return { backups, restores, head };
+    return { backups, restores, ...asOf };
   }
 
   @HandleRoute(LOG_ROUTES.recordBackup)
   async recordBackup(
     { body }: RouteInput<Routes['recordBackup']>,
-    @CurrentPrincipal() { workspace, caller }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<{ recorded: true }> {
-    if (workspace !== DEFAULT_WORKSPACE)
-      throw forbidden(
-        'BACKUP.OTHER_WORKSPACE',
-        `a backup has every workspace. What to do: record it with a key of the workspace ${DEFAULT_WORKSPACE}`,
-      );
+    requireDefaultWorkspace(principal, 'BACKUP.OTHER_WORKSPACE', 'a backup has every workspace');
+    const { workspace, caller } = principal;
     const data: JsonObject = { ...body, recordedBy: caller };
     await this.log.appendRecord(workspace, 'BackupRecorded', body.backupId, data);
     return { recorded: true };
