@@ -69,6 +69,8 @@ export const takeBatch = <T extends { readonly prepared: PreparedAppend }>(
 export class GroupCommit {
   private readonly queue: QueuedAppend[] = [];
   private queuedBytes = 0;
+  /** Number of requests in the last batch. */
+  private lastSize = 0;
   private draining: Promise<void> | undefined;
   private isClosed = false;
   private readonly lane: ContendedLane;
@@ -141,9 +143,11 @@ export class GroupCommit {
 
   private async drain(): Promise<void> {
     do {
-      // Callers whose appends have just settled often append again: wait one round for them.
-      await nextEventLoopRound();
+      // Callers whose appends have just settled often append again: wait one round for them. A caller
+      // that was alone last time does not wait.
+      if (this.lastSize !== 1 || this.queue.length > 1) await nextEventLoopRound();
       const batch = takeBatch(this.queue, this.options);
+      this.lastSize = batch.length;
       for (const { prepared } of batch) this.queuedBytes -= prepared.bytes;
       try {
         this.settle(batch, await this.flush(batch.map(({ prepared }) => prepared)));

@@ -108,6 +108,20 @@ describe('group commit', () => {
     expect(sizes).toEqual([1, 3]);
   });
 
+  it('sends the next append of a caller that was alone at once', async () => {
+    let sent = 0;
+    const group = new GroupCommit(async (batch) => {
+      sent += batch.length;
+      return batch.map(done);
+    }, LIMITS);
+    const first = group.append(prepared());
+    expect(sent).toBe(0);
+    await first;
+    const second = group.append(prepared());
+    expect(sent).toBe(2);
+    await second;
+  });
+
   it('settles each request with its own outcome', async () => {
     const outcomes: AppendOutcome[] = [
       done(),
