@@ -3,10 +3,11 @@
 import { randomUUID } from 'node:crypto';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
+import { uuidIds } from '@antiphon/observability';
 import { appendLoop, PAYLOAD } from '../lib/append-loop.mjs';
 
 const event = () => ({
-  eventId: randomUUID(),
+  eventId: uuidIds.next(),
   type: 'TurnRequested',
   schemaVersion: 1,
   data: PAYLOAD,
