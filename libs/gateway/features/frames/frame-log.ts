@@ -50,6 +50,13 @@ interface FoldedPage {
   readonly hasMore: boolean;
 }
 
+/** Reads of one page. `running` resolves at the end of the current read. */
+interface PageReads {
+  running: Promise<void>;
+  /** The read that follows, null if no reader waits for it. */
+  next: Promise<FoldedPage> | null;
+}
+
 const foldEvent = (at: FoldedTo, event: RecordedEvent): FoldStep => {
   const { cursor, frames } = framesOfRecorded(at.cursor, event);
   const began = event.type === 'ModelCallStarted' ? Date.parse(event.recordedAt) : at.openSince;
@@ -65,8 +72,8 @@ export class FrameLog {
   readonly #store: StreamReads;
   readonly #readVersions: ReadVersions;
   readonly #checkpoints = createBoundedMap<FoldedTo>(MAX_CHECKPOINTS);
-  /** Reads in progress, by session and place. */
-  readonly #reading = new Map<string, Promise<FoldedPage>>();
+  /** Reads of pages, by session and place. */
+  readonly #reads = new Map<string, PageReads>();
   /** Pages that were read last. Events do not change, but further ones may follow. */
   readonly #recent = createBoundedMap<FoldedPage>(MAX_PAGES);
 
@@ -126,7 +133,8 @@ export class FrameLog {
 
   /**
    * Returns the page after a place. Readers that need it within seconds share one read and its
-   * frames: else each of a thousand readers that are behind would parse and hold its own copy.
+   * frames: else each of a thousand readers that are behind would parse and hold its own copy. A read
+   * that has begun is not shared, as it may lack what was committed since.
    */
   #readShared(workspace: string, sessionId: string, at: FoldedTo): Promise<FoldedPage> {
     const { attempt, lastOffset } = at.cursor;
@@ -134,13 +142,16 @@ export class FrameLog {
     const recent = this.#recent.get(key);
     // It may have been the last page when it was read: the end of the log is always read.
     if (recent) return Promise.resolve({ ...recent, hasMore: true });
-    const reading = this.#reading.get(key);
-    if (reading) return reading;
-    const page = this.#readPage(workspace, sessionId, at)
-      .then((read) => this.#keep(key, read))
-      .finally(() => this.#reading.delete(key));
-    this.#reading.set(key, page);
-    return page;
+    const reads = this.#reads.get(key) ?? { running: Promise.resolve(), next: null };
+    this.#reads.set(key, reads);
+    const end = (): void => void (reads.next === null && this.#reads.delete(key));
+    reads.next ??= reads.running.then(() => {
+      reads.next = null;
+      const page = this.#readPage(workspace, sessionId, at).then((read) => this.#keep(key, read));
+      reads.running = page.then(end, end);
+      return page;
+    });
+    return reads.next;
   }
 
   #keep(key: string, page: FoldedPage): FoldedPage {

@@ -25,10 +25,12 @@ const startWorld = async () => {
     counts.stored = script.events.length;
   };
   await appendTurns(30);
+  const held = { until: Promise.resolve() };
   const log = new FrameLog({
     readStreamPage: async (...args) => {
       const page = await store.readStreamPage(...args);
       counts.reads++;
+      await held.until;
       counts.events += page.events.length;
       return page;
     },
@@ -39,7 +41,7 @@ const startWorld = async () => {
     for await (const page of log.framesAfter('default', script.sessionId, 0)) frames.push(...page.frames);
     return frames;
   };
-  return { script, counts, appendTurns, readAll };
+  return { script, counts, held, appendTurns, readAll };
 };
 
 describe('readers that catch up', () => {
@@ -48,15 +50,21 @@ describe('readers that catch up', () => {
     const [first = [], ...others] = await Promise.all(Array.from({ length: 100 }, readAll));
     const expected = script.frames();
     expect(first).toEqual(expected.map((frame) => expect.objectContaining({ ...frame })));
-    for (const frames of others) expect(frames.every((frame, at) => frame === first[at])).toBe(true);
+    for (const frames of others) {
+      expect(frames).toHaveLength(first.length);
+      expect(frames.every((frame, at) => frame === first[at])).toBe(true);
+    }
     expect(counts.reads).toBe(Math.ceil(script.events.length / PAGE_EVENTS));
   });
 
   it('share the frames, if one comes after the other, and read only the end again', async () => {
     const { script, counts, readAll } = await startWorld();
     const first = await readAll();
-    for (let reader = 0; reader < 100; reader++)
-      expect((await readAll()).every((frame, at) => frame === first[at])).toBe(true);
+    for (let reader = 0; reader < 100; reader++) {
+      const frames = await readAll();
+      expect(frames).toHaveLength(first.length);
+      expect(frames.every((frame, at) => frame === first[at])).toBe(true);
+    }
     expect(counts.events).toBe(script.events.length);
   });
 
@@ -66,5 +74,21 @@ describe('readers that catch up', () => {
     await appendTurns(30);
     expect(await readAll()).toEqual(script.frames().map((frame) => expect.objectContaining({ ...frame })));
     expect(counts.events).toBe(script.events.length);
+  });
+
+  it('do not share a read that began before a commit, if they come after it', async () => {
+    const { script, counts, held, appendTurns, readAll } = await startWorld();
+    await readAll();
+    const released = Promise.withResolvers<void>();
+    held.until = released.promise;
+    const early = readAll();
+    const readsBefore = counts.reads;
+    while (counts.reads === readsBefore) await new Promise(setImmediate);
+    const committed = script.frames().length;
+    await appendTurns(1);
+    const late = [readAll(), readAll()];
+    released.resolve();
+    expect(await early).toHaveLength(committed);
+    for (const frames of await Promise.all(late)) expect(frames).toHaveLength(script.frames().length);
   });
 });
