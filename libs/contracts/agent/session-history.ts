@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { MessagePart } from './chat-events.js';
 import { deleteTurnPart, foldTurns, SessionTurn, type TurnEvent } from './session-turns.js';
 
 /** An event of a session in its newest form, with its places. */
@@ -32,6 +33,52 @@ export const SessionHistory = z.object({
     .describe('Parts that persons deleted at any time: they are empty at each position.'),
 });
 export type SessionHistory = z.infer<typeof SessionHistory>;
+
+/** Fields of events that hold text of a turn's parts. */
+export const DELETED_FIELDS = {
+  message: { TurnRequested: ['content'], ChatMessageEdited: ['content'] },
+  answer: {
+    ModelCallCompleted: ['text', 'thought', 'frames', 'toolCalls'],
+    ModelCallAborted: ['text', 'thought', 'frames', 'message'],
+    ToolCallRequested: ['input'],
+    ToolCallCompleted: ['content'],
+    ToolCallFailed: ['message'],
+    ToolCallUnknown: ['message'],
+    ApprovalRequested: ['input', 'preview'],
+    ApprovalGranted: ['reason'],
+    ApprovalDenied: ['reason', 'message'],
+    ApprovalExpired: ['message'],
+    ApprovalVoided: ['message'],
+    MessagesReceived: ['messages'],
+    AnswerForwarded: ['text'],
+    AnswerReturned: ['message'],
+    ChatMessageEdited: ['content'],
+  },
+} as const satisfies Record<MessagePart, Record<string, readonly string[]>>;
+
+type Data = HistoryEvent['event']['data'];
+
+const emptied = (value: Data[string]): Data[string] =>
+  typeof value === 'string' ? '' : Array.isArray(value) ? [] : {};
+
+/** Returns the data of an event without the texts of deleted parts. Pure. */
+export const withoutDeletedTexts = (
+  type: string,
+  data: Data,
+  deleted: readonly SessionHistory['deleted'][number][],
+): Data => {
+  const changed = { ...data };
+  for (const { turnId, part } of deleted) {
+    const isOther = type === 'ChatMessageEdited' && data['part'] !== part;
+    if (data['turnId'] !== turnId || isOther) continue;
+    const fields = (DELETED_FIELDS[part] as Record<string, readonly string[]>)[type] ?? [];
+    for (const field of fields) {
+      const value = changed[field];
+      if (value !== undefined) changed[field] = emptied(value);
+    }
+  }
+  return changed;
+};
 
 type Foldable = Pick<SessionHistory, 'snapshot' | 'deleted'> & {
   readonly events: readonly { readonly event: object; readonly version: number; readonly position: number }[];

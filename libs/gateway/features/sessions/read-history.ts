@@ -1,5 +1,6 @@
 import {
   sessionStream,
+  withoutDeletedTexts,
   type HistoryEvent,
   type SessionHistory,
   type SessionTurn,
@@ -51,36 +52,6 @@ export interface HistoryRequest {
   readonly turns: number;
 }
 
-/** Fields with text of a turn's parts, which a deletion empties in the events too. */
-const TEXTS = {
-  message: { TurnRequested: ['content'], ChatMessageEdited: ['content'] },
-  answer: {
-    ModelCallCompleted: ['text', 'thought', 'frames', 'toolCalls'],
-    ModelCallAborted: ['text', 'thought', 'frames'],
-    ToolCallCompleted: ['content'],
-    AnswerForwarded: ['text'],
-    ChatMessageEdited: ['content'],
-  },
-} as const satisfies Record<DeletedRow['part'], Record<string, readonly string[]>>;
-
-const emptied = (value: unknown): JsonObject[string] => (Array.isArray(value) ? [] : '');
-
-/** Returns the data of an event without the texts of deleted parts. */
-const withoutDeleted = (
-  type: string,
-  data: JsonObject,
-  deleted: readonly SessionHistory['deleted'][number][],
-): JsonObject => {
-  const changed = { ...data };
-  for (const { turnId, part } of deleted) {
-    const isOther = type === 'ChatMessageEdited' && data['part'] !== part;
-    if (data['turnId'] !== turnId || isOther) continue;
-    const fields = (TEXTS[part] as Record<string, readonly string[]>)[type] ?? [];
-    for (const field of fields) if (field in changed) changed[field] = emptied(changed[field]);
-  }
-  return changed;
-};
-
 const toEvent = (row: EventRow, deleted: SessionHistory['deleted']): HistoryEvent => {
   const { type, schema_version: schemaVersion } = row;
   // Events were validated when they were appended.
@@ -91,7 +62,7 @@ const toEvent = (row: EventRow, deleted: SessionHistory['deleted']): HistoryEven
     recordedAt: row.recorded_at.toISOString(),
     event: {
       ...{ type: event.type, schemaVersion: event.schemaVersion },
-      data: withoutDeleted(event.type, event.data as JsonObject, deleted) as HistoryEvent['event']['data'],
+      data: withoutDeletedTexts(event.type, event.data as HistoryEvent['event']['data'], deleted),
     },
   };
 };
