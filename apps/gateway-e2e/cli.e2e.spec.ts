@@ -142,6 +142,8 @@ describe('antiphon workflow and antiphon run', () => {
     expect(saved).toMatch(/plan-implement-review, version 1, \w+\n$/);
     const id = UUID.exec(saved)?.[0] ?? '';
     expect(await run('workflow', 'list')).toContain(`${id}  `);
+    expect(await run('workflow', 'show', id)).toContain(`${id}  `);
+    expect(await runJson('events', 'show', '1')).toMatchObject({ position: 1 });
     const watched = await run('run', 'start', id, '--input', 'goal=a parser', '--watch');
     expect(watched).toMatch(/plan: completed[^]*review: completed[^]*plan-implement-review: completed/);
     const runId = /\(run (\S+)\)/.exec(watched)?.[1] ?? '';

@@ -140,6 +140,15 @@ export const getBytes = (gateway: GatewayAddress, path: string): Promise<Buffer>
 export const getJson = <T>(gateway: GatewayAddress, path: string): Promise<T> =>
   requestJson<T>(gateway, path, { method: 'GET' });
 
+/** Option `--at` of commands that show one record. */
+export interface AtOption {
+  readonly at?: string;
+}
+
+/** Returns the path of a read as of a position, or of the present. */
+export const pathAt = (path: string, { at }: AtOption): string =>
+  at === undefined ? path : `${path}?at=${encodeURIComponent(at)}`;
+
 /** Returns the line that tells how to read the next page, or no line after the last page. */
 export const nextPageLine = (nextCursor: string | null): string[] =>
   nextCursor === null ? [] : [`more: --cursor ${nextCursor}`];

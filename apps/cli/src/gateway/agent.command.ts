@@ -3,7 +3,7 @@ import type { AgentStateChange, AgentView } from '@antiphon/contracts/agent';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import { askAtTerminal, confirmEnd } from './confirm-end.js';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf } from '../output.js';
 import {
   parseBudget,
@@ -115,8 +115,8 @@ const list = async ({ output, gateway }: CommandContext, options: ListOptions): 
   output.result(page, [table, ...stale, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const get = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
-  const agent = await getJson<AgentView>(await gateway(), pathOf(id));
+const get = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const agent = await getJson<AgentView>(await gateway(), pathAt(pathOf(id), at));
   output.result(agent, renderAgent(agent));
 };
 
@@ -248,8 +248,9 @@ export const addAgent = (program: Command, context: ContextOf): void => {
   agent
     .command('get <id>')
     .description('show one agent: its state, its definition and its result')
+    .option('--at <position>', 'as of this position of the log')
     .addHelpText('after', '\nExample:\n  antiphon agent get researcher-7f3a')
-    .action((id: string, _: unknown, command: Command) => get(context(command), id));
+    .action((id: string, at: AtOption, command: Command) => get(context(command), id, at));
   addControl(agent, context);
   agent
     .command('history <id>')

@@ -1,7 +1,7 @@
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import type { Command } from 'commander';
 import { escapeText } from '../escape-text.js';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 const MAX_INPUT = 2_000;
@@ -54,8 +54,8 @@ const list = async ({ output, gateway }: CommandContext, options: ListOptions): 
 
 const pathOf = (id: string): string => `/api/v1/approvals/${encodeURIComponent(id)}`;
 
-const show = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
-  const approval = await getJson<ApprovalView>(await gateway(), pathOf(id));
+const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const approval = await getJson<ApprovalView>(await gateway(), pathAt(pathOf(id), at));
   output.result(approval, render(approval));
 };
 
@@ -122,7 +122,8 @@ export const addApprovals = (program: Command, context: ContextOf): void => {
   approvals
     .command('show <id>')
     .description('show one approval: the tool and its arguments')
-    .action((id: string, _: unknown, command: Command) => show(context(command), id));
+    .option('--at <position>', 'as of this position of the log')
+    .action((id: string, at: AtOption, command: Command) => show(context(command), id, at));
   addAnswer(approvals, context, 'approve', 'approve the call with the arguments shown');
   addAnswer(approvals, context, 'deny', 'deny the call; the model is told');
 };

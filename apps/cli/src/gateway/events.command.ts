@@ -48,6 +48,19 @@ const list = async ({ output, gateway }: CommandContext, filter: EventFilter): P
   output.result(page, [...page.events.map(render), ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
+const show = async ({ output, gateway }: CommandContext, given: string): Promise<void> => {
+  const position = Number(given);
+  if (!Number.isSafeInteger(position) || position < 1)
+    throw invalid('CLI.USAGE', `"${given}" is no position of the log`);
+  const { events } = await getJson<EventPage>(
+    await gateway(),
+    `/api/v1/events?after=${position - 1}&limit=1`,
+  );
+  const event = events.find((each) => each.position === position);
+  if (!event) throw invalid('CLI.USAGE', `no event of this workspace is at position ${position}`);
+  output.result(event, JSON.stringify(event, null, 2));
+};
+
 /**
  * Prints the events in the log, then new ones as they are appended, until the process is stopped.
  */
@@ -153,7 +166,7 @@ const addProofs = (events: Command, context: ContextOf): void => {
     );
 };
 
-/** Adds `antiphon events list|tail|archive|archives|restore|prove|verify`. */
+/** Adds `antiphon events list|show|tail|archive|archives|restore|prove|verify`. */
 export const addEvents = (program: Command, context: ContextOf): void => {
   const events = program.command('events').description('read the log; archive old events and restore them');
   addArchives(events, context);
@@ -161,6 +174,11 @@ export const addEvents = (program: Command, context: ContextOf): void => {
   addFilters(events.command('list').description('print one page of the log, oldest event first'))
     .addHelpText('after', '\nExample:\n  antiphon events list --severity error --since 2026-11-21T00:00:00Z')
     .action((filter: EventFilter, command: Command) => list(context(command), filter));
+  events
+    .command('show <position>')
+    .description('print one event of the log with its hash')
+    .addHelpText('after', '\nExample:\n  antiphon events show 1024')
+    .action((position: string, _: unknown, command: Command) => show(context(command), position));
   addFilters(events.command('tail').description('print the log from its start and follow it'))
     .option('--once', 'stop at the end of the log')
     .addHelpText('after', '\nExample:\n  antiphon events tail --type ToolCallCompleted --json')

@@ -3,7 +3,7 @@ import type { RunEvent, RunSummary, RunView, RunNodeView } from '@antiphon/contr
 import { invalid, rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import type { GatewayAddress } from '../connection/gateway-address.js';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf, Output } from '../output.js';
 import { readDefinition } from './workflow.command.js';
 
@@ -131,8 +131,9 @@ const list = async ({ output, gateway }: CommandContext, options: ListOptions): 
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const show = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
-  const run = await getJson<RunView>(await gateway(), `/api/v1/runs/${encodeURIComponent(id)}`);
+const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const path = pathAt(`/api/v1/runs/${encodeURIComponent(id)}`, at);
+  const run = await getJson<RunView>(await gateway(), path);
   output.result(run, renderRun(run));
 };
 
@@ -170,7 +171,8 @@ export const addRun = (program: Command, context: ContextOf): void => {
   run
     .command('show <id>')
     .description('show one run: its tasks and their output')
-    .action((id: string, _: unknown, command: Command) => show(context(command), id));
+    .option('--at <position>', 'as of this position of the log')
+    .action((id: string, at: AtOption, command: Command) => show(context(command), id, at));
   run
     .command('cancel <id>')
     .description('cancel a run and its open turns')

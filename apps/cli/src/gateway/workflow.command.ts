@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import type { WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 const reasonOf = (error: unknown): string =>
@@ -73,11 +73,19 @@ const list = async ({ output, gateway }: CommandContext, options: ListOptions): 
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-/** Adds `antiphon workflow validate|save|list`. */
+const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const path = pathAt(`/api/v1/workflows/${encodeURIComponent(id)}`, at);
+  const workflow = await getJson<WorkflowView>(await gateway(), path);
+  const { name, version, status, definition } = workflow;
+  const nodes = definition.nodes.map((node) => `  ${node.id}: ${node.agent ?? 'the default agent'}`);
+  output.result(workflow, [`${id}  ${name}, version ${version}, ${status}`, ...nodes].join('\n'));
+};
+
+/** Adds `antiphon workflow validate|save|list|show`. */
 export const addWorkflow = (program: Command, context: ContextOf): void => {
   const workflow = program
     .command('workflow')
-    .description('validate, save and list workflows: agents that work together in a fixed order');
+    .description('validate, save, list and show workflows: agents that work together in a fixed order');
   workflow
     .command('validate <file>')
     .description('check a workflow file and report its errors; needs no gateway')
@@ -98,4 +106,9 @@ export const addWorkflow = (program: Command, context: ContextOf): void => {
     .option('--limit <n>', 'workflows per page, 1 to 200', '50')
     .option('--cursor <cursor>', 'start after this page')
     .action((options: ListOptions, command: Command) => list(context(command), options));
+  workflow
+    .command('show <id>')
+    .description('show a saved workflow: its version and its nodes')
+    .option('--at <position>', 'as of this position of the log')
+    .action((id: string, at: AtOption, command: Command) => show(context(command), id, at));
 };
