@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react';
 import { fetchEventAt, type Moment } from '../data/moments.js';
 import { head } from '../data/live-log.js';
 import { useStore } from '../data/store.js';
-import { formatDate, formatNumber, wordsOfType } from '../ui/format.js';
+import { countOf, formatDate, formatNumber, wordsOfType } from '../ui/format.js';
 import { Icon } from '../ui/icon.js';
 import { Button, classes } from '../ui/ui.js';
 import { setParams, showPosition, usePosition } from './router.js';
@@ -112,7 +112,7 @@ const PositionText = ({
           {formatDate(moment.recordedAt)} · {wordsOfType(moment.type)}
         </span>
       )}
-      <span>{formatNumber(newer)} newer</span>
+      <span>{countOf(newer, 'newer event')}</span>
     </span>
   );
 };

@@ -13,6 +13,7 @@ import { Palette } from './palette.js';
 import { PositionBar } from './position-bar.js';
 import { Link, useAddress } from './router.js';
 import { nextTheme, theme } from './theme.js';
+import { Tips } from './tips.js';
 import { Toasts } from './toasts.js';
 import css from './shell.module.css';
 
@@ -175,6 +176,7 @@ export const Shell = () => {
         <CurrentPage />
       </main>
       <Toasts />
+      <Tips />
       {opened === 'palette' && <Palette onClose={() => setOpened(null)} />}
       {opened === 'keys' && <KeyList onClose={() => setOpened(null)} />}
     </div>

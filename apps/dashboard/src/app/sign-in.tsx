@@ -1,6 +1,7 @@
-import { useState, type FormEvent } from 'react';
+import { useState } from 'react';
 import { fetchJson, isSignedOut } from '../data/gateway.js';
 import { forgetReads, toProblem, type Problem } from '../data/use-read.js';
+import { useCheckedForm } from '../ui/field-errors.js';
 import { Button, css as ui, Field, ProblemBox } from '../ui/ui.js';
 import css from './shell.module.css';
 
@@ -28,21 +29,24 @@ export const SignIn = () => {
   const [key, setKey] = useState('');
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault();
+  const submit = async (): Promise<void> => {
     setBusy(true);
+    setProblem(null);
     try {
       await signInWith({ key: key.trim() });
       forgetReads();
       location.reload();
     } catch (error) {
-      setProblem(toProblem(error));
+      const failure = toProblem(error);
       setBusy(false);
+      setProblem(failure);
+      if (failure.status === 401) refuse('key', 'The gateway does not accept this key.');
     }
   };
+  const { errors, props: form, refuse } = useCheckedForm(() => void submit());
   return (
     <main className={css.signIn}>
-      <form className={css.signInCard} onSubmit={(event) => void submit(event)}>
+      <form className={css.signInCard} {...form}>
         <div>
           <h1>Sign in to Antiphon</h1>
           <p className={ui.muted}>
@@ -50,10 +54,15 @@ export const SignIn = () => {
           </p>
         </div>
         {problem && <ProblemBox problem={problem} />}
-        <Field label="API key" hint="It is sent once to this gateway and is not stored in the browser.">
+        <Field
+          label="API key"
+          hint="It is sent once to this gateway and is not stored in the browser."
+          error={errors['key']}
+        >
           {(props) => (
             <input
               {...props}
+              name="key"
               type="password"
               autoComplete="current-password"
               required

@@ -1,3 +1,4 @@
+import { useId } from 'react';
 import { useRefusal } from '../data/act.js';
 import { Button } from './ui.js';
 import type { IconName } from './icon.js';
@@ -12,18 +13,35 @@ interface ActButtonProps {
   readonly children: string;
 }
 
-/** A button that changes something. It is off in the past and without the permission, and says why. */
-export const ActButton = ({ permission, isOff = false, children, look, icon, ...rest }: ActButtonProps) => {
+/**
+ * A button that changes something. It is off in the past and without the permission. Then it can
+ * still get the focus, so that it can say why.
+ */
+export const ActButton = (props: ActButtonProps) => {
+  const { permission, isOff = false, children, look, icon, type = 'button', onClick } = props;
+  const id = useId();
   const refusal = useRefusal(permission);
+  const given = { look, type, ...(icon ? { icon } : {}) };
+  if (refusal === null)
+    return (
+      <Button {...given} disabled={isOff} onClick={onClick}>
+        {children}
+      </Button>
+    );
   return (
-    <Button
-      look={look}
-      {...(icon ? { icon } : {})}
-      disabled={isOff || refusal !== null}
-      title={refusal ?? undefined}
-      {...rest}
-    >
-      {children}
-    </Button>
+    <>
+      <Button
+        {...given}
+        aria-disabled="true"
+        aria-describedby={id}
+        data-tip={refusal}
+        onClick={(event) => event.preventDefault()}
+      >
+        {children}
+      </Button>
+      <span id={id} hidden>
+        {refusal}
+      </span>
+    </>
   );
 };

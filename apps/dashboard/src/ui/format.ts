@@ -20,9 +20,17 @@ export const formatClock = (time: string | number | Date): string => {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 };
 
+const zone = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' });
+
+/** Returns the zone of the reader at a time, such as `UTC` or `GMT+1`. */
+const zoneAt = (date: Date): string =>
+  zone.formatToParts(date).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+
+/** Formats a time with its zone, such as `2026-11-23 14:01:38 UTC`. */
 export const formatDate = (time: string | number | Date): string => {
   const date = new Date(time);
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${formatClock(date)}`;
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${formatClock(date)} ${zoneAt(date)}`;
 };
 
 /** Formats the time since, such as `3 min ago`. */

@@ -12,6 +12,7 @@ import type { Problem as ReadProblem } from '../data/use-read.js';
 import { formatAge, formatDate, shortId } from './format.js';
 import { Icon, type IconName } from './icon.js';
 import css from './ui.module.css';
+import { showsWhole } from './whole-values.js';
 
 export { css };
 export const classes = (...names: (string | false | null | undefined)[]): string =>
@@ -35,7 +36,7 @@ interface IconButtonProps extends Omit<ButtonProps, 'children'> {
 }
 
 export const IconButton = ({ label, ...rest }: IconButtonProps) => (
-  <Button aria-label={label} title={label} look="quiet" className={css.iconOnly} {...rest} />
+  <Button aria-label={label} data-tip={label} look="quiet" className={css.iconOnly} {...rest} />
 );
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'none';
@@ -177,37 +178,43 @@ const TICK_MS = 5_000;
 const now = createStore(Date.now());
 setInterval(() => now.set(Date.now()), TICK_MS);
 
-/** A time as an age that stays current, with the exact time in its title. */
+/** A time as an age that stays current, with the exact time and its zone in a tip. */
 export const Time = ({ at, isExact = false }: { readonly at: string; readonly isExact?: boolean }) => {
   const current = useStore(now);
+  const isWhole = useStore(showsWhole) || isExact;
   const exact = formatDate(at);
   return (
-    <time dateTime={at} title={`${exact} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`}>
-      {isExact ? exact : formatAge(at, Math.max(current, new Date(at).getTime()))}
+    <time dateTime={at} data-tip={isWhole ? undefined : exact}>
+      {isWhole ? exact : formatAge(at, Math.max(current, new Date(at).getTime()))}
     </time>
   );
 };
 
-export const Id = ({ id }: { readonly id: string }) => (
-  <code className={css.mono} title={id}>
-    {shortId(id)}
-  </code>
-);
+/** An id, shortened if it is a UUID, with the whole id in a tip. */
+export const Id = ({ id, isWhole = false }: { readonly id: string; readonly isWhole?: boolean }) => {
+  const text = useStore(showsWhole) || isWhole ? id : shortId(id);
+  return (
+    <code className={css.mono} data-tip={text === id ? undefined : id}>
+      {text}
+    </code>
+  );
+};
+
+const COPY_ICONS = { ready: 'copy', done: 'check', failed: 'warning' } as const;
 
 export const CopyButton = ({ text, label }: { readonly text: string; readonly label: string }) => {
-  const [isDone, setDone] = useState(false);
+  const [state, setState] = useState<keyof typeof COPY_ICONS>('ready');
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
-    setDone(true);
-    setTimeout(() => setDone(false), 1_500);
+    // A page that came over HTTP from another machine has no clipboard.
+    const isDone = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    );
+    setState(isDone ? 'done' : 'failed');
+    setTimeout(() => setState('ready'), 1_500);
   };
-  return (
-    <IconButton
-      icon={isDone ? 'check' : 'copy'}
-      label={isDone ? 'Copied' : label}
-      onClick={() => void copy().catch(() => undefined)}
-    />
-  );
+  const labels = { ready: label, done: 'Copied', failed: 'Not copied: the browser refused' };
+  return <IconButton icon={COPY_ICONS[state]} label={labels[state]} onClick={() => void copy()} />;
 };
 
 interface DialogProps {
@@ -245,16 +252,33 @@ export const Dialog = ({ title, onClose, children }: DialogProps) => {
 interface FieldProps {
   readonly label: string;
   readonly hint?: string;
-  readonly children: (props: { id: string; className: string; 'aria-describedby'?: string }) => ReactNode;
+  /** Says what is wrong with the value. It describes the field, before the hint. */
+  readonly error?: string | undefined;
+  readonly children: (props: {
+    id: string;
+    className: string;
+    'aria-describedby'?: string;
+    'aria-invalid'?: true;
+  }) => ReactNode;
 }
 
-export const Field = ({ label, hint, children }: FieldProps) => {
+export const Field = ({ label, hint, error, children }: FieldProps) => {
   const id = useId();
-  const described = hint === undefined ? {} : { 'aria-describedby': `${id}-hint` };
+  const describedBy = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ');
   return (
     <div className={css.field}>
       <label htmlFor={id}>{label}</label>
-      {children({ id, className: css.input ?? '', ...described })}
+      {children({
+        id,
+        className: css.input ?? '',
+        ...(describedBy && { 'aria-describedby': describedBy }),
+        ...(error && { 'aria-invalid': true as const }),
+      })}
+      {error && (
+        <small id={`${id}-error`} className={css.fieldError}>
+          <Icon name="warning" size={12} /> {error}
+        </small>
+      )}
       {hint && <small id={`${id}-hint`}>{hint}</small>}
     </div>
   );

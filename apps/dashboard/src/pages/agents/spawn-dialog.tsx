@@ -1,9 +1,9 @@
 import type { RouteRequest } from '@antiphon/client';
-import { useState, type FormEvent } from 'react';
 import { navigate } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { ActButton } from '../../ui/act-button.js';
+import { useCheckedForm } from '../../ui/field-errors.js';
 import { Button, css as ui, Dialog, Field, ProblemBox } from '../../ui/ui.js';
 import type { Agent } from './agent-list.js';
 
@@ -29,33 +29,22 @@ const specOf = (form: FormData): Spec => {
 /** Spawns an agent from a configured one, and opens it. */
 export const SpawnDialog = ({ bases, onClose }: SpawnDialogProps) => {
   const { run, isBusy, problem } = useAct();
-  const [name, setName] = useState('');
   const configured = bases
     .filter(({ origin, state }) => origin === 'configuration' && state !== 'paused')
     .toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault));
-  const submit = (event: FormEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    const body = specOf(new FormData(event.currentTarget));
+  const { errors, props: form } = useCheckedForm((given) =>
     run(async () => {
-      const agent = await client.http.spawnAgent({ body });
+      const agent = await client.http.spawnAgent({ body: specOf(given) });
       navigate(`/agents/${encodeURIComponent(agent.id)}`);
-    });
-  };
+    }),
+  );
   return (
     <Dialog title="Spawn an agent" onClose={onClose}>
-      <form onSubmit={submit} style={{ display: 'contents' }}>
+      <form {...form} style={{ display: 'contents' }}>
         {problem && <ProblemBox problem={problem} />}
-        <Field label="Name">
+        <Field label="Name" error={errors['name']}>
           {(props) => (
-            <input
-              {...props}
-              name="name"
-              required
-              maxLength={200}
-              autoComplete="off"
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-            />
+            <input {...props} name="name" required pattern=".*\S.*" maxLength={200} autoComplete="off" />
           )}
         </Field>
         <Field label="Base" hint="Its approval rules, tool limits and identity apply.">
@@ -73,11 +62,12 @@ export const SpawnDialog = ({ bases, onClose }: SpawnDialogProps) => {
         <Field label="Project">{(props) => <input {...props} name="project" maxLength={200} />}</Field>
         <Field
           label="Budget in tokens"
+          error={errors['tokens']}
           hint="For the agent and its descendants together. Empty: no limit of its own."
         >
           {(props) => <input {...props} name="tokens" type="number" min={1} step={1} />}
         </Field>
-        <Foot canSpawn={!isBusy && name.trim() !== ''} onClose={onClose} />
+        <Foot canSpawn={!isBusy} onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -1,9 +1,10 @@
 import type { RouteReply } from '@antiphon/client';
-import { useState, type FormEvent } from 'react';
+import { useState } from 'react';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useFetched } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
+import { useCheckedForm, type FieldErrors } from '../../ui/field-errors.js';
 import { Button, css as ui, Dialog, Field, Loading, ProblemBox } from '../../ui/ui.js';
 
 export type Scope = RouteReply<'readBudgets'>['scopes'][number];
@@ -58,13 +59,14 @@ const useLimits = (target: BudgetTarget) => {
 interface LimitFieldsProps {
   readonly scope: Limits | undefined;
   readonly hint: string;
+  readonly errors: FieldErrors;
 }
 
-const LimitFields = ({ hint, scope }: LimitFieldsProps) => {
+const LimitFields = ({ hint, scope, errors }: LimitFieldsProps) => {
   const microUsd = scope?.limitMicroUsd;
   return (
     <>
-      <Field label="Tokens" hint={hint}>
+      <Field label="Tokens" hint={hint} error={errors['tokens']}>
         {(props) => (
           <input
             {...props}
@@ -76,7 +78,7 @@ const LimitFields = ({ hint, scope }: LimitFieldsProps) => {
           />
         )}
       </Field>
-      <Field label="US dollars" hint="Empty: no limit.">
+      <Field label="US dollars" hint="Empty: no limit." error={errors['usd']}>
         {(props) => (
           <input
             {...props}
@@ -103,11 +105,7 @@ export const BudgetDialog = ({ target, onClose, onSet }: BudgetDialogProps) => {
       onSet();
       onClose();
     });
-  const submit = (event: FormEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    const body = limitsOf(new FormData(event.currentTarget));
-    finish(() => setLimits(target, body));
-  };
+  const { errors, props: form } = useCheckedForm((given) => finish(() => setLimits(target, limitsOf(given))));
   const reset = (): void => {
     if (target.kind === 'agent') return;
     const { kind } = target;
@@ -115,11 +113,11 @@ export const BudgetDialog = ({ target, onClose, onSet }: BudgetDialogProps) => {
   };
   return (
     <Dialog title={titleOf(target)} onClose={onClose}>
-      <form onSubmit={submit} style={{ display: 'contents' }}>
+      <form {...form} style={{ display: 'contents' }}>
         {problem && <ProblemBox problem={problem} />}
         {limits.problem && <ProblemBox problem={limits.problem} retry={limits.refresh} />}
         {limits.isLoading && <Loading what="the limits in force" />}
-        {limits.data && <LimitFields hint={hintOf(target)} scope={scope} />}
+        {limits.data && <LimitFields hint={hintOf(target)} {...{ scope, errors }} />}
         <div className={ui.dialogFoot}>
           <Button onClick={onClose}>Close</Button>
           {target.kind !== 'agent' && (

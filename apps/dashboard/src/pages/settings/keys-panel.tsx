@@ -6,6 +6,7 @@ import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
+import { useCheckedForm } from '../../ui/field-errors.js';
 import {
   Button,
   CopyButton,
@@ -33,40 +34,38 @@ const CreateDialog = ({
   readonly onMade: (key: string) => void;
 }) => {
   const { run, isBusy, problem } = useAct();
-  const [name, setName] = useState('');
-  const [role, setRole] = useState<(typeof ROLES)[number]>('member');
-  const create = async (): Promise<void> => {
+  const create = async (form: FormData): Promise<void> => {
+    const role = ROLES.find((each) => each === form.get('role')) ?? 'viewer';
+    const name = String(form.get('name')).trim();
     const made = await client.http.createKey({ body: { name, role } });
     onMade(made.token ?? 'The key was made before: its secret is not shown again.');
   };
+  const { errors, props: form } = useCheckedForm((given) => run(() => create(given)));
   return (
     <Dialog title="Create an API key" onClose={onClose}>
-      {problem && <ProblemBox problem={problem} />}
-      <Field label="Name">
-        {(props) => (
-          <input {...props} value={name} maxLength={100} onChange={(event) => setName(event.target.value)} />
-        )}
-      </Field>
-      <Field label="Role" hint="A key cannot have more rights than you.">
-        {(props) => (
-          <select {...props} value={role} onChange={(event) => setRole(event.target.value as typeof role)}>
-            {ROLES.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        )}
-      </Field>
-      <div className={ui.dialogFoot}>
-        <Button onClick={onClose}>Close</Button>
-        <ActButton
-          permission="keys:manage"
-          look="primary"
-          isOff={isBusy || name.trim() === ''}
-          onClick={() => run(create)}
-        >
-          Create
-        </ActButton>
-      </div>
+      <form {...form} style={{ display: 'contents' }}>
+        {problem && <ProblemBox problem={problem} />}
+        <Field label="Name" error={errors['name']}>
+          {(props) => (
+            <input {...props} name="name" required pattern=".*\S.*" maxLength={100} autoComplete="off" />
+          )}
+        </Field>
+        <Field label="Role" hint="A key cannot have more rights than you.">
+          {(props) => (
+            <select {...props} name="role" defaultValue="member">
+              {ROLES.map((each) => (
+                <option key={each}>{each}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <div className={ui.dialogFoot}>
+          <Button onClick={onClose}>Close</Button>
+          <ActButton permission="keys:manage" type="submit" look="primary" isOff={isBusy}>
+            Create
+          </ActButton>
+        </div>
+      </form>
     </Dialog>
   );
 };
@@ -142,7 +141,7 @@ export const Keys = ({ secret, showSecret }: KeysProps) => {
       {data && data.keys.length > 0 && (
         <Table
           label="API keys"
-          columns={['Key', 'Role', 'State', 'Created', 'Expires', { name: 'Act', isNumber: true }]}
+          columns={['Key', 'Role', 'State', 'Created', 'Expires', { name: 'Actions', isNumber: true }]}
         >
           {data.keys.map((key) => (
             <Row key={key.id} apiKey={key} ask={() => setRevoked(key)} />

@@ -8,6 +8,7 @@ import { useIdentity } from '../../data/identity.js';
 import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { setShowsWhole, showsWhole } from '../../ui/whole-values.js';
 import { Keys } from './keys-panel.js';
 import css from '../pages.module.css';
 
@@ -22,7 +23,7 @@ const Identity = () => {
         <dd>{workspace}</dd>
         <dt>Role</dt>
         <dd>{role}</dd>
-        <dt>Facts call you</dt>
+        <dt>Name in the log</dt>
         <dd className={ui.mono}>{caller}</dd>
         <dt>Permissions</dt>
         <dd className={css.tags}>
@@ -46,12 +47,17 @@ const Identity = () => {
 
 const Preferences = () => {
   const isOn = useStore(hasSingleKeys);
+  const isWhole = useStore(showsWhole);
   const current = useStore(theme);
   return (
     <div className={css.stack}>
       <label className={css.check}>
         <input type="checkbox" checked={isOn} onChange={(event) => setSingleKeys(event.target.checked)} />{' '}
         Keys without Ctrl, such as <kbd>?</kbd> and <kbd>g</kbd> <kbd>e</kbd>
+      </label>
+      <label className={css.check}>
+        <input type="checkbox" checked={isWhole} onChange={(event) => setShowsWhole(event.target.checked)} />{' '}
+        Exact times and whole ids in lists
       </label>
       <fieldset className={css.choices}>
         <legend>Theme</legend>

@@ -69,7 +69,7 @@ export const Card = memo(function Card({ data }: NodeProps<CardNode>) {
       className={css.card}
       data-current={isCurrent ? '' : undefined}
       data-status={status ?? (problem ? 'invalid' : undefined)}
-      title={problem ?? undefined}
+      data-tip={problem ?? undefined}
     >
       <Handle type="target" position={Position.Left} isConnectable={!isFixed} className={css.handle} />
       <div className={css.cardHead}>

@@ -1,8 +1,9 @@
-import { useState, type FormEvent } from 'react';
+import { useState } from 'react';
 import { navigate } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { ActButton } from '../../ui/act-button.js';
+import { useCheckedForm } from '../../ui/field-errors.js';
 import { Button, css as ui, Dialog, Field, ProblemBox } from '../../ui/ui.js';
 import { isChanged } from './editor-store.js';
 import type { EditorModel } from './use-editor.js';
@@ -30,19 +31,22 @@ export const RunDialog = ({ model, saving, onClose }: RunDialogProps) => {
     navigate(`/workflows/${id}/edit?run=${run.id}`, { replace: true });
     onClose();
   };
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    act.run(start);
-  };
+  const { errors, props: form } = useCheckedForm(() => act.run(start));
   return (
     <Dialog title={`Run ${definition.name}`} onClose={onClose}>
-      <form className={css.form} onSubmit={submit}>
+      <form className={css.form} {...form}>
         {hasChanges && <p>{`The changes are saved as version ${(saving.base ?? 0) + 1} first.`}</p>}
         {names.map(([name, input]) => (
-          <Field key={name} label={name} hint={input.description ?? 'Input of the workflow'}>
+          <Field
+            key={name}
+            label={name}
+            hint={input.description ?? 'Input of the workflow'}
+            error={errors[name]}
+          >
             {(props) => (
               <textarea
                 {...props}
+                name={name}
                 rows={2}
                 required={input.default === undefined}
                 placeholder={input.default ?? ''}
