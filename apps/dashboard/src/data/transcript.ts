@@ -172,6 +172,14 @@ const end = (turn: Turn, event: LogEvent, status: Turn['status']): Turn => ({
   endedAt: event.recordedAt,
 });
 
+/** Ends a turn with its reason. A last failed model call with the same one is left out. */
+const failTurn = (turn: Turn, data: Data, event: LogEvent): Turn => {
+  const [message, last] = [textOf(data['message']), turn.parts.at(-1)];
+  const isSame = last?.kind === 'note' && last.text === `Model call failed: ${message}`;
+  const ended = end(isSame ? { ...turn, parts: turn.parts.slice(0, -1) } : turn, event, 'failed');
+  return addNote(ended, event.eventId, `${message} (${textOf(data['code'])})`, true);
+};
+
 type Change = (turn: Turn, data: Data, event: LogEvent) => Turn;
 
 const CHANGES: Readonly<Record<string, Change>> = {
@@ -212,13 +220,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
   ChatMessageDeleted: (turn, data) => removeMessage(turn, data['part'] === 'answer' ? 'answer' : 'message'),
   TurnCompleted: (turn, _, event) => end(turn, event, 'completed'),
   TurnCancelled: (turn, _, event) => end(turn, event, 'cancelled'),
-  TurnFailed: (turn, data, event) =>
-    addNote(
-      end(turn, event, 'failed'),
-      event.eventId,
-      `${textOf(data['message'])} (${textOf(data['code'])})`,
-      true,
-    ),
+  TurnFailed: failTurn,
 };
 
 const openTurn = (data: Data, { position, streamVersion, recordedAt }: LogEvent): Turn => ({

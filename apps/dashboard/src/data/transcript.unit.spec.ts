@@ -95,4 +95,21 @@ describe('the transcript of a session', () => {
     foldEvents(hostile, null);
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
   });
+
+  it('says once why a turn failed whose last model call failed for the same reason', () => {
+    const message = 'token budget exceeded';
+    const { turns } = foldEvents(
+      log(
+        ['TurnRequested', { content: 'go' }],
+        ['ModelCallAborted', { message: 'overloaded' }],
+        ['ModelCallAborted', { message }],
+        ['TurnFailed', { message, code: 'BUDGET.EXCEEDED' }],
+      ),
+      null,
+    );
+    expect(turns[0]?.parts).toMatchObject([
+      { text: 'Model call failed: overloaded' },
+      { text: `${message} (BUDGET.EXCEEDED)` },
+    ]);
+  });
 });
