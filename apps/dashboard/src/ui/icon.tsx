@@ -51,6 +51,7 @@ const PATHS = {
 } as const;
 
 export type IconName = keyof typeof PATHS;
+export const ICONS = Object.keys(PATHS) as readonly IconName[];
 
 /** An icon that says nothing by itself: a word is always next to it. */
 export const Icon = ({ name, size = 16 }: { readonly name: IconName; readonly size?: number }) => (

@@ -21,6 +21,7 @@ import {
 import { VisibleText } from '../../ui/visible-text.js';
 import { PairView } from '../compare/pair-view.js';
 import pages from '../pages.module.css';
+import { FormStates, ValueStates } from './more-states.js';
 import { APPROVAL, HOSTILE, LONG, PAIR, TURN } from './samples.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
 import { TurnList } from '../session/turn-list.js';
@@ -129,7 +130,9 @@ export const StatesPage = () => (
           ))}
         </div>
       </Sample>
+      <FormStates />
       <Reads />
+      <ValueStates />
       <Texts />
       <Panel title="Table">
         <Table label="Sample table" columns={['Name', { name: 'Number', isNumber: true }]}>

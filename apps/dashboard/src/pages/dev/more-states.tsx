@@ -1,0 +1,93 @@
+import { useState } from 'react';
+import { ConfirmDialog } from '../../ui/confirm-dialog.js';
+import { CopyRecord } from '../../ui/copy-record.js';
+import { useCheckedForm } from '../../ui/field-errors.js';
+import { formatUsd } from '../../ui/format.js';
+import { Icon, ICONS } from '../../ui/icon.js';
+import { Code } from '../../ui/json.js';
+import { Button, Field, Panel } from '../../ui/ui.js';
+import { VirtualRows } from '../../ui/virtual-rows.js';
+import { Meter } from '../money/meter.js';
+import pages from '../pages.module.css';
+import { LONG } from './samples.js';
+
+/** Shows forms with errors, and what asks before it acts. */
+export const FormStates = () => {
+  const [isAsking, setAsking] = useState(false);
+  const { errors, props } = useCheckedForm(() => undefined);
+  return (
+    <Panel title="Forms" isPadded>
+      <form {...props} className={pages.stack}>
+        <Field label="Sample name" hint="Submit it empty to see its error." error={errors['name']}>
+          {(given) => <input {...given} name="name" required />}
+        </Field>
+        <Field label="Sample number" error={errors['number'] ?? 'Enter 1 or more.'}>
+          {(given) => <input {...given} name="number" type="number" min={1} defaultValue={0} />}
+        </Field>
+        <div className={pages.tags}>
+          <Button type="submit">Submit the sample</Button>
+          <Button look="danger" onClick={() => setAsking(true)}>
+            Ask first
+          </Button>
+          <CopyRecord noun="sample" json={{ value: { sample: true } }} command="antiphon status" />
+        </div>
+      </form>
+      {isAsking && (
+        <ConfirmDialog
+          title="Remove the sample?"
+          action="Remove"
+          permission="sessions:write"
+          onConfirm={() => Promise.reject(new Error('a sample cannot be removed'))}
+          onClose={() => setAsking(false)}
+        >
+          <p>A refused action leaves this dialog open with its reason.</p>
+        </ConfirmDialog>
+      )}
+    </Panel>
+  );
+};
+
+const METERS = [
+  { label: 'Without a limit', settled: 12_000, reserved: 0, limit: null },
+  { label: 'Partly spent', settled: 2_400_000, reserved: 900_000, limit: 5_000_000 },
+  { label: 'Full', settled: 5_000_000, reserved: 0, limit: 5_000_000 },
+] as const;
+
+/** Shows meters, all icons, long code and rows that are drawn when they come into view. */
+export const ValueStates = () => (
+  <>
+    <Panel title="Meters" isPadded>
+      <div className={pages.stack}>
+        {METERS.map((meter) => (
+          <Meter key={meter.label} {...meter} format={formatUsd} />
+        ))}
+      </div>
+    </Panel>
+    <Panel title="Icons" isPadded>
+      <div className={pages.tags}>
+        {ICONS.map((name) => (
+          <span key={name} className={pages.tag}>
+            <Icon name={name} /> {name}
+          </span>
+        ))}
+      </div>
+    </Panel>
+    <Panel title="Code" isPadded>
+      <Code text={LONG} label="Sample code" />
+    </Panel>
+    <Panel title="Rows">
+      <VirtualRows
+        label="Sample rows"
+        count={1_000}
+        rowHeight={34}
+        columns={['Row', 'Text']}
+        row={(index) => (
+          <>
+            <span role="cell">{index + 1}</span>
+            <span role="cell">sample</span>
+          </>
+        )}
+      />
+    </Panel>
+  </>
+);
