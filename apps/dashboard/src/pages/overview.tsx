@@ -187,9 +187,6 @@ export const Overview = () => {
       <div className={css.stack}>
         <Tiles />
         <div className={css.grid}>
-          <Panel title="What happens" className={css.half}>
-            <Activity />
-          </Panel>
           <Panel title="Failures of the last 24 hours" className={css.half}>
             <Failures />
           </Panel>
@@ -199,6 +196,9 @@ export const Overview = () => {
             actions={data && <span className={css.end}>version {data.version}</span>}
           >
             <Health status={status} />
+          </Panel>
+          <Panel title="Latest events">
+            <Activity />
           </Panel>
         </div>
       </div>

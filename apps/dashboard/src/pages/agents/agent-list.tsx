@@ -42,7 +42,7 @@ const Row = ({ agent }: { readonly agent: Agent }) => (
         <Link to={`/agents/${encodeURIComponent(agent.parentId)}`}>{agent.parentId}</Link>
       )}
     </td>
-    <td>{agent.lastSeenAt ? <Time at={agent.lastSeenAt} /> : <span className={ui.muted}>never</span>}</td>
+    <td>{agent.lastSeenAt ? <Time at={agent.lastSeenAt} /> : <span className={ui.muted}>none yet</span>}</td>
   </tr>
 );
 
@@ -104,7 +104,7 @@ export const AgentList = () => {
           </Empty>
         )}
         {data && data.agents.length > 0 && (
-          <Table label="Agents" columns={['Agent', 'State', 'Model', 'Project', 'Parent', 'Last seen']}>
+          <Table label="Agents" columns={['Agent', 'State', 'Model', 'Project', 'Parent', 'Last heartbeat']}>
             {data.agents.map((agent) => (
               <Row key={agent.id} agent={agent} />
             ))}

@@ -100,7 +100,7 @@ const LastAudit = () => {
             <td className={ui.mono}>{name}</td>
             <td>{about}</td>
             <td>
-              {formatNumber(checked)} {counts}
+              {formatNumber(checked)} {checked === 1 ? counts.replace(/s$/, '') : counts}
               {open > 0 && `, ${formatNumber(open)} open`}
             </td>
             <td>

@@ -135,7 +135,7 @@ interface ExplainedProps {
 const Explained = ({ sessionId, transcript, turn, explanation }: ExplainedProps) => (
   <>
     <PageHead
-      title={`Why: ${turn.content.slice(0, 80)}`}
+      title={`Why: ${turn.content.slice(0, 80)}${turn.content.length > 80 ? '…' : ''}`}
       tabTitle={`Why · ${turn.content.slice(0, 40)} · Sessions`}
       question="What led to this answer: context, facts, events, cost and trace?"
     />
