@@ -91,6 +91,9 @@ const SPECS = {
     ...{ shows: 'sealed credentials repeat no nonce in 1,000,000', minutes: 15 },
     quick: { ANTIPHON_SEALED_SECRETS: '100000' },
   },
+  'dashboard-copies': {
+    ...{ shows: 'records as link, JSON and command, and saved files, equal the API', minutes: 10 },
+  },
   'dashboard-figures': {
     ...{ shows: 'the dashboard is quick with 10,000 turns, 1,000,000 events and 1,000 nodes', minutes: 20 },
     quick: { ANTIPHON_LOG_EVENTS: '100000', ANTIPHON_DASHBOARD_TURNS: '2000' },
@@ -101,6 +104,9 @@ const SPECS = {
   'dashboard-pages': {
     ...{ shows: 'every page in both themes and at two widths: no violation of WCAG 2.2 AA', minutes: 15 },
   },
+  'dashboard-proof': {
+    ...{ shows: 'audit, roots, dead letters, archives, backups and limits in a browser', minutes: 10 },
+  },
   'dashboard-reconnect': {
     ...{ shows: 'the dashboard gets each event once through kill -9 and a silent network', minutes: 10 },
     quick: { ANTIPHON_OFFLINE_MS: '15000' },
@@ -110,6 +116,9 @@ const SPECS = {
       shows: 'addresses, previews, keys and the past give no request more than its caller may',
       minutes: 10,
     },
+  },
+  'dashboard-views': {
+    ...{ shows: 'accessibility trees, tips, errors of forms and forced colours', minutes: 10 },
   },
   'dashboard-texts': {
     ...{ shows: 'hostile texts in every field run nothing, fetch nothing and look up no name', minutes: 10 },

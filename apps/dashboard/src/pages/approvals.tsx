@@ -26,8 +26,10 @@ export const Approvals = () => {
   const wanted = useParam('status');
   const status: Status | undefined =
     wanted === 'all' ? undefined : (STATUSES.find((name) => name === wanted) ?? 'pending');
+  const only = useParam('id');
   const query = { limit: 100, ...(status ? { status } : {}) };
   const { data, problem, refresh } = useRead('listApprovals', { query }, { changesOn: isAbout('session') });
+  const approvals = data?.approvals.filter(({ id }) => only === '' || id === only);
   return (
     <>
       <PageHead title="Approvals" question="What am I asked to allow, exactly, and who else may answer?" />
@@ -43,14 +45,19 @@ export const Approvals = () => {
         </label>
       </div>
       {problem && <ProblemBox problem={problem} retry={refresh} />}
+      {only !== '' && (
+        <p>
+          This is one approval. <Link to="/approvals">Show those that wait</Link>
+        </p>
+      )}
       {!data && !problem && <Loading what="approvals" />}
-      {data?.approvals.length === 0 && (
+      {approvals?.length === 0 && (
         <Empty title={status === 'pending' ? 'Nothing waits for a decision' : 'No approval matches'}>
           <p>An agent asks here before it calls a tool that a rule of [[agents.approvals]] guards.</p>
         </Empty>
       )}
       <ul className={css.cards}>
-        {data?.approvals.map((approval) => (
+        {approvals?.map((approval) => (
           <Asked key={approval.id} approval={approval} />
         ))}
       </ul>

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useRef, useState, type RefObject } from 'react'
 import { useAct, useRefusal } from '../data/act.js';
 import { client } from '../data/gateway.js';
 import { ActButton } from './act-button.js';
+import { CopyRecord } from './copy-record.js';
 import { countOf, formatDate } from './format.js';
 import { Json, printJson } from './json.js';
 import { VisibleText } from './visible-text.js';
@@ -129,7 +130,7 @@ export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval })
         </strong>
         <State of={status} />
         <span className={ui.muted}>
-          {status === 'pending' ? `${answerBy} or above · expires ${formatDate(expiresAt)}` : null}
+          {status === 'pending' ? `${answerBy} or above may answer · expires ${formatDate(expiresAt)}` : null}
           {answeredBy && `by ${answeredBy}`}
         </span>
       </div>
@@ -142,9 +143,17 @@ export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval })
         </p>
       )}
       <p className={css.digest}>
-        digest <code>{digest}</code>
+        digest of these arguments <code>{digest}</code>
       </p>
       {status === 'pending' && <Answer approval={approval} />}
+      <div>
+        <CopyRecord
+          noun="approval"
+          page={`/approvals?status=all&id=${approval.id}`}
+          json={`/approvals/${approval.id}`}
+          command={`antiphon approvals show ${approval.id}`}
+        />
+      </div>
     </div>
   );
 };

@@ -7,6 +7,7 @@ import { client } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
+import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { formatNumber, formatUsd } from '../../ui/format.js';
 import { css as ui, Empty, Field, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SessionTable } from '../session/session-table.js';
@@ -80,7 +81,7 @@ const Definition = ({ agent }: { readonly agent: Agent }) => (
     <dd className={ui.mono}>{agent.id}</dd>
     <dt>Model</dt>
     <dd>
-      {agent.model} of {agent.provider}
+      {agent.model} of the provider {agent.provider}
     </dd>
     <dt>Tools</dt>
     <dd className={css.tags}>
@@ -213,7 +214,18 @@ export const AgentPage = ({ params }: PageProps) => {
       </PageHead>
       {act.problem && <ProblemBox problem={act.problem} />}
       <div className={css.grid}>
-        <Panel title="Definition" isPadded className={css.half}>
+        <Panel
+          title="Definition"
+          isPadded
+          className={css.half}
+          actions={
+            <CopyRecord
+              noun="agent"
+              json={`/agents/${encodeURIComponent(id)}`}
+              command={`antiphon agent get ${quoteWord(id)}`}
+            />
+          }
+        >
           <Definition agent={agent} />
         </Panel>
         <Panel title="New conversation" isPadded className={css.half}>

@@ -3,11 +3,11 @@ import { Link, setParams } from '../../app/router.js';
 import { pageOf } from '../../data/event-pages.js';
 import { client } from '../../data/gateway.js';
 import { useFetched } from '../../data/use-read.js';
+import { CopyRecord } from '../../ui/copy-record.js';
 import { formatNumber } from '../../ui/format.js';
-import { Json, printJson } from '../../ui/json.js';
+import { Json } from '../../ui/json.js';
 import {
   Button,
-  CopyButton,
   css as ui,
   Empty,
   IconButton,
@@ -77,7 +77,13 @@ const Opened = ({ event }: { readonly event: LogEvent }) => (
       <Link to={pageOf(event)} className={ui.button}>
         Open its page
       </Link>
-      <CopyButton text={printJson(event)} label="Copy the event as JSON" />
+      <CopyRecord
+        noun="event"
+        page={`/events?open=${event.position}`}
+        json={{ value: event }}
+        command={`antiphon events show ${event.position}`}
+        isOfPosition={false}
+      />
     </div>
   </div>
 );

@@ -2,14 +2,16 @@ import type { LogEvent } from '@antiphon/client';
 import { useEffect, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { setParams, useAddress, useParam, usePosition } from '../../app/router.js';
+import { useAct } from '../../data/act.js';
 import { summaryOf } from '../../data/event-pages.js';
+import { download } from '../../ui/download.js';
 import { countOf, formatNumber, shortId } from '../../ui/format.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { VirtualRows } from '../../ui/virtual-rows.js';
 import { EventDetail } from './event-detail.js';
 import { filtersOf, FILTERS, type FilterName, type Filters } from './event-query.js';
-import { useEventList } from './use-event-list.js';
+import { readWhole, useEventList } from './use-event-list.js';
 import pages from '../pages.module.css';
 import css from './events.module.css';
 
@@ -102,7 +104,7 @@ const Row = ({ event, isOpen }: { readonly event: LogEvent; readonly isOpen: boo
       </button>{' '}
       {event.severity !== 'info' && <State of={event.severity} />}
     </span>
-    <span role="cell" className={ui.muted} title={event.streamId}>
+    <span role="cell" className={ui.muted} data-tip={event.streamId}>
       <VisibleText text={summaryOf(event) || `${event.category} ${shortId(idOf(event))}`} />
     </span>
     <span role="cell" className={ui.muted}>
@@ -111,19 +113,10 @@ const Row = ({ event, isOpen }: { readonly event: LogEvent; readonly isOpen: boo
   </>
 );
 
-const exportLines = (events: readonly LogEvent[]): string =>
-  events
-    .toReversed()
-    .map((event) => JSON.stringify(event))
-    .join('\n');
-
-const download = (events: readonly LogEvent[]): void => {
-  const url = URL.createObjectURL(new Blob([`${exportLines(events)}\n`], { type: 'application/jsonl' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = 'events.jsonl';
-  link.click();
-  URL.revokeObjectURL(url);
+const saveLines = async (filters: Filters, at: number | null): Promise<void> => {
+  const events = await readWhole(filters, at);
+  const lines = events.map((event) => `${JSON.stringify(event)}\n`);
+  download(lines.join(''), 'events.jsonl', 'application/jsonl');
 };
 
 interface ToolbarProps {
@@ -131,19 +124,25 @@ interface ToolbarProps {
   readonly waiting: number;
   readonly isPast: boolean;
   readonly toggle: () => void;
-  readonly save: () => void;
+  readonly save: () => Promise<void>;
 }
 
-const Toolbar = ({ isPaused, waiting, isPast, toggle, save }: ToolbarProps) => (
-  <>
-    {!isPast && (
-      <Button icon={isPaused ? 'play' : 'pause'} aria-pressed={isPaused} onClick={toggle}>
-        {isPaused ? `Follow (${waiting} new)` : 'Pause'}
+const Toolbar = ({ isPaused, waiting, isPast, toggle, save }: ToolbarProps) => {
+  const { run, isBusy, problem } = useAct();
+  return (
+    <>
+      {!isPast && (
+        <Button icon={isPaused ? 'play' : 'pause'} aria-pressed={isPaused} onClick={toggle}>
+          {isPaused ? `Follow (${waiting} new)` : 'Pause'}
+        </Button>
+      )}
+      <Button disabled={isBusy} onClick={() => run(save)}>
+        {isBusy ? 'Reading …' : 'Save as JSON lines'}
       </Button>
-    )}
-    <Button onClick={save}>Save as JSON lines</Button>
-  </>
-);
+      {problem && <ProblemBox problem={problem} />}
+    </>
+  );
+};
 
 export const EventListPage = () => {
   const { search } = useAddress();
@@ -167,7 +166,7 @@ export const EventListPage = () => {
               waiting={waiting}
               isPast={at !== null}
               toggle={() => setPaused(!isPaused)}
-              save={() => download(events)}
+              save={() => saveLines(filters, at)}
             />
           }
         >

@@ -52,6 +52,24 @@ const readPage = (key: string, cursor: string | null, signal?: AbortSignal) => {
   return client.http.readEvents({ query, ...(signal ? { signal } : {}) });
 };
 
+/** Events of a file; more of them come from `antiphon events list --json`. */
+const MAX_SAVED = 50_000;
+
+/** Reads every event of a filtered view, oldest first. Throws if there are too many for a file. */
+export const readWhole = async (filters: Filters, at: number | null): Promise<readonly LogEvent[]> => {
+  const found: LogEvent[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: object = { ...filters, limit: 1_000, ...(at !== null && { at }), ...(cursor && { cursor }) };
+    const page = await client.http.readEvents({ query: query as EventsQuery });
+    found.push(...page.events);
+    cursor = page.nextCursor;
+    if (found.length > MAX_SAVED)
+      throw new Error(`More than ${MAX_SAVED} events match. Filter them, or use antiphon events list --json`);
+  } while (cursor !== null);
+  return found;
+};
+
 interface Tail {
   readonly take: (fresh: readonly LogEvent[]) => void;
   readonly refresh: () => void;

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
+import { CopyRecord } from '../../ui/copy-record.js';
 import { formatCompact, formatNumber, formatUsd } from '../../ui/format.js';
 import { ActButton } from '../../ui/act-button.js';
 import { css as ui, Loading, Panel, ProblemBox, State, Table } from '../../ui/ui.js';
@@ -27,7 +28,7 @@ const ScopeRow = ({ scope, onSet }: ScopeRowProps) => (
   <tr>
     <td>
       <span className={css.name}>{NAMES[scope.kind] ?? scope.kind}</span>
-      <div className={ui.mono}>{scope.key}</div>
+      <div className={ui.mono}>{scope.key.slice(scope.key.indexOf('/') + 1)}</div>
       {scope.limitFrom === 'run_time' && <div className={ui.muted}>set at run time</div>}
     </td>
     <td>
@@ -51,7 +52,7 @@ const ScopeRow = ({ scope, onSet }: ScopeRowProps) => (
     <td>{scope.frozen ? <State of="frozen" /> : <State of="ok">admits calls</State>}</td>
     <td data-end="">
       <ActButton permission="budgets:write" onClick={() => onSet(scope)}>
-        {scope.kind === 'agent' ? 'Set budget' : `Set each ${scope.kind}`}
+        {scope.kind === 'agent' ? 'Set budget' : `Set limit of each ${scope.kind}`}
       </ActButton>
     </td>
   </tr>
@@ -97,7 +98,7 @@ const Budgets = () => {
           </td>
           <td data-end="">
             <ActButton permission="budgets:write" onClick={() => setChosen({ kind: 'session' })}>
-              Set each session
+              Set limit of each session
             </ActButton>
           </td>
         </tr>
@@ -109,7 +110,11 @@ const Budgets = () => {
 
 export const Money = () => (
   <>
-    <PageHead title="Money" question="Who spends what, against which limit, and what is reserved?" />
+    <PageHead
+      title="Money"
+      question="Who spends what, against which limit, and what is reserved?"
+      actions={<CopyRecord noun="budgets" json="/budgets" command="antiphon budget show" />}
+    />
     <div className={css.stack}>
       <Panel title="Budgets of the workspace">
         <Budgets />

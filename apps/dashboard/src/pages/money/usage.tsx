@@ -4,8 +4,9 @@ import { Link, setParams, useParam } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
+import { download, printCsv } from '../../ui/download.js';
 import { formatNumber, formatUsd } from '../../ui/format.js';
-import { Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';
+import { Button, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import css from '../pages.module.css';
 import { BudgetDialog } from './budget-dialog.js';
@@ -25,7 +26,7 @@ type Group = keyof typeof GROUPS;
 interface CostRowProps {
   readonly name: string;
   readonly cost: Cost;
-  readonly most: number;
+  readonly share: number;
   readonly group: Group;
   readonly onSet: (agentId: string) => void;
 }
@@ -39,7 +40,7 @@ const CostCells = ({ cost }: { readonly cost: Cost }) => (
   </>
 );
 
-const CostRow = ({ name, cost, most, group, onSet }: CostRowProps) => (
+const CostRow = ({ name, cost, share, group, onSet }: CostRowProps) => (
   <tr>
     <td>
       {group === 'agent' ? (
@@ -54,7 +55,8 @@ const CostRow = ({ name, cost, most, group, onSet }: CostRowProps) => (
     </td>
     <CostCells cost={cost} />
     <td className={css.barCell}>
-      <div className={css.bar} style={{ width: `${percent(cost.settledMicroUsd, Math.max(1, most))}%` }} />
+      {Math.round(share)} %
+      <div className={css.bar} style={{ width: `${share}%` }} />
     </td>
     {group === 'agent' && (
       <td data-end="">
@@ -69,10 +71,36 @@ const CostRow = ({ name, cost, most, group, onSet }: CostRowProps) => (
 const COST_COLUMNS = [
   numberColumn('Calls'),
   numberColumn('Tokens'),
-  numberColumn('Reserved'),
+  numberColumn('Reserved tokens'),
   numberColumn('Cost'),
-  'Share',
+  'Share of the cost',
 ];
+
+/** Share of the cost; of the tokens where all calls are free. */
+const shareOf = (cost: Cost, total: Cost): number =>
+  total.settledMicroUsd > 0
+    ? percent(cost.settledMicroUsd, total.settledMicroUsd)
+    : percent(cost.settledTokens, Math.max(1, total.settledTokens));
+
+interface Row extends Pick<
+  Cost,
+  'calls' | 'settledTokens' | 'reservedTokens' | 'settledMicroUsd' | 'reservedMicroUsd'
+> {
+  readonly name: string;
+}
+
+const CSV_COLUMNS = [
+  'calls',
+  'settledTokens',
+  'reservedTokens',
+  'settledMicroUsd',
+  'reservedMicroUsd',
+] as const;
+
+const saveUsage = (group: Group, rows: readonly Row[]): void => {
+  const cells = rows.map((row) => [row.name, ...CSV_COLUMNS.map((column) => row[column])]);
+  download(printCsv([group, ...CSV_COLUMNS], cells), `usage-by-${group}.csv`, 'text/csv');
+};
 
 const UsageTable = ({ group }: { readonly group: Group }) => {
   const [agentId, setAgentId] = useState<string | null>(null);
@@ -86,14 +114,18 @@ const UsageTable = ({ group }: { readonly group: Group }) => {
   const agents = data.agents.map(({ agentId: name, ...cost }) => ({ name, ...cost }));
   const rows = data.groups ?? agents;
   if (rows.length === 0) return <Empty title="No model call has been made yet" />;
-  const most = Math.max(...rows.map(({ settledMicroUsd }) => settledMicroUsd));
   const { column, what } = GROUPS[group];
   const change = group === 'agent' ? [numberColumn('Change')] : [];
   return (
     <>
       <Table label={`Usage by ${what}`} columns={[column, ...COST_COLUMNS, ...change]}>
         {rows.map(({ name, ...cost }) => (
-          <CostRow key={name} {...{ name, cost, most, group }} onSet={setAgentId} />
+          <CostRow
+            key={name}
+            {...{ name, cost, group }}
+            share={shareOf(cost, data.total)}
+            onSet={setAgentId}
+          />
         ))}
         <tr>
           <td className={css.name}>Sum</td>
@@ -101,6 +133,9 @@ const UsageTable = ({ group }: { readonly group: Group }) => {
           <td colSpan={1 + change.length} />
         </tr>
       </Table>
+      <p className={css.pad}>
+        <Button onClick={() => saveUsage(group, rows)}>Save as CSV</Button>
+      </p>
       {agentId !== null && (
         <BudgetDialog target={{ kind: 'agent', agentId }} onClose={() => setAgentId(null)} onSet={refresh} />
       )}

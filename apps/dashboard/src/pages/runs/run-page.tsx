@@ -8,6 +8,7 @@ import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
+import { CopyRecord } from '../../ui/copy-record.js';
 import { formatDuration } from '../../ui/format.js';
 import { Code, Json } from '../../ui/json.js';
 import {
@@ -79,7 +80,7 @@ const Facts = ({ run }: { readonly run: Run }) => (
   <dl className={ui.facts}>
     <dt>Run</dt>
     <dd>
-      <Id id={run.id} />
+      <Id id={run.id} isWhole />
     </dd>
     <dt>Workflow</dt>
     <dd>
@@ -164,7 +165,12 @@ export const RunPage = ({ params }: PageProps) => {
             ))}
           </Table>
         </Panel>
-        <Panel title="This run" isPadded className={css.half}>
+        <Panel
+          title="This run"
+          isPadded
+          className={css.half}
+          actions={<CopyRecord noun="run" json={`/runs/${id}`} command={`antiphon run show ${id}`} />}
+        >
           <Facts run={run} />
         </Panel>
         <Panel title="Inputs" isPadded className={css.half}>

@@ -6,20 +6,10 @@ import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import type { Transcript, Turn } from '../../data/transcript.js';
 import { ActButton } from '../../ui/act-button.js';
+import { CopyRecord } from '../../ui/copy-record.js';
 import { formatNumber, formatUsd, shortId } from '../../ui/format.js';
 import { useSummary, type Summary } from './use-summary.js';
-import {
-  Button,
-  CopyButton,
-  css as ui,
-  Empty,
-  Id,
-  Loading,
-  Panel,
-  ProblemBox,
-  State,
-  Time,
-} from '../../ui/ui.js';
+import { Button, css as ui, Empty, Id, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
 import { Composer } from './composer.js';
 import type { Branch } from './branch-dialog.js';
 import { ReplayBar } from './replay-bar.js';
@@ -32,7 +22,7 @@ const BranchDialog = lazy(async () => ({ default: (await import('./branch-dialog
 
 const stateOf = ({ turns }: Transcript): string => {
   const last = turns.at(-1);
-  if (!last) return 'idle';
+  if (!last) return 'not begun';
   const waits = last.parts.some((part) => part.kind === 'tool' && part.status === 'pending');
   if (waits && last.endedAt === null) return 'pending';
   return last.endedAt === null ? 'running' : 'idle';
@@ -42,6 +32,7 @@ const STATE_WORDS: Readonly<Record<string, string>> = {
   pending: 'waits for a decision',
   running: 'answers',
   idle: 'waits for a message',
+  'not begun': 'not begun yet',
 };
 
 interface FactsProps {
@@ -54,14 +45,26 @@ const Facts = ({ sessionId, transcript, summary }: FactsProps) => {
   const { turns, version } = transcript;
   const { agentId, startedAt, forkedFrom, count, tokens, costMicroUsd } = summary;
   return (
-    <Panel title="This session" isPadded actions={<CopyButton text={location.href} label="Copy the link" />}>
+    <Panel
+      title="This session"
+      isPadded
+      actions={
+        <CopyRecord
+          noun="session"
+          json={`/sessions/${sessionId}`}
+          command={`antiphon session show ${sessionId}`}
+        />
+      }
+    >
       <dl className={ui.facts}>
         <dt>Agent</dt>
-        <dd>{agentId && <Link to={`/agents/${encodeURIComponent(agentId)}`}>{agentId}</Link>}</dd>
+        <dd>
+          {agentId ? <Link to={`/agents/${encodeURIComponent(agentId)}`}>{agentId}</Link> : 'not known yet'}
+        </dd>
         <dt>Model</dt>
         <dd>{turns.at(-1)?.model ?? 'none yet'}</dd>
         <dt>Started</dt>
-        <dd>{startedAt && <Time at={startedAt} isExact />}</dd>
+        <dd>{startedAt ? <Time at={startedAt} isExact /> : 'not yet'}</dd>
         {forkedFrom && (
           <>
             <dt>Forked from</dt>
@@ -81,7 +84,7 @@ const Facts = ({ sessionId, transcript, summary }: FactsProps) => {
         <dd>{costMicroUsd === null ? 'unknown' : formatUsd(costMicroUsd)}</dd>
         <dt>Id</dt>
         <dd>
-          <Id id={sessionId} />
+          <Id id={sessionId} isWhole />
         </dd>
       </dl>
       <p className={css.links}>

@@ -44,9 +44,11 @@ const sum = (turns: readonly Turn[], field: 'inputTokens' | 'outputTokens' | 'co
 
 const MAX_TITLE = 80;
 
+const shorten = (text: string): string => (text.length > MAX_TITLE ? `${text.slice(0, MAX_TITLE)}…` : text);
+
 const titleOf = (turn: Turn | undefined): string | null => {
   if (!turn) return null;
-  return turn.deleted.includes('message') ? 'a deleted message' : turn.content.slice(0, MAX_TITLE);
+  return turn.deleted.includes('message') ? 'a deleted message' : shorten(turn.content);
 };
 
 const foldSummary = ({ turns, agentId, startedAt, forkedFrom }: Transcript): Summary => {
@@ -64,7 +66,7 @@ const readSummary = (data: Read | undefined, start: Start | undefined, turns: re
   const { agentId = null, startedAt = null, cost = null, title = null, turns: count } = data ?? {};
   return {
     ...(start ?? { agentId, startedAt, forkedFrom: null }),
-    ...{ title: title?.slice(0, MAX_TITLE) ?? null, count: count ?? turns.length },
+    ...{ title: title === null ? null : shorten(title), count: count ?? turns.length },
     tokens: cost === null ? 'unknown' : `${formatCompact(cost.tokens)} in and out`,
     costMicroUsd: cost?.microUsd ?? null,
   };

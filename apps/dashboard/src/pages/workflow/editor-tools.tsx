@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { setParams } from '../../app/router.js';
 import { ActButton } from '../../ui/act-button.js';
+import { CopyRecord } from '../../ui/copy-record.js';
 import { IconButton } from '../../ui/ui.js';
 import type { Workflow } from './definition.js';
 import { isChanged } from './editor-store.js';
@@ -40,7 +41,7 @@ export const Palette = ({ model, isOff }: { readonly model: EditorModel; readonl
         className={css.chip}
         draggable={!isOff}
         disabled={isOff}
-        title={`${llm}: click to add a node, or drag it into the graph`}
+        data-tip={`${llm}: click to add a node, or drag it into the graph`}
         onDragStart={(event) => event.dataTransfer.setData('text/plain', id)}
         onClick={() => model.actions.add(id, null)}
       >
@@ -92,6 +93,13 @@ export const Actions = ({ model, saving }: PartProps) => {
       >
         {hasChanges ? 'Save and run' : 'Run'}
       </ActButton>
+      {model.id !== 'new' && (
+        <CopyRecord
+          noun="workflow"
+          json={`/workflows/${model.id}`}
+          command={`antiphon workflow show ${model.id}`}
+        />
+      )}
       {isRunning && <RunDialog model={model} saving={saving} onClose={() => setRunning(false)} />}
     </>
   );

@@ -1,18 +1,9 @@
+import { download } from '../../ui/download.js';
 import { useEffect, useState } from 'react';
 import { Button, CopyButton, css as ui, Panel } from '../../ui/ui.js';
 import { printDefinition, readDefinition, type TextFormat } from './definition-text.js';
 import type { EditorModel } from './use-editor.js';
 import css from './workflow.module.css';
-
-/** Saves a text as a file of the reader. */
-const download = (text: string, name: string): void => {
-  const url = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
-};
 
 interface ToolsProps {
   readonly format: TextFormat;
