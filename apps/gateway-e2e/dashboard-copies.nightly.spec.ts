@@ -31,7 +31,7 @@ beforeAll(async () => {
   sessionId = asked?.streamId.slice('session-'.length) ?? '';
   const definition = { name: 'one step', nodes: [{ id: 'only', agent: 'claude', prompt: 'hello' }] };
   ({ id: workflowId = '' } = await post('/api/v1/workflows', { definition: JSON.stringify(definition) }));
-  ({ id: runId = '' } = await post(`/api/v1/workflows/${workflowId}/runs`, {}));
+  ({ id: runId = '' } = await post(`/api/v1/workflows/${workflowId}/start`, {}));
   await waitForValue('the end of the run', async () =>
     (await readEvents(stack, { type: 'WorkflowRunEnded' })).length > 0 ? true : undefined,
   );

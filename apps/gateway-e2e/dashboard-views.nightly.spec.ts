@@ -38,6 +38,7 @@ const withoutValues = (tree: string): string =>
     .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]\S*/g, 'TIME')
     .replaceAll(/\bnow\b|\b\d+ (?:s|min|h) ago\b|\bin \d+ (?:s|min|h|d)\b/g, 'AGE')
     .replaceAll(/dashboard:web:[0-9a-f]+/g, 'dashboard:web:PEER')
+    .replaceAll(/\b(?=\w*\d)[0-9a-z]{12,}\b/g, 'ID')
     .replaceAll(/\d[\d,.]*/g, 'N');
 
 describe('the accessibility tree', () => {
