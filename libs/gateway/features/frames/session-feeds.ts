@@ -1,5 +1,6 @@
 import { liveSubject, turnEndSubject } from '@antiphon/contracts/agent';
 import { countError, recordTurnStage } from '@antiphon/observability';
+import { FanOut } from './fan-out.js';
 import type { FrameLog } from './frame-log.js';
 import { FrameReader, type FrameReaderOptions } from './frame-reader.js';
 import { LiveReplay, parseLive } from './live-replay.js';
@@ -56,6 +57,7 @@ interface Feed extends PolledSession {
   readonly followers: Set<Follower>;
   readonly unsubscribe: () => void;
   readonly live: LiveReplay;
+  readonly fanOut: FanOut;
   /** Resolves once NATS has its subscriptions; null if nothing waits for that yet. */
   subscribed: Promise<void> | null;
   /**
@@ -69,8 +71,11 @@ interface Feed extends PolledSession {
 /** Returns true for a reader that waits for frames: one of an idle session costs nothing. */
 const isWaiting = ({ reader, turnId }: Follower): boolean => turnId !== undefined || reader.expectsMore();
 
-const notifyOfEnd = ({ followers }: Feed, turnId: string): void => {
+const notifyOfEnd = (feed: Feed, turnId: string): void => {
+  const { followers, fanOut } = feed;
   setTimeout(() => {
+    // The `done` frame may be among those that many readers are getting.
+    if (fanOut.isBusy) return notifyOfEnd(feed, turnId);
     for (const { reader, turnId: own } of followers)
       if ((own ?? turnId) === turnId && !reader.hasSeenDone(turnId)) void reader.catchUp();
   }, END_GRACE_MS).unref();
@@ -152,14 +157,16 @@ export class SessionFeeds {
     const endTurns = this.#bus.subscribe(turnEndSubject(workspace, sessionId), (turnId) =>
       notifyOfEnd(feed, turnId),
     );
+    const followers = new Set<Follower>();
     const feed: Feed = {
       workspace,
       sessionId,
-      followers: new Set(),
+      followers,
       isWaiting: () => [...feed.followers].some(isWaiting),
       onPolled: (hasGrown) => void this.#onPolled(feed, hasGrown),
       unsubscribe: () => (endLive(), endTurns()),
       live: new LiveReplay((since, each) => this.#bus.replay(subject, since, each)),
+      fanOut: new FanOut(followers),
       subscribed: null,
       epoch: 0,
       linger: null,
@@ -174,7 +181,7 @@ export class SessionFeeds {
     const frame = parseLive(text);
     if (!frame || frame.epoch < feed.epoch) return;
     feed.epoch = frame.epoch;
-    for (const { reader } of feed.followers) reader.push(frame);
+    feed.fanOut.send(frame);
     if (frame.event === 'done') recordTurnStage('frame_delivered', receivedAt);
   }
 
