@@ -32,8 +32,10 @@ const NO_RULES = new IgnoreRules(new Map());
 const DECODER = new TextDecoder();
 
 /** Files that one query compares with a text: a bound of its time. */
-const FIND_BATCH_FILES = 5_000;
-const FIND_BATCH_BYTES = 64 * 1024 * 1024;
+const FIND_BATCH_FILES = 2_500;
+const FIND_BATCH_BYTES = 16 * 1024 * 1024;
+/** Queries of a search that run at once. */
+const AHEAD = 2;
 const NO_BYTES = new Uint8Array();
 const BINARY = Uint8Array.of(0);
 
@@ -59,6 +61,19 @@ function* batchesOf(
     [bytes, batch] = [0, []];
   }
   if (batch.length > 0) yield batch;
+}
+
+/** Yields what `read` returns for each item, in order, and reads further items in the meantime. */
+async function* readAhead<T, R>(items: Iterable<T>, read: (item: T) => Promise<R>): AsyncGenerator<R> {
+  const started: Promise<R>[] = [];
+  for (const item of items) {
+    const reading = read(item);
+    // A search that ends early leaves it unread.
+    reading.catch(() => undefined);
+    if (started.push(reading) < AHEAD) continue;
+    yield (await started.shift()) as R;
+  }
+  for (const reading of started) yield await reading;
 }
 
 /** Number of files that rules left out, if any. */
@@ -173,9 +188,13 @@ export class ReadTools {
     files: readonly ListedFile[],
     text: string,
   ): AsyncGenerator<SearchedFile[]> {
-    for (const batch of batchesOf(files, FIND_BATCH_FILES, FIND_BATCH_BYTES)) {
+    const query = Buffer.from(text);
+    const compare = async (batch: ListedFile[]) => {
       const digests = [...new Set(batch.flatMap(({ digest }) => digest ?? []))];
-      const hits = await this.deps.blobs.findContaining(workspace, digests, Buffer.from(text));
+      return { batch, hits: await this.deps.blobs.findContaining(workspace, digests, query) };
+    };
+    const batches = batchesOf(files, FIND_BATCH_FILES, FIND_BATCH_BYTES);
+    for await (const { batch, hits } of readAhead(batches, compare)) {
       const hitOf = ({ digest }: ListedFile) => (digest === null ? 'text' : hits.get(digest));
       const none = batch.filter((file) => hitOf(file) !== 'text');
       yield none.map((file) => ({ path: file.path, bytes: hitOf(file) === 'binary' ? BINARY : NO_BYTES }));

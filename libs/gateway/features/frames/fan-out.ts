@@ -11,6 +11,13 @@ const SLICE = 32;
 /** Maximum number of frames that wait. Readers find a further one in the log. */
 const MAX_WAITING = 256;
 
+const pushInSlices = async (frame: LiveFrame, targets: readonly FrameTarget[]): Promise<void> => {
+  for (let from = 0; from < targets.length; from += SLICE) {
+    for (const { reader } of targets.slice(from, from + SLICE)) reader.push(frame);
+    await yieldToEvents();
+  }
+};
+
 /**
  * Sends live frames of one session to its readers. With many readers it pauses after each slice, so
  * that a popular session does not stop the process for others.
@@ -42,13 +49,8 @@ export class FanOut {
   async #sendInSlices(first: LiveFrame): Promise<void> {
     this.#isBusy = true;
     try {
-      for (let frame: LiveFrame | undefined = first; frame; frame = this.#waiting.shift()) {
-        const targets = [...this.#targets];
-        for (let from = 0; from < targets.length; from += SLICE) {
-          for (const { reader } of targets.slice(from, from + SLICE)) reader.push(frame);
-          await yieldToEvents();
-        }
-      }
+      for (let frame: LiveFrame | undefined = first; frame; frame = this.#waiting.shift())
+        await pushInSlices(frame, [...this.#targets]);
     } finally {
       this.#isBusy = false;
     }
