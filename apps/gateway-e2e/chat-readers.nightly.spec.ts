@@ -5,7 +5,7 @@ import { sleep } from '@antiphon/kernel';
 import {
   checkFigure,
   countEnds,
-  noiseAllowance,
+  measureContention,
   percentile,
   report,
   startLoad,
@@ -29,9 +29,13 @@ const STREAM_MS = 60_000;
 const PAUSE_MS = 250;
 /** Time of a block without deaf readers. */
 const QUIET_MS = 20_000;
-/** Promised: memory of the gateway for all deaf readers, beyond that of quiet ones. */
-const PROMISED = { memoryMib: 64 };
-const MAX_ALLOWANCE = 1.5;
+/**
+ * Promised, compared with quiet readers: memory of the gateway for all deaf readers, and p99 of the
+ * turns of others.
+ */
+const PROMISED = { memoryMib: 64, slowdown: 2 };
+/** Other programs slow the machine by this factor at most: above it the figures show nothing. */
+const MAX_CONTENTION = 3;
 /** Cut readers that resume, and compare what they got with a reader of all events. */
 const RESUMED = 20;
 
@@ -214,20 +218,21 @@ const blocksOf = (isDeaf: boolean): Block[] => blocks.slice(1).filter((block) =>
 const peakOf = (isDeaf: boolean): number => Math.max(...blocksOf(isDeaf).map(({ peak }) => peak)) / MIB;
 
 describe(`${READERS} readers of a chat that read nothing`, () => {
-  it('cost the gateway little memory, and every turn of others completes', async () => {
+  it('cost the gateway little memory, and do not slow the turns of others', async () => {
+    const before = await measureContention();
     // The first block warms the gateway up. Kinds alternate.
     for (const [nth, isDeaf] of [true, false, true, false, true].entries()) await runBlock(isDeaf, nth);
-    const free = blocksOf(false);
-    const controls = free.flatMap((one, nth) => free.slice(nth + 1).map((other) => p99(one) / p99(other)));
-    const allowance = noiseAllowance(controls, MAX_ALLOWANCE);
+    const contention = Math.min(MAX_CONTENTION, Math.max(before, await measureContention()));
     checkFigure({
       ...{ what: 'deaf readers: memory beyond that of quiet ones', unit: 'MiB' },
       value: Math.max(0, peakOf(true) - peakOf(false)),
       atMost: PROMISED.memoryMib,
     });
-    // The goal is a ratio of 2. It is not reached on a busy machine (docs/fault-tests.md, C5).
-    const ratio = p99(...blocksOf(true)) / p99(...free);
-    report(`deaf readers: p99 of other turns ${ratio.toFixed(2)} ×, noise ${allowance.toFixed(2)}`);
+    checkFigure({
+      ...{ what: 'deaf readers: p99 of other turns', unit: '×' },
+      value: p99(...blocksOf(true)) / p99(...blocksOf(false)),
+      atMost: PROMISED.slowdown * contention,
+    });
   });
 
   it('are cut, and resume where they stopped, without a loss', async () => {
