@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { sleep } from '@antiphon/kernel';
 import { checkFigure, measureContention, percentile, report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
 import { ChatStream, type ChatEvent } from './chat-stream.js';
@@ -8,6 +9,12 @@ jest.setTimeout(1_800_000);
 
 const DROPS = Number(process.env['ANTIPHON_CHAT_DROPS'] ?? 500);
 const ACKS = Number(process.env['ANTIPHON_CHAT_ACKS'] ?? 500);
+const COMMANDS = Number(process.env['ANTIPHON_CHAT_COMMANDS'] ?? 10_000);
+/** Chats that share the commands, and commands that are sent at once. */
+const CHATS = Math.min(100, Math.ceil(COMMANDS / 10));
+const LANES = 24;
+/** Number of commands between two kills, of a gateway and of the agent service in turn. */
+const COMMANDS_PER_KILL = Math.min(1_000, Math.floor(COMMANDS / 4));
 const GATEWAYS = 3;
 /** Promised p50 of an acknowledgement on a machine that does nothing else. */
 const ACK_P50_MS = 10;
@@ -81,14 +88,18 @@ const sendUntil = async (chat: string, isOver: () => boolean): Promise<number> =
   return sent;
 };
 
-const killGateway = async (index: number): Promise<void> => {
-  const own = () => stack.stackJson().services.gateway[index % GATEWAYS];
+const killOne = async (service: 'gateway' | 'agent', index: number): Promise<void> => {
+  const own = () => {
+    const all = stack.stackJson().services[service];
+    return all[index % all.length];
+  };
   const { pid, restarts = 0 } = own() ?? {};
   process.kill(pid as number, 'SIGKILL');
-  await waitForValue('the restart of a gateway', async () =>
+  await waitForValue(`the restart of ${service}`, async () =>
     (own()?.restarts ?? 0) > restarts && own()?.state === 'ready' ? true : undefined,
   );
 };
+const killGateway = (index: number): Promise<void> => killOne('gateway', index);
 
 describe('the events of a chat', () => {
   it(`come once and in order through ${DROPS} drops over ${GATEWAYS} gateways, of which some are killed`, async () => {
@@ -197,5 +208,53 @@ describe('a command to a chat', () => {
     // Few events take the time of the connection, and have the whole second.
     const value = length >= MIN_CATCH_UP ? (ms * 10_000) / length : ms;
     checkFigure({ what: 'chat events: catch-up of 10,000', value, unit: 'ms', atMost: 1_000 * contention });
+  });
+});
+
+/** Sends a command until it is accepted, with one key, at the next gateway after each failure. */
+const sendOnce = async (chat: string, content: string, nth: number): Promise<number> => {
+  for (let tries = 0; ; tries++) {
+    const sent = post<Reply>(`/${chat}`, { command: 'message', content }, nth + tries, content);
+    if (await sent.catch(() => null)) return tries;
+    await sleep(50);
+  }
+};
+
+interface Messages {
+  readonly messages: readonly { readonly role: string; readonly text: string }[];
+}
+
+describe(`${COMMANDS} commands to ${CHATS} chats by HTTP`, () => {
+  it('are each in their chat once, and answered once, through kills of gateways and of the agent service', async () => {
+    const chats = await Promise.all(Array.from({ length: CHATS }, (_, nth) => create(`command-${nth}`)));
+    let [next, tries, killed] = [0, 0, 0];
+    let kills = Promise.resolve();
+    const lane = async (): Promise<void> => {
+      for (let nth = next++; nth < COMMANDS; nth = next++) {
+        if (nth % COMMANDS_PER_KILL === COMMANDS_PER_KILL - 1)
+          kills = kills.then(() => killOne(killed++ % 2 === 0 ? 'gateway' : 'agent', killed));
+        tries += await sendOnce(chats[nth % CHATS] ?? '', `command ${nth}`, nth);
+      }
+    };
+    await Promise.all(Array.from({ length: LANES }, lane));
+    await kills;
+    const counts = { lost: 0, twice: 0, unanswered: 0 };
+    for (const [index, chat] of chats.entries()) {
+      const sent = Array.from({ length: COMMANDS }, (_, nth) => nth).filter((nth) => nth % CHATS === index);
+      const stream = await ChatStream.open(urlOf(`/${chat}/events`, index));
+      const isAnswered = () => stream.events.filter(({ event }) => event === 'done').length >= sent.length;
+      await stream.waitFor('the end of each turn', isAnswered, 300_000);
+      stream.close();
+      const { messages } = (await (await fetch(urlOf(`/${chat}?format=json`, index))).json()) as Messages;
+      const asked = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
+      for (const nth of sent) if (!asked.includes(`command ${nth}`)) counts.lost++;
+      counts.twice += asked.length - new Set(asked).size;
+      counts.unanswered += Math.abs(messages.length - 2 * sent.length);
+    }
+    report(`chat commands: ${COMMANDS} over ${CHATS} chats, ${killed} kills, ${tries} repeated tries`);
+    expect(killed).toBeGreaterThan(0);
+    checkFigure({ what: 'chat commands: lost', value: counts.lost, atMost: 0 });
+    checkFigure({ what: 'chat commands: twice', value: counts.twice, atMost: 0 });
+    checkFigure({ what: 'chat commands: without one answer', value: counts.unanswered, atMost: 0 });
   });
 });
