@@ -28,6 +28,18 @@ describe('patches of library internals', () => {
     expect(logsOf((logger) => avoidRequestErrors(changed, logger))).toEqual(inactive('@nats-io/nats-core'));
   });
 
+  it('warn once when the requests of nats-core have changed, and add them as before', () => {
+    const added: object[] = [];
+    const connection = { protocol: { muxSubscriptions: { add: (request: object) => added.push(request) } } };
+    const [many, changed] = [{ callback: null }, { deferred: {}, mux: {} }];
+    const logs = logsOf((logger) => {
+      avoidRequestErrors(connection as unknown as NatsConnection, logger);
+      for (const request of [many, changed, changed]) connection.protocol.muxSubscriptions.add(request);
+    });
+    expect(logs).toEqual(inactive('@nats-io/nats-core'));
+    expect(added).toEqual([many, changed, changed]);
+  });
+
   it('warn when the internals of ws have changed, and let frames pass', () => {
     class Changed {}
     const socketClass = Changed as unknown as typeof WebSocket;

@@ -56,11 +56,10 @@ const patch = (requestClass: RequestClass): void => {
  */
 export const avoidRequestErrors = (connection: NatsConnection, logger: Logger): void => {
   const requests = requestsOf(connection);
+  const warn = (internals: string): void =>
+    logger.warn({ library: '@nats-io/nats-core', internals }, 'library patch inactive');
   if (requests === null) {
-    logger.warn(
-      { library: '@nats-io/nats-core', internals: 'protocol.muxSubscriptions' },
-      'library patch inactive',
-    );
+    warn('protocol.muxSubscriptions');
     return;
   }
   const add = requests.add.bind(requests);
@@ -68,6 +67,9 @@ export const avoidRequestErrors = (connection: NatsConnection, logger: Logger): 
     // The class is not exported, so the first request for one reply shows it.
     if (isKnown(request)) {
       patch(Object.getPrototypeOf(request) as RequestClass);
+      requests.add = add;
+    } else if ('deferred' in request) {
+      warn('RequestOne');
       requests.add = add;
     }
     add(request);
