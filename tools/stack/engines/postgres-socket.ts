@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
+import { UserError } from '@antiphon/bootstrap/user-error';
 import { makeOwnedDir } from './unprivileged-user.js';
 import type { UnprivilegedUser } from './unprivileged-user.js';
 
@@ -48,4 +49,21 @@ export const prepareSocketFolder = async ({ dataDir, port, user }: SocketOptions
     return null;
   }
   return (await canListen(join(folder, 'probe'))) ? folder : null;
+};
+
+/**
+ * Returns the folder for a start of the server. Services keep the address of the first start, so a
+ * restart has the same folder. `known` is the folder of the first start, undefined before it. Throws
+ * a `UserError` if it was lost.
+ */
+export const keepSocketFolder = (
+  known: string | null | undefined,
+  prepared: string | null,
+): string | null => {
+  if (known === undefined) return prepared;
+  if (known === null || prepared !== null) return known;
+  throw new UserError(
+    `PostgreSQL cannot listen in ${known} any more, where the services connect.\n` +
+      'What to do: free space on this disk, make its folder writable, and start again.',
+  );
 };

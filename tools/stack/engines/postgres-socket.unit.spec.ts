@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LOOPBACK_RULE, prepareSocketFolder, SOCKET_RULE } from './postgres-socket.js';
+import { keepSocketFolder, LOOPBACK_RULE, prepareSocketFolder, SOCKET_RULE } from './postgres-socket.js';
 
 let base: string;
 let dataDir: string;
@@ -40,5 +40,13 @@ describe('the folder of the Unix socket', () => {
   it('is null where the data cannot take the rule', async () => {
     rmSync(join(dataDir, 'pg_hba.conf'));
     expect(await prepareSocketFolder({ dataDir, port: 15_432, user: null })).toBeNull();
+  });
+
+  it('stays the one of the first start, as services know its address', () => {
+    expect(keepSocketFolder(undefined, '/home/socket')).toBe('/home/socket');
+    expect(keepSocketFolder(undefined, null)).toBeNull();
+    expect(keepSocketFolder('/home/socket', '/home/socket')).toBe('/home/socket');
+    expect(keepSocketFolder(null, '/home/socket')).toBeNull();
+    expect(() => keepSocketFolder('/home/socket', null)).toThrow('cannot listen in /home/socket any more');
   });
 });

@@ -16,7 +16,7 @@ import type { LoginRole } from '../supervisor/database.js';
 import { addressOfUrl, checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
 import type { EngineContext, EngineOptions, EngineProcess, EngineSource, StackEngine } from './engine.js';
 import { DATABASE_OWNER, ensureData } from './postgres-data.js';
-import { prepareSocketFolder } from './postgres-socket.js';
+import { keepSocketFolder, prepareSocketFolder } from './postgres-socket.js';
 import { databaseUser, runnableCopy } from './unprivileged-user.js';
 
 const USUAL_PORT = 15432;
@@ -136,7 +136,7 @@ export const postgresProcess = (
   const { paths, credentials, ports, usualPorts, adopt, note } = context;
   const { homeId, databaseOwner: password } = credentials;
   const port = new StickyPort({ ports, name: 'PostgreSQL', preferred: usualPorts ? USUAL_PORT : 0 });
-  let socketFolder: string | null = null;
+  let socketFolder: string | null | undefined;
   const prepare = async (): Promise<Incarnation> => {
     const user = databaseUser();
     const bin = await runnableCopy(folder, version, user);
@@ -147,12 +147,13 @@ export const postgresProcess = (
     });
     await clearStalePid(dataDir);
     const number = await port.ensure();
-    socketFolder = await prepareSocketFolder({ dataDir, port: number, user });
+    const prepared = await prepareSocketFolder({ dataDir, port: number, user });
+    socketFolder = keepSocketFolder(socketFolder, prepared);
     return launchOf({ bin, dataDir, port: number, socketFolder }, paths);
   };
   return {
     version,
-    socketFolder: () => socketFolder,
+    socketFolder: () => socketFolder ?? null,
     address: () => `127.0.0.1:${port.current()}`,
     spec: {
       name: 'PostgreSQL',
