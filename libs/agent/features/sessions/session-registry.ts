@@ -107,10 +107,11 @@ export class SessionRegistry {
    */
   async create(workspace: string, sessionId: string, mayAcquireOnAppend: boolean): Promise<ClaimedSession> {
     const entry = this.createEntry(workspace, sessionId, emptyFold);
+    const { actor, driver } = entry;
+    // A session whose lease cannot be acquired is not added.
+    const claim = mayAcquireOnAppend ? actor.acquireOnAppend(this.newLeaseEpoch) : await actor.claim();
     this.entries.set(keyOf(workspace, sessionId), entry);
     entry.usedAt = performance.now();
-    const { actor, driver } = entry;
-    const claim = mayAcquireOnAppend ? actor.acquireOnAppend(this.newLeaseEpoch) : await actor.claim();
     this.newLeaseEpoch = actor.lease.held()?.epoch ?? this.newLeaseEpoch;
     return { actor, driver, claim };
   }
