@@ -15,7 +15,7 @@ interface TileProps {
   readonly tone?: Tone;
 }
 
-const Tile = ({ to, label, value, note, tone }: TileProps) => (
+export const Tile = ({ to, label, value, note, tone }: TileProps) => (
   <Link to={to} className={css.tile} data-tone={tone}>
     <span>{label}</span>
     <strong>{value ?? '…'}</strong>
@@ -109,13 +109,24 @@ const Health = ({ status }: { readonly status: Read<Status> }) => {
     <ul className={css.list}>
       {parts.map(({ name, healthy, note }) => (
         <li key={name}>
-          <span className={css.grow}>{name}</span>
+          <span className={css.grow}>{PART_NAMES[name] ?? name}</span>
           {note && <span className={css.end}>{note}</span>}
           <State of={healthy ? 'ok' : 'down'} />
         </li>
       ))}
     </ul>
   );
+};
+
+/** Names of parts, where the name of the API is a short one. */
+const PART_NAMES: Readonly<Record<string, string>> = {
+  cells: 'sandbox cells',
+  jetstream: 'message streams (JetStream)',
+  logRoots: 'signed roots of the log',
+  nats: 'messages (NATS)',
+  postgresql: 'database (PostgreSQL)',
+  projection: 'read models',
+  temporal: 'workflows (Temporal)',
 };
 
 const EventLine = ({ event }: { readonly event: LogEvent }) => (

@@ -9,8 +9,9 @@ import {
   type Sample,
 } from '../data/metrics-text.js';
 import { client } from '../data/gateway.js';
-import { useFetched } from '../data/use-read.js';
+import { useFetched, useRead } from '../data/use-read.js';
 import { formatDuration, formatNumber } from '../ui/format.js';
+import { Tile } from './overview.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../ui/ui.js';
 import css from './pages.module.css';
 
@@ -22,6 +23,15 @@ const readable = (name: string): string =>
     .replace(/_(seconds|total)$/, '')
     .replaceAll('_', ' ');
 
+/** What ends at each stage of a turn. */
+const STAGES: Readonly<Record<string, string>> = {
+  'stage=request_sent': 'from the message of a client to the request to the agent',
+  'stage=turn_accepted': 'from that request to the accepted turn',
+  'stage=first_text_sent': 'from the accepted turn to the first text',
+  'stage=done_sent': 'from the first text to the end of the turn',
+  'stage=frame_delivered': 'from a frame of the agent to its client',
+};
+
 const HistogramRow = ({ histogram }: { readonly histogram: Histogram }) => {
   const isTime = histogram.name.endsWith('_seconds');
   const format = (value: number): string => (isTime ? formatDuration(value * 1_000) : formatNumber(value));
@@ -29,7 +39,7 @@ const HistogramRow = ({ histogram }: { readonly histogram: Histogram }) => {
     <tr>
       <td>
         <span className={css.name}>{readable(histogram.name)}</span>
-        <div className={ui.mono}>{histogram.labels}</div>
+        <div className={ui.muted}>{STAGES[histogram.labels] ?? histogram.labels}</div>
       </td>
       <td data-end="">{formatNumber(histogram.count)}</td>
       <td data-end="">{format(histogram.mean)}</td>
@@ -64,8 +74,42 @@ export const Performance = () => {
   );
 };
 
+const worst = (values: readonly number[] | undefined): string | undefined =>
+  values && formatNumber(Math.max(0, ...values));
+
+/** Answers the question of the page in four figures. */
+const Answer = ({ samples }: { readonly samples: readonly Sample[] }) => {
+  const times = histogramsOf(samples);
+  const p95 = (name: string, labels = ''): string => {
+    const found = times.find((each) => each.name === name && each.labels === labels);
+    return found ? formatDuration(found.p95 * 1_000) : 'none yet';
+  };
+  const waiting = samples.find(({ name }) => name === 'antiphon_appends_waiting')?.value ?? 0;
+  const models = useRead('listProjections', {}, { hasPast: false, changesOn: () => true });
+  const behind = worst(models.data?.projections.map(({ lag }) => lag));
+  return (
+    <div className={css.tiles}>
+      <Tile
+        to="/performance"
+        label="First text of an answer"
+        value={p95('antiphon_turn_first_text_seconds')}
+        note="95 % are faster"
+      />
+      <Tile
+        to="/performance"
+        label="Message accepted"
+        value={p95('antiphon_turn_stage_seconds', 'stage=turn_accepted')}
+        note="95 % are faster"
+      />
+      <Tile to="/audit" label="Read models behind" value={behind} note="events, the slowest of them" />
+      <Tile to="/performance" label="Appends waiting" value={formatNumber(waiting)} note="for the log" />
+    </div>
+  );
+};
+
 const Tables = ({ samples }: { readonly samples: readonly Sample[] }) => (
   <div className={css.stack}>
+    <Answer samples={samples} />
     <Panel title="Times and sizes">
       <Histograms histograms={histogramsOf(samples)} />
     </Panel>

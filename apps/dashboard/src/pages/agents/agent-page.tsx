@@ -94,10 +94,10 @@ const Definition = ({ agent }: { readonly agent: Agent }) => (
     </dd>
     <dt>Base</dt>
     <dd>{agent.base}</dd>
-    <dt>Tree</dt>
+    <dt>Parent</dt>
     <dd>
       {agent.parentId === null ? (
-        'root'
+        'none: it is the root of its tree'
       ) : (
         <Link to={`/agents/${encodeURIComponent(agent.parentId)}`}>{agent.parentId}</Link>
       )}

@@ -2,6 +2,8 @@ import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
 import { Link } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
+import { head } from '../../data/live-log.js';
+import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';
 import { countOf, formatNumber } from '../../ui/format.js';
 import { VisibleText } from '../../ui/visible-text.js';
@@ -49,30 +51,33 @@ const LastAppend = () => {
 
 type Recorded = RouteReply<'listAudits'>['audits'][number];
 
-const Summary = ({ audit }: { readonly audit: Recorded }) => (
-  <p className={css.pad}>
-    <State of={audit.ok ? 'ok' : 'failed'}>{audit.ok ? 'everything holds' : 'a rule is broken'}</State>{' '}
-    {countOf(audit.events, 'event')} up to position {formatNumber(audit.headPosition)},{' '}
-    {audit.signing ?? 'signatures not checked'}
-    {audit.isLive ? ', with NATS and Temporal' : ''}; recorded <Time at={audit.recordedAt} /> by{' '}
-    {audit.recordedBy}.
-    {audit.first !== null && (
-      <>
-        {' '}
-        First finding: <VisibleText text={`${audit.first.check}: ${audit.first.message}`} />
-        {audit.first.position !== null && (
-          <>
-            {' '}
-            at{' '}
-            <Link to={`/events?open=${audit.first.position}`}>
-              event {formatNumber(audit.first.position)}
-            </Link>
-          </>
-        )}
-      </>
-    )}
-  </p>
-);
+const Summary = ({ audit }: { readonly audit: Recorded }) => {
+  const newer = Math.max(0, (useStore(head) ?? 0) - audit.headPosition);
+  return (
+    <p className={css.pad}>
+      <State of={audit.ok ? 'ok' : 'failed'}>{audit.ok ? 'everything holds' : 'a rule is broken'}</State>{' '}
+      {countOf(audit.events, 'event')} up to position {formatNumber(audit.headPosition)},{' '}
+      {audit.signing ?? 'signatures not checked'}
+      {audit.isLive ? ', with NATS and Temporal' : ''}; recorded <Time at={audit.recordedAt} /> by{' '}
+      {audit.recordedBy}. {newer > 0 && `${countOf(newer, 'event')} came after it.`}
+      {audit.first !== null && (
+        <>
+          {' '}
+          First finding: <VisibleText text={`${audit.first.check}: ${audit.first.message}`} />
+          {audit.first.position !== null && (
+            <>
+              {' '}
+              at{' '}
+              <Link to={`/events?open=${audit.first.position}`}>
+                event {formatNumber(audit.first.position)}
+              </Link>
+            </>
+          )}
+        </>
+      )}
+    </p>
+  );
+};
 
 const LastAudit = () => {
   const { data, problem, refresh } = useRead(
