@@ -307,8 +307,10 @@ describe('an approval', () => {
     for (const name of ['Approve', 'Deny', 'Send'])
       expect([name, await button(name).isDisabled()]).toEqual([name, true]);
     await open(`/money?at=${event?.position}`);
-    for (const act of await page.getByRole('button', { name: /Set budget|Set limit/ }).all())
-      expect(await act.isDisabled()).toBe(true);
+    const acts = page.getByRole('button', { name: /Set budget|Set limit/ });
+    await page.getByRole('row', { name: /^Each session/ }).waitFor();
+    expect(await acts.count()).toBeGreaterThan(2);
+    for (const act of await acts.all()) expect(await act.isDisabled()).toBe(true);
     const approval = String(event?.data['approvalId']);
     const given = { decision: 'approve', reason: 'shown as U+202E' + SCRIPTS[0] };
     expect((await call('', 'POST', `/approvals/${approval}/answer`, given)).status).toBe(200);
