@@ -126,7 +126,7 @@ describe('the page of the audit', () => {
     );
     await page.goto('/audit');
     const rows = panel('Dead letters').getByRole('row');
-    const stream = rows.filter({ hasText: streamId });
+    const stream = rows.filter({ hasText: streamId }).filter({ hasText: 'memory-facts' });
     await stream.getByText('memory-facts').waitFor();
     await stream.getByText('5 tries', { exact: false }).waitFor();
     await rows.filter({ hasText: 'metering-settle-calls' }).getByText('MESSAGING.INVALID').waitFor();

@@ -101,6 +101,7 @@ const SPECS = {
     ...{ shows: 'the dashboard is quick with 10,000 turns, 1,000,000 events and 1,000 nodes', minutes: 20 },
     quick: { ANTIPHON_LOG_EVENTS: '100000', ANTIPHON_DASHBOARD_TURNS: '2000' },
   },
+  'dashboard-images': { shows: 'the pictures of the README, and that they are small', minutes: 5 },
   'dashboard-keyboard': {
     ...{ shows: 'the whole trip by keyboard alone, and scripted checks of accessibility', minutes: 10 },
   },
