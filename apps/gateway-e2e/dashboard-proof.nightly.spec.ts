@@ -196,6 +196,27 @@ describe('the page of money', () => {
   });
 });
 
+describe('a failure', () => {
+  it('of a task is on each page until it is closed, and leads to its run', async () => {
+    const { page, stack } = world;
+    const call = (method: string, path: string, body: object) => {
+      const headers = { 'content-type': 'application/json' };
+      return fetch(stack.gatewayUrl + path, { method, headers, body: JSON.stringify(body) });
+    };
+    await page.goto('/memory');
+    await page.getByText('Connected', { exact: true }).waitFor();
+    const limits = { limitTokens: 1, limitMicroUsd: null };
+    expect((await call('PUT', '/api/v1/budgets/agents/claude', limits)).status).toBe(200);
+    const workflow = { name: 'refused', nodes: [{ id: 'only', agent: 'claude', prompt: 'go' }] };
+    expect((await call('POST', '/api/v1/runs', { workflow })).ok).toBe(true);
+    const failures = page.getByRole('log', { name: 'Failures' });
+    await failures.getByRole('link', { name: 'task failed' }).waitFor({ timeout: 30_000 });
+    await failures.getByRole('link', { name: 'task failed' }).click();
+    await page.waitForURL(/\/runs\//);
+    expect(await failures.getByRole('link', { name: 'task failed' }).count()).toBe(0);
+  });
+});
+
 describe('archives', () => {
   it('are shown with their state, which says that a file is missing', async () => {
     const { page } = world;
