@@ -44,8 +44,9 @@ export interface DecidedAppend {
 }
 
 /**
- * Appends a decided change together with facts of another stream. Returns false if it appended
- * nothing. Throws `LOG.VERSION_CONFLICT` of the tree, after which the change is decided again.
+ * Appends a decided change together with facts of another stream. A change of very many files is
+ * appended alone, without this call. Returns false if it appended nothing. Throws
+ * `LOG.VERSION_CONFLICT` of the tree, after which the change is decided again.
  */
 export type RecordDecided = (append: DecidedAppend) => Promise<boolean>;
 
@@ -93,8 +94,11 @@ const MAX_TREES = 200;
 /** Maximum number of commit rounds: processes that change one tree conflict, and one succeeds. */
 const MAX_ROUNDS = 100;
 const PAGE = 1_000;
-/** Maximum size of bytes that travel with an append. */
+/** Maximum size of bytes that travel with an append: of one file, and of all. */
 const STAGED_BYTES = 256 * 1_024;
+export const APPENDED_BYTES = 4 * 1_024 * 1_024;
+/** Maximum number of events of a tree in one append with facts of another stream. */
+const JOINT_EVENTS = 900;
 const SNAPSHOT_EVERY = 1_000;
 
 const toFact = (recorded: RecordedEvent): FileTreeEvent => {
@@ -152,14 +156,16 @@ export class FileTrees implements FileTreesPort {
   }
 
   /**
-   * Prepares bytes that an append stores in its own transaction. Larger ones are stored now, and
-   * `blob` is null. Throws `FILE.ERASED` for bytes that were erased.
+   * Prepares bytes that an append stores in its own transaction. Larger ones, and those above
+   * `room`, are stored now, and `blob` is null. Throws `FILE.ERASED` for bytes that were erased.
    */
   async stageBytes(
     workspace: string,
     bytes: Uint8Array,
+    room = APPENDED_BYTES,
   ): Promise<{ stored: StoredBytes; blob: BlobAppend | null }> {
-    if (bytes.byteLength > STAGED_BYTES) return { stored: await this.putBytes(workspace, bytes), blob: null };
+    if (bytes.byteLength > Math.min(STAGED_BYTES, room))
+      return { stored: await this.putBytes(workspace, bytes), blob: null };
     const digest = createHash('sha256').update(bytes).digest('hex');
     if ((await this.deps.blobs.erasedOf(workspace, [digest])).size > 0)
       throw rejected('FILE.ERASED', `the bytes of ${digest} were erased`);
@@ -211,7 +217,8 @@ export class FileTrees implements FileTreesPort {
     record?: RecordDecided,
   ): Promise<{ isAppended: boolean; result: AppendResult | null }> {
     const own = { streamId, expectedVersion: streamVersionOf(tree), events: this.toNew(events) };
-    if (record)
+    // An append of very many events has no room for others.
+    if (record && events.length <= JOINT_EVENTS)
       return { isAppended: await record({ stream: own, events, version: tree.version }), result: null };
     const streams = events.length === 0 ? also : [own, ...also];
     const result = await this.deps.store.append({ workspace, streams, ...guards });

@@ -5,6 +5,7 @@ import type { FileCause } from '@antiphon/contracts/agent';
 import type { BlobAppend, StreamAppend } from '@antiphon/event-store';
 import { conflict, isAppError, rejected } from '@antiphon/kernel';
 import type { FilesChanged } from '../files/file-changes.js';
+import { APPENDED_BYTES } from '../files/file-trees.js';
 import type { NativeCall } from './ask-agent.js';
 import { describeChange } from './describe-change.js';
 import { FileAccess, resultOf } from './file-access.js';
@@ -143,10 +144,14 @@ export class FileTools {
     const decide = async (tree: FileTree): Promise<DecidedFiles> => {
       const commands: FileCommand[] = [];
       const blobs: BlobAppend[] = [];
+      let room = APPENDED_BYTES;
       seen = await reading;
       for (const { path, file, after } of await this.planEdits(call, edits, seen, tree)) {
-        const { stored, blob } = await this.deps.files.stageBytes(call.workspace, after);
-        if (blob) blobs.push(blob);
+        const { stored, blob } = await this.deps.files.stageBytes(call.workspace, after, room);
+        if (blob) {
+          blobs.push(blob);
+          room -= blob.body.byteLength;
+        }
         commands.push({ op: 'write', path, ...stored, expect: file?.digest ?? null });
       }
       return { commands, blobs };

@@ -117,6 +117,7 @@ describe(`A search over ${FILES} files`, () => {
     const inputs = HOSTILE_PATTERNS.map((query) => ({ query, path: 'tree', regex: true, limit: 100 }));
     const { times, results } = await search(inputs);
     clearInterval(timer);
+    expect(results).toHaveLength(HOSTILE_PATTERNS.length);
     for (const result of results) expect(result).toMatch(/"returned":\d+,|FILE.INVALID_PATTERN/);
     const slowest = Math.max(...times);
     report(
