@@ -175,8 +175,8 @@ describe('with forced colours', () => {
       await open('/dev/states');
       const styleOf = (selector: string, name: string) =>
         page.evaluate(`getComputedStyle(document.querySelector('${selector}')).${name}`);
-      expect(await styleOf('[data-state]', 'borderStyle')).toBe('solid');
-      expect(await styleOf('[role=meter]:nth-of-type(1) i', 'backgroundColor')).not.toBe(
+      expect(await styleOf('main [data-state]', 'borderStyle')).toBe('solid');
+      expect(await styleOf('[role=meter] i', 'backgroundColor')).not.toBe(
         await styleOf('body', 'backgroundColor'),
       );
       await open('/agents');

@@ -48,6 +48,7 @@ export const useCheckedForm = (submit: (form: FormData) => void): CheckedForm =>
   const [errors, setErrors] = useState<FieldErrors>({});
   const ref = useRef<HTMLFormElement>(null);
   useEffect(() => {
+    if (Object.keys(errors).length === 0) return;
     ref.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus();
   }, [errors]);
   const onSubmit = (event: FormEvent<HTMLFormElement>): void => {

@@ -62,7 +62,7 @@ const Runs = () => {
     >
       {problem && <ProblemBox problem={problem} retry={refresh} />}
       {!data && !problem && <Loading what="runs" />}
-      {data?.runs.length === 0 && <Empty title="No run yet">Start a workflow above.</Empty>}
+      {data?.runs.length === 0 && <Empty title="No run yet">Start a workflow below.</Empty>}
       {data && data.runs.length > 0 && (
         <Table label="Runs" columns={['Run', 'State', 'Started', { name: 'Took', isNumber: true }]}>
           {data.runs.map((run) => (
@@ -78,7 +78,7 @@ export const RunList = () => (
   <>
     <PageHead
       title="Runs"
-      question="Which workflows are there, and how did their runs go?"
+      question="Which runs go on, which failed, and how long did they take?"
       actions={
         <Link to="/workflows/new" className={`${ui.button} ${ui.primary}`}>
           Draw a workflow
@@ -86,10 +86,10 @@ export const RunList = () => (
       }
     />
     <div className={css.stack}>
+      <Runs />
       <Panel title="Workflows">
         <WorkflowTable runPage={(_id, runId) => `/runs/${runId}`} />
       </Panel>
-      <Runs />
     </div>
   </>
 );
