@@ -127,6 +127,34 @@ describe('a tip', () => {
   });
 });
 
+describe('the keys of a session', () => {
+  it('go from turn to turn in the position bar, and fork the turn that has the focus', async () => {
+    const { page } = world;
+    await open('/agents/claude');
+    await page.getByLabel('Message to Claude').fill('Hello');
+    await button('Start a conversation').click();
+    await button('Fork here').waitFor();
+    await page.getByLabel('Message', { exact: true }).fill('Hello again');
+    await page.keyboard.press('Enter');
+    await button('Fork here').nth(1).waitFor();
+    const stream = `session-${new URL(page.url()).pathname.split('/').at(-1)}`;
+    const turns = await readEvents(world.stack, { stream, type: 'TurnRequested' });
+    const slider = page.getByRole('slider', { name: 'Position of the log' });
+    for (const turn of turns.toReversed()) {
+      await slider.press('Shift+ArrowLeft');
+      await page.waitForURL((url) => url.searchParams.get('at') === String(turn.position));
+    }
+    await slider.press('Shift+ArrowRight');
+    await page.waitForURL((url) => url.searchParams.get('at') === String(turns[1]?.position));
+    await slider.press('Shift+ArrowRight');
+    await page.waitForURL((url) => !url.searchParams.has('at'));
+    await button('Fork here').first().focus();
+    await page.keyboard.press('f');
+    await page.getByRole('dialog', { name: 'Fork after this turn' }).waitFor();
+    await page.keyboard.press('Escape');
+  });
+});
+
 describe('an error of a form', () => {
   const expectError = async (field: Locator, error: string): Promise<void> => {
     await field.and(world.page.locator('[aria-invalid=true]')).and(world.page.locator(':focus')).waitFor();

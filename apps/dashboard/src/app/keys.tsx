@@ -16,7 +16,7 @@ export const setSingleKeys = (isOn: boolean): void => {
 
 const SECOND_KEY_MS = 1_500;
 
-const isTyping = (target: EventTarget | null): boolean =>
+export const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
 
@@ -66,6 +66,14 @@ export const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
         <kbd>←</kbd> <kbd>→</kbd>
       </dt>
       <dd>In the position bar: one event back or on; Home and End go to the ends</dd>
+      <dt>
+        <kbd>Shift</kbd> <kbd>←</kbd> <kbd>→</kbd>
+      </dt>
+      <dd>In the position bar: the start of the turn before or after</dd>
+      <dt>
+        <kbd>f</kbd>
+      </dt>
+      <dd>In a turn of a session: fork after it</dd>
       {NAVIGATION.map(({ key, title }) => (
         <div key={key} style={{ display: 'contents' }}>
           <dt>

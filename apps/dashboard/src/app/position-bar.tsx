@@ -1,4 +1,5 @@
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState, type KeyboardEvent } from 'react';
+import { client } from '../data/gateway.js';
 import { fetchEventAt, type Moment } from '../data/moments.js';
 import { head } from '../data/live-log.js';
 import { useStore } from '../data/store.js';
@@ -15,6 +16,18 @@ const DRAG_MS = 16;
 export const goToPosition = (position: number): void => {
   const last = head.get() ?? 0;
   setParams({ at: position >= last ? null : Math.max(1, position) });
+};
+
+/** Moves to the start of the turn before or after a position: in a session only to its own turns. */
+const goToTurn = async (from: number, step: 1 | -1): Promise<void> => {
+  const [, session] = /^\/sessions\/([^/]+)/.exec(location.pathname) ?? [];
+  const order =
+    step > 0 ? ({ after: from, order: 'asc' } as const) : ({ at: from - 1, order: 'desc' } as const);
+  const own = session === undefined ? {} : { stream: `session-${session}` };
+  const query = { type: 'TurnRequested', limit: 1, ...order, ...own };
+  const [turn] = from <= 1 && step < 0 ? [] : (await client.http.readEvents({ query })).events;
+  if (turn) goToPosition(turn.position);
+  else if (step > 0) goToPosition(head.get() ?? from);
 };
 
 const useMoment = (position: number | null): Moment | null => {
@@ -60,6 +73,11 @@ export const PositionBar = () => {
     }, DRAG_MS);
   };
   const isPast = at !== null;
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (!event.shiftKey || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return;
+    event.preventDefault();
+    void goToTurn(shown, event.key === 'ArrowRight' ? 1 : -1).catch(() => undefined);
+  };
   return (
     <div
       className={css.position}
@@ -77,6 +95,7 @@ export const PositionBar = () => {
         value={shown}
         disabled={last === null || last < 2}
         onChange={(event) => move(Number(event.target.value))}
+        onKeyDown={onKeyDown}
       />
       {isPast ? (
         <Button onClick={() => setParams({ at: null })}>Back to live</Button>

@@ -1,4 +1,5 @@
 import { memo } from 'react';
+import { hasSingleKeys, isTyping } from '../../app/keys.js';
 import { Link, setParams } from '../../app/router.js';
 import type { Part, ToolPart, Turn } from '../../data/transcript.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
@@ -129,7 +130,16 @@ interface TurnViewProps {
 const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => {
   const tail = turn.endedAt === null ? live.slice(turn.textLength) : '';
   return (
-    <article className={css.turn} data-turn={turn.turnId} aria-busy={turn.endedAt === null}>
+    <article
+      className={css.turn}
+      data-turn={turn.turnId}
+      aria-busy={turn.endedAt === null}
+      onKeyDown={(event) => {
+        const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+        if (event.key !== 'f' || !isPlain || !hasSingleKeys.get() || isTyping(event.target)) return;
+        if (turn.endVersion !== null) openBranch('fork', turn);
+      }}
+    >
       <div className={css.user}>
         {turn.deleted.includes('message') ? (
           <p className={css.small}>This message was deleted.</p>
