@@ -112,9 +112,8 @@ it('the pictures of the README show a session in the past, a run, money and the 
   await page.getByRole('row', { name: /^claude/ }).waitFor();
   await take('money', 'dark');
 
-  await post('/api/v1/agents', { name: 'Night watch', base: 'gpt', budget: { tokens: 10 } });
-  const [watch] = await readEvents(stack, { type: 'AgentSpawned' });
-  await say(String(watch?.data['agentId']), 'Watch the harbour tonight');
+  const watch = await post('/api/v1/agents', { name: 'Night watch', base: 'gpt', budget: { tokens: 10 } });
+  await say(String(watch['id']), 'Watch the harbour tonight');
   await page.locator('[data-turn] [data-state=failed]').waitFor();
   await say('gpt', 'please calculate the draught');
   await button('Approve').waitFor();
