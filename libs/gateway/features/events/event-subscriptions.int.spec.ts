@@ -161,6 +161,14 @@ describe('a subscription to events', () => {
     }
   });
 
+  it('listens for appends only while a workspace has subscribers', async () => {
+    await until(() => listeners.size === 0);
+    const reader = await subscribe(gateways[0] as LogTail, {});
+    expect(listeners.size).toBe(1);
+    reader.close();
+    await until(() => listeners.size === 0);
+  });
+
   it('begins at any position of the log', async () => {
     const own = (await log()).filter(({ workspace }) => workspace === 'default');
     for (let i = 0; i < 20; i++) {

@@ -20,7 +20,10 @@ interface OpenTail {
 
 export interface LogTailOptions {
   readonly pool: Pool;
-  /** Calls back soon after an append. Returns the function that ends the subscription. */
+  /**
+   * Calls back soon after an append. Returns the function that ends the subscription. Only called
+   * while a workspace has subscribers.
+   */
   readonly onAppend: (wake: () => void) => () => void;
   readonly onError: (error: unknown) => void;
 }
@@ -34,7 +37,6 @@ export class LogTail {
   readonly #options: LogTailOptions;
   readonly #tails = new Map<string, OpenTail>();
   readonly #signal = createWakeSignal();
-  readonly #stopListening: () => void;
   readonly #closed = new AbortController();
   readonly #waitingPages: (() => void)[] = [];
   #pageReads = 0;
@@ -43,9 +45,6 @@ export class LogTail {
   constructor(options: LogTailOptions) {
     this.#options = options;
     this.pool = options.pool;
-    this.#stopListening = options.onAppend(() => {
-      if (this.#tails.size > 0) this.#signal.wake();
-    });
   }
 
   /**
@@ -90,7 +89,6 @@ export class LogTail {
 
   close(): void {
     this.#closed.abort();
-    this.#stopListening();
     this.#signal.wake();
   }
 
@@ -115,10 +113,12 @@ export class LogTail {
   async #run(): Promise<void> {
     if (this.#isRunning) return;
     this.#isRunning = true;
+    const stopListening = this.#options.onAppend(() => this.#signal.wake());
     while (this.#tails.size > 0 && !this.#closed.signal.aborted) {
       await this.#signal.wait(POLL_MS);
       if (!(await this.#readAll())) await sleep(POLL_MS, this.#closed.signal).catch(() => undefined);
     }
+    stopListening();
     this.#isRunning = false;
   }
 

@@ -37,6 +37,35 @@ describe('log notifications', () => {
     unsubscribeSecond();
   });
 
+  it('are sent to no connection without subscribers', async () => {
+    const options = { url: process.env['ANTIPHON_TEST_NATS_URL'] ?? '', service: 'agent' };
+    const publisher = await connectNats({ ...options, logger: silentLogger });
+    const received = async (): Promise<number> => {
+      const before = link.connection.stats().inMsgs;
+      publisher.connection.publish('hint.log', 'session');
+      await publisher.connection.flush();
+      await link.connection.flush();
+      return link.connection.stats().inMsgs - before;
+    };
+    expect(await received()).toBe(0);
+    const stops = [onLogNotification(link, () => undefined), onLogNotification(link, () => undefined)];
+    await link.connection.flush();
+    expect(await received()).toBe(1);
+    stops[0]?.();
+    stops[0]?.();
+    expect(await received()).toBe(1);
+    stops[1]?.();
+    expect(await received()).toBe(0);
+    let wake: () => void = () => undefined;
+    const woken = new Promise<void>((resolve) => (wake = resolve));
+    const stop = onLogNotification(link, wake, { debounceMs: 1 });
+    await link.connection.flush();
+    expect(await received()).toBe(1);
+    await woken;
+    stop();
+    await publisher.drain();
+  });
+
   it('wake the subscribers of the categories that were appended, and all if none is named', async () => {
     const woken: string[] = [];
     const on = (name: string, categories: readonly string[]) =>

@@ -37,25 +37,38 @@ const WAKE_DEBOUNCE_MS = 40;
 
 type Notify = (categories: ReadonlySet<string>) => void;
 
-/** Subscribers in this process by connection: the server sends each notification to it once. */
-const subscribersOf = new WeakMap<NatsConnection, Set<Notify>>();
+/** Subscribers of a connection, which share one subscription of NATS. */
+interface Subscribers {
+  readonly all: Set<Notify>;
+  readonly unsubscribe: () => void;
+}
 
+/** Subscribers in this process by connection: the server sends each notification to it once. */
+const subscribersOf = new WeakMap<NatsConnection, Subscribers>();
+
+const openSubscription = (connection: NatsConnection): Subscribers => {
+  const all = new Set<Notify>();
+  const subscription = connection.subscribe(LOG_NOTIFICATION_SUBJECT, {
+    callback: (error, message) => {
+      // Subscribers poll as well, and the link logs the refusal.
+      if (error) return;
+      const categories = new Set(message.string().split(' ').filter(Boolean));
+      for (const notify of all) notify(categories);
+    },
+  });
+  return { all, unsubscribe: () => subscription.unsubscribe() };
+};
+
+/** A connection without subscribers is sent nothing: each notification wakes its process. */
 const subscribe = (connection: NatsConnection, onNotification: Notify): (() => void) => {
-  const known = subscribersOf.get(connection);
-  const subscribers = known ?? new Set<Notify>();
-  subscribers.add(onNotification);
-  if (!known) {
-    subscribersOf.set(connection, subscribers);
-    connection.subscribe(LOG_NOTIFICATION_SUBJECT, {
-      callback: (error, message) => {
-        // Subscribers poll as well, and the link logs the refusal.
-        if (error) return;
-        const categories = new Set(message.string().split(' ').filter(Boolean));
-        for (const notify of subscribers) notify(categories);
-      },
-    });
-  }
-  return () => void subscribers.delete(onNotification);
+  const subscribers = subscribersOf.get(connection) ?? openSubscription(connection);
+  subscribersOf.set(connection, subscribers);
+  subscribers.all.add(onNotification);
+  return () => {
+    if (!subscribers.all.delete(onNotification) || subscribers.all.size > 0) return;
+    subscribersOf.delete(connection);
+    subscribers.unsubscribe();
+  };
 };
 
 export interface NotificationOptions {
