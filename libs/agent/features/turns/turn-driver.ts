@@ -17,8 +17,15 @@ import { turnContext } from './turn-telemetry.js';
 
 export interface DriverDeps extends StepDeps, ContextDeps {}
 
-const abort = (controller: AbortController, reason: StopReason): void =>
-  controller.abort(new Stopped(reason));
+/** Made once, because each turn ends with a stop, and an error's stack costs more than the rest. */
+const STOPS: Readonly<Record<StopReason, Stopped>> = {
+  cancelled: new Stopped('cancelled'),
+  lost: new Stopped('lost'),
+  draining: new Stopped('draining'),
+  deadline: new Stopped('deadline'),
+};
+
+const abort = (controller: AbortController, reason: StopReason): void => controller.abort(STOPS[reason]);
 
 /**
  * Drives the turns of one session, as long as this process holds its lease. It performs one step
@@ -212,7 +219,8 @@ export class TurnDriver implements SessionDriver {
     const committed = await retryTransient(commit, this.recording.signal, deps.logger);
     if (committed.outcome !== 'appended') return;
     const { settled } = committed.extended ?? {};
-    if (settled) logCharge(deps.logger, actor.fold().state, committed.decision.events, settled);
+    // A line of the log costs time, and the frames of the commit are sent at the end of this round.
+    if (settled) setImmediate(logCharge, deps.logger, actor.fold().state, committed.decision.events, settled);
     settleCalls(deps, actor.workspace, committed.decision.events, settled?.reservationId);
     if ('isOfCommand' in committed.decision) onRecorded?.();
   }
