@@ -139,6 +139,23 @@ describe('a query of memory', () => {
     });
   });
 
+  it('refuses the memory of a session before it began, also if its key has earlier facts', async () => {
+    const first = await begin();
+    await memory.say(first, 'I live in Lisbon');
+    const { position: before } = await query({ target: { sessionId: first.sessionId } });
+    const next = await memory.begin(first.sessionKey);
+    await memory.say(next, 'I live in Porto');
+    const target = { sessionId: next.sessionId };
+    const now = await query({ target });
+    expect(objects(now)).toEqual(['Porto']);
+    expect(objects(await query({ target, at: now.position }))).toEqual(['Porto']);
+    await expect(query({ target, at: before })).rejects.toMatchObject({
+      kind: 'not_found',
+      code: 'MEMORY.SESSION_UNKNOWN',
+    });
+    expect(objects(await query({ target: { sessionId: first.sessionId }, at: before }))).toEqual(['Lisbon']);
+  });
+
   it('lists the entries of an agent over its sessions, but not to the key of another agent', async () => {
     const [first, second] = [await begin(), await begin()];
     await memory.say(first, 'my name is Grace');

@@ -36,7 +36,7 @@ export class MemoryEntries {
     const { workspace, query, detail, limit, includeSuperseded, at } = request;
     const progress = await this.#waitForProjection(workspace, at);
     const position = Math.min(requirePosition(at, progress.head), progress.position);
-    const target = await this.#targetOf(request);
+    const target = await this.#targetOf(request, position);
     const newest = await this.#reader.list(workspace, target, { at: position, includeSuperseded });
     const matches = query === undefined ? newest : searchFacts([...newest].reverse(), query);
     const entries = matches.slice(0, limit);
@@ -65,13 +65,13 @@ export class MemoryEntries {
   }
 
   /** Returns what a query is about. An agent's key reads its own sessions, and no other. */
-  async #targetOf({ workspace, callerAgent, target }: Query) {
+  async #targetOf({ workspace, callerAgent, target }: Query, position: number) {
     if ('agentId' in target) {
       if (callerAgent !== undefined && callerAgent !== target.agentId)
         throw notFound('AGENT.NOT_FOUND', `there is no agent ${target.agentId}`);
       return { kind: 'agent', id: target.agentId } as const;
     }
-    const agent = await this.#reader.agentOf(workspace, target.sessionId);
+    const agent = await this.#reader.agentOf(workspace, target.sessionId, position);
     if (agent === null || (callerAgent !== undefined && agent !== callerAgent))
       throw unknownSession(target.sessionId);
     return { kind: 'session', id: target.sessionId } as const;

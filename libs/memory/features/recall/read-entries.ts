@@ -33,7 +33,10 @@ const OWNER_SQL = `select 1 from memory_facts f join memory_sessions s
     on s.workspace = f.workspace and s.key_hash = f.key_hash
   where f.workspace = $1 and f.fact_id = $2 and s.agent_id = $3 limit 1`;
 
-const SESSION_SQL = `select agent_id from memory_sessions where workspace = $1 and session_id = $2`;
+// A session has no memory before its first event. An archived first event is older than the past.
+const SESSION_SQL = `select agent_id from memory_sessions s where workspace = $1 and session_id = $2
+  and not exists (select from events e where e.workspace = $1 and e.stream_id = 'session-' || s.session_id
+    and e.stream_version = 1 and e.position > $3)`;
 
 // A message that a person deleted has no text any more, also in views of the past.
 const SOURCE_SQL = `select event_id, stream_id, type, schema_version, data, exists (select from events d
@@ -101,9 +104,10 @@ export class EntryReader {
     return { position: Number(row?.position ?? 0), head: Number(row?.head ?? 0) };
   }
 
-  /** Returns the agent of a session, null for a session without a row. */
-  async agentOf(workspace: string, sessionId: string): Promise<string | null> {
-    const [row] = await this.#query<{ agent_id: string }>(workspace, SESSION_SQL, [workspace, sessionId]);
+  /** Returns the agent of a session, null for a session that began after the position or never. */
+  async agentOf(workspace: string, sessionId: string, at: number): Promise<string | null> {
+    const values = [workspace, sessionId, at];
+    const [row] = await this.#query<{ agent_id: string }>(workspace, SESSION_SQL, values);
     return row?.agent_id ?? null;
   }
 
