@@ -122,6 +122,11 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
       expect([status, status === 200 || retryAfter !== null, body['code'] ?? null]).toEqual([
         ...(status === 200 ? [200, true, null] : [503, true, expect.any(String)]),
       ]);
+    checkFigure({
+      what: `${PARALLEL} reads of the past at once that were answered`,
+      value: answers.filter(({ status }) => status === 200).length,
+      atLeast: 1,
+    });
     const seconds = (performance.now() - startedAt) / 1_000;
     // Work for callers that gave up does not delay later reads.
     await waitForValue('a later read of the past', async () =>

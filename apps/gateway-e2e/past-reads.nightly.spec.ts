@@ -273,6 +273,13 @@ describe('every read that takes a position', () => {
     });
   });
 
+  it('finds what each read is about, so that two equal refusals prove nothing', () => {
+    const answers = [...recorded.values()].flat();
+    const named = (path: string): string => path.replace(/[?].*/, '').replace(/(\/\w+\/)[^/]+/, '$1{id}');
+    const found = new Set(answers.filter(({ status }) => status === 200).map(({ path }) => named(path)));
+    expect([...found].sort()).toEqual([...new Set(PAST_ROUTES.map((path) => named(path)))].sort());
+  });
+
   it('is every read of agents, sessions, turns, tasks, runs, approvals, money, memory and audits', () => {
     const read = new Set([...recorded.values()].flat().map(({ path }) => path.split(/[/?]/)[1]));
     expect([...read].sort()).toEqual([
