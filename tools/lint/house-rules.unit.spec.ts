@@ -78,6 +78,14 @@ describe('the house rules', () => {
     ],
   ])('accept %s', async (_, folder, code) => expect(await broken(folder, code)).toEqual([]));
 
+  it('let the dashboard import the fold of sessions, but no schemas', async () => {
+    const file = ['apps/dashboard/src/data', 'store.ts'] as const;
+    const brokenBy = (contract: string) =>
+      broken(file[0], `export * from '@antiphon/contracts/${contract}';`, file[1]);
+    expect(await brokenBy('session-fold')).toEqual([]);
+    expect(await brokenBy('agent')).toContain(BOUNDARY);
+  });
+
   it('let specs, and only specs, import test helpers', async () =>
     expect(
       await broken('libs/agent/features', `export * from '@antiphon/testing';`, 'lint-fixture.unit.spec.ts'),

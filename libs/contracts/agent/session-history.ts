@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { MessagePart } from './chat-events.js';
-import { deleteTurnPart, foldTurns, SessionTurn, type TurnEvent } from './session-turns.js';
+import { SessionTurn } from './session-turns.js';
 
 /** An event of a session in its newest form, with its places. */
 export const HistoryEvent = z.object({
@@ -80,21 +80,4 @@ export const withoutDeletedTexts = (
   return changed;
 };
 
-type Foldable = Pick<SessionHistory, 'snapshot' | 'deleted'> & {
-  readonly events: readonly { readonly event: object; readonly version: number; readonly position: number }[];
-};
-
-/**
- * Returns the turns of a history as of one of its positions, by the fold of the server. They equal
- * the latest turns that `GET /api/v1/sessions/{id}/turns?at=` returns, and turns before these of
- * the snapshot. Pure.
- */
-export const foldHistory = ({ snapshot, events, deleted }: Foldable, at: number): SessionTurn[] => {
-  const turns = new Map(structuredClone(snapshot.turns).map((turn) => [turn.turnId, turn]));
-  foldTurns(events.filter(({ position }) => position <= at) as readonly TurnEvent[], turns);
-  for (const { turnId, part } of deleted) {
-    const turn = turns.get(turnId);
-    if (turn) deleteTurnPart(turn, part);
-  }
-  return [...turns.values()];
-};
+export { foldHistory } from './fold-turns.js';

@@ -9,6 +9,12 @@ export interface Address {
 
 const current = (): Address => ({ path: location.pathname, search: location.search });
 const address = createStore<Address>(current());
+/** The address at rest: links follow it, so that a drag renders none of them. */
+const rested = createStore<Address>(address.get());
+const setAddress = (next: Address): void => {
+  address.set(next);
+  rested.set(next);
+};
 
 /** Asks before the page is left. Returns true to leave at once, or calls `leave` later. */
 type LeaveGuard = (leave: () => void) => boolean;
@@ -32,7 +38,7 @@ const mayLeave = (path: string, leave: () => void): boolean => {
 
 addEventListener('popstate', () => {
   const target = location.pathname + location.search;
-  if (mayLeave(location.pathname, () => navigate(target))) return address.set(current());
+  if (mayLeave(location.pathname, () => navigate(target))) return setAddress(current());
   const { path, search } = address.get();
   history.pushState(null, '', path + search);
 });
@@ -63,6 +69,7 @@ const writeUrl = (): void => {
   if (urlTimer === undefined) return;
   clearTimeout(urlTimer);
   urlTimer = undefined;
+  rested.set(address.get());
   isScrubbing.set(false);
   const { path, search } = address.get();
   history.replaceState(null, '', path + search);
@@ -95,7 +102,7 @@ export const navigate = (to: string, options: { readonly replace?: boolean } = {
   if (!mayLeave(url.pathname, () => navigate(to, options))) return;
   if (options.replace) history.replaceState(null, '', target);
   else history.pushState(null, '', target);
-  address.set(current());
+  setAddress(current());
 };
 
 export const useAddress = (): Address => useStore(address);
@@ -157,7 +164,7 @@ interface LinkProps extends AnchorHTMLAttributes<HTMLAnchorElement> {
 
 /** A link within the application. It keeps the position of the page. */
 export const Link = ({ to, children, onClick, ...rest }: LinkProps) => {
-  useAddress();
+  useStore(rested);
   const target = keepPosition(to);
   const follow = (event: MouseEvent<HTMLAnchorElement>): void => {
     onClick?.(event);
@@ -165,7 +172,7 @@ export const Link = ({ to, children, onClick, ...rest }: LinkProps) => {
       event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
     if (event.defaultPrevented || !isPlain) return;
     event.preventDefault();
-    navigate(target);
+    navigate(keepPosition(to));
   };
   return (
     <a href={target} onClick={follow} {...rest}>

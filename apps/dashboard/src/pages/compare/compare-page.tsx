@@ -1,7 +1,7 @@
 import { useEffect, useRef, type RefObject } from 'react';
 import { hasSingleKeys } from '../../app/keys.js';
 import { PageHead } from '../../app/page-head.js';
-import { Link, setParams, useParam } from '../../app/router.js';
+import { Link, setParams, useParam, usePosition } from '../../app/router.js';
 import { compareSessions, type Comparison, type Side } from '../../data/compare.js';
 import { isAbout } from '../../data/event-pages.js';
 import type { Transcript } from '../../data/transcript.js';
@@ -35,7 +35,7 @@ const Picker = ({ name, label, value }: { name: 'a' | 'b'; label: string; value:
 
 const useSide = (id: string) => {
   const log = useSessionLog(id, { isWhole: true });
-  const transcript = useTranscript(log);
+  const transcript = useTranscript(log, usePosition());
   return { id, transcript, problem: log.problem, isLoaded: log.isLoaded };
 };
 

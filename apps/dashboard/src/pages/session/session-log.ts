@@ -36,6 +36,8 @@ interface Options {
   readonly position?: number | null;
   /** Position of an earlier turn to show instead of the end. */
   readonly from?: number | null;
+  /** True while the position is dragged: nothing is read in advance. */
+  readonly isScrubbing?: boolean;
   /** Reads everything before it is loaded. */
   readonly isWhole?: boolean;
 }
@@ -226,10 +228,10 @@ const useAhead = (stream: string, kept: Kept, setKept: SetKept, isOn: boolean) =
  */
 export const useSessionLog = (sessionId: string, options: Options = {}): SessionLog => {
   const stream = `session-${sessionId}`;
-  const { position = null, from = null, isWhole = false } = options;
+  const { position = null, from = null, isWhole = false, isScrubbing = false } = options;
   const [kept, setKept] = useMain(stream, isWhole);
   useSide(stream, kept, setKept, options);
-  useAhead(stream, kept, setKept, position !== null);
+  useAhead(stream, kept, setKept, position !== null && !isScrubbing);
   const { main, side, isLoaded, problem, deletions } = kept;
   const wanted = from ?? position;
   const isSide = wanted !== null && !covers(main, wanted);

@@ -1,9 +1,10 @@
-import { lazy, Suspense, useCallback, useState } from 'react';
+import { lazy, Suspense, useCallback, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { Link, setParams, useParam, usePosition } from '../../app/router.js';
+import { isScrubbing, Link, setParams, useParam, usePosition } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
+import { useStore } from '../../data/store.js';
 import type { Transcript, Turn } from '../../data/transcript.js';
 import { ActButton } from '../../ui/act-button.js';
 import { CopyRecord } from '../../ui/copy-record.js';
@@ -13,6 +14,7 @@ import { Button, css as ui, Empty, Id, Loading, Panel, ProblemBox, State, Time }
 import { Composer } from './composer.js';
 import type { Branch } from './branch-dialog.js';
 import { ReplayBar } from './replay-bar.js';
+import { ScrubbedTurns } from './scrubbed-turns.js';
 import { TurnList, type OpenBranch } from './turn-list.js';
 import { useSessionLog, type SessionLog } from './session-log.js';
 import { useLiveTexts, useTranscript } from './use-session.js';
@@ -175,19 +177,39 @@ const Conversation = ({ sessionId, log, transcript, summary, openBranch }: Conve
   );
 };
 
+/** Returns the position at which a drag began, until it rests. */
+const useRestedPosition = (isDragged: boolean): number | null => {
+  const position = usePosition();
+  const rested = useRef(position);
+  if (!isDragged) rested.current = position;
+  return rested.current;
+};
+
 export const SessionPage = ({ params }: PageProps) => {
   const sessionId = params['id'] ?? '';
-  const position = usePosition();
-  const log = useSessionLog(sessionId, { position, from: useFrom() });
-  const transcript = useTranscript(log);
-  const summary = useSummary(sessionId, log, transcript);
+  const isDragged = useStore(isScrubbing);
+  const position = useRestedPosition(isDragged);
+  const from = useFrom();
+  const log = useSessionLog(sessionId, { position, from, isScrubbing: isDragged });
+  const transcript = useTranscript(log, position);
+  const summary = useSummary(sessionId, log, transcript, isDragged);
   const last = transcript.turns.at(-1);
   const isOpen = last !== undefined && last.endedAt === null && !log.hasLater;
   const before = log.hasLater ? null : summary.count - transcript.turns.length;
   const branch = useBranch(sessionId, transcript, before);
   const state = stateOf(transcript);
+  // The light turns stay until the page at rest is read.
+  const isLight = useRef(false);
+  isLight.current = isDragged || (isLight.current && !log.isLoaded);
   const title = summary.title ?? `Session ${shortId(sessionId)}`;
   if (log.problem) return <ProblemBox problem={log.problem} />;
+  if (isDragged || (isLight.current && !log.isLoaded))
+    return (
+      <>
+        <PageHead title={title} />
+        <ScrubbedTurns {...{ sessionId, log, isDragged }} />
+      </>
+    );
   if (!log.isLoaded) return <Loading what="the session" />;
   return (
     <>

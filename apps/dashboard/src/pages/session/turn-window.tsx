@@ -1,8 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState, type FormEvent } from 'react';
-import { isScrubbing, setParams, usePosition } from '../../app/router.js';
+import { setParams, usePosition } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
-import { useStore } from '../../data/store.js';
 import type { Turn } from '../../data/transcript.js';
 import { formatNumber } from '../../ui/format.js';
 import { Button, css as ui, ProblemBox } from '../../ui/ui.js';
@@ -13,8 +12,6 @@ import css from './session.module.css';
 const PAGE = 40;
 /** Most turns in the page at one time. */
 const MAX = 80;
-/** Turns that are shown while the position is dragged. */
-const SCRUBBED = 6;
 const NEAR_END_PX = 160;
 
 interface ShownTurns {
@@ -34,13 +31,12 @@ export const useShownTurns = (
   const [last, setLast] = useState<string | null>(() =>
     isAtStart ? (turns[PAGE - 1]?.turnId ?? null) : null,
   );
-  const [chosen, setSize] = useState(PAGE);
-  const size = useStore(isScrubbing) ? SCRUBBED : chosen;
+  const [size, setSize] = useState(PAGE);
   const found = last === null ? -1 : turns.findIndex(({ turnId }) => turnId === last);
   const end = found < 0 ? turns.length : found + 1;
   const start = Math.max(0, end - size);
   const earlier = (): void => {
-    if (chosen < MAX) setSize(MAX);
+    if (size < MAX) setSize(MAX);
     else setLast(turns[Math.max(0, end - 1 - PAGE)]?.turnId ?? null);
     if (start < MAX && log.hasEarlier) log.loadEarlier();
   };

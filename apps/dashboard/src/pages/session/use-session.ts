@@ -1,6 +1,5 @@
 import { AnswerText } from '@antiphon/client';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { usePosition } from '../../app/router.js';
 import { client } from '../../data/gateway.js';
 import { withoutDeleted } from '../../data/deletions.js';
 import { createFold, foldTo, type SessionFold } from '../../data/session-fold.js';
@@ -8,8 +7,7 @@ import type { Transcript } from '../../data/transcript.js';
 import type { SessionLog } from './session-log.js';
 
 /** Folds a session up to the position of the page. */
-export const useTranscript = ({ events, deletions }: SessionLog): Transcript => {
-  const position = usePosition();
+export const useTranscript = ({ events, deletions }: SessionLog, position: number | null): Transcript => {
   const last = useRef<SessionFold | null>(null);
   const fold = useMemo(() => (last.current = createFold(events, last.current)), [events]);
   return useMemo(() => withoutDeleted(foldTo(fold, position), deletions), [fold, position, deletions]);

@@ -76,13 +76,18 @@ const readSummary = (data: Read | undefined, start: Start | undefined, turns: re
  * Says what a session is. A page that has all its events folds them. A part of a long session is
  * completed by a read.
  */
-export const useSummary = (sessionId: string, log: SessionLog, transcript: Transcript): Summary => {
+export const useSummary = (
+  sessionId: string,
+  log: SessionLog,
+  transcript: Transcript,
+  isDragged: boolean,
+): Summary => {
   const isPart = log.isLoaded && (log.hasEarlier || log.hasLater);
   const start = useFetched(isPart ? `start of ${sessionId}` : null, (signal) => readStart(sessionId, signal));
   const { data } = useRead(
     'getSession',
     { params: { id: sessionId } },
-    { isOff: !isPart, changesOn: ({ streamId }) => streamId === `session-${sessionId}` },
+    { isOff: !isPart || isDragged, changesOn: ({ streamId }) => streamId === `session-${sessionId}` },
   );
   return isPart ? readSummary(data, start.data, transcript.turns) : foldSummary(transcript);
 };
