@@ -9,9 +9,6 @@ import { Button, classes } from '../ui/ui.js';
 import { setParams, showPosition, usePosition } from './router.js';
 import css from './shell.module.css';
 
-/** Time between two positions while the slider is dragged, ms. */
-const DRAG_MS = 16;
-
 /** Moves every view to a position of the log; the head is the present. */
 export const goToPosition = (position: number): void => {
   const last = head.get() ?? 0;
@@ -59,18 +56,19 @@ export const PositionBar = () => {
   const last = useStore(head);
   const moment = useMoment(at);
   const [dragged, setDragged] = useState<number | null>(null);
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const frame = useRef<number>(undefined);
   const wanted = useRef(0);
   const shown = dragged ?? at ?? last ?? 1;
   const move = (position: number): void => {
     setDragged(position);
     wanted.current = position;
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
+    // A drag shows one position in a frame.
+    frame.current ??= requestAnimationFrame(() => {
+      frame.current = undefined;
       setDragged(null);
       const isHead = wanted.current >= (head.get() ?? 0);
       showPosition(isHead ? null : Math.max(1, wanted.current));
-    }, DRAG_MS);
+    });
   };
   const isPast = at !== null;
   const onKeyDown = (event: KeyboardEvent): void => {

@@ -23,8 +23,16 @@ export const onEvents = (listener: Listener): (() => void) => {
 };
 
 let batch: LogEvent[] = [];
+let frame: number | undefined;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Longest wait for a frame: a hidden tab has none. */
+const MAX_WAIT_MS = 100;
 
 const flush = (): void => {
+  if (frame !== undefined) cancelAnimationFrame(frame);
+  clearTimeout(timer);
+  [frame, timer] = [undefined, undefined];
   const events = batch;
   batch = [];
   const last = events.at(-1);
@@ -54,8 +62,10 @@ const follow = async (): Promise<void> => {
   };
   void stream.ready.then(start).catch(() => undefined);
   for await (const { event } of stream) {
-    // A microtask, not a frame: a hidden tab has no frames.
-    if (batch.push(event) === 1) queueMicrotask(flush);
+    batch.push(event);
+    // All events of a frame are one change of the page.
+    frame ??= requestAnimationFrame(flush);
+    timer ??= setTimeout(flush, MAX_WAIT_MS);
   }
 };
 

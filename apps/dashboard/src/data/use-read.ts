@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { usePosition } from '../app/router.js';
 import { client } from './gateway.js';
 import { isFollowing, onEvents } from './live-log.js';
+import { shareEqual } from './share-equal.js';
 import { createStore, useStore } from './store.js';
 
 /** A failed read, for a person. */
@@ -36,8 +37,10 @@ export const toProblem = (error: unknown): Problem => {
 const MAX_CACHED = 200;
 const cache = new Map<string, unknown>();
 const remember = (key: string, value: unknown): void => {
+  // Parts that have not changed keep their objects, so that only changed rows render.
+  const shared = shareEqual(cache.get(key), value);
   cache.delete(key);
-  cache.set(key, value);
+  cache.set(key, shared);
   for (const oldest of cache.keys()) {
     if (cache.size <= MAX_CACHED) return;
     cache.delete(oldest);
@@ -50,6 +53,8 @@ export const forgetReads = (): void => cache.clear();
 /** Delays of a read after an event. Read models follow the log a little later, so it repeats. */
 const SOON_MS = 60;
 const SETTLED_MS = 700;
+/** Time between two reads while events go on. A reply that takes longer is waited for. */
+const BETWEEN_MS = 250;
 
 /** Number of parts of the page that show an older position while theirs is read. */
 export const outdated = createStore(0);
@@ -66,27 +71,40 @@ const useRounds = <T>({ key, fetchIt }: Fetch<T>, round: number) => {
   const latest = useRef(fetchIt);
   latest.current = fetchIt;
   const isOn = useStore(isFollowing);
+  const isOpen = useRef(false);
   useEffect(() => {
+    isOpen.current = key !== null;
     if (key === null) return;
     const abort = new AbortController();
+    const end = (change: () => void): void => {
+      if (abort.signal.aborted) return;
+      isOpen.current = false;
+      change();
+    };
     latest.current(abort.signal).then(
       (value) => {
         remember(key, value);
-        if (abort.signal.aborted) return;
-        setFailure(null);
-        render((count) => count + 1);
+        end(() => {
+          setFailure(null);
+          render((count) => count + 1);
+        });
       },
-      (error: unknown) => {
-        if (!abort.signal.aborted) setFailure({ key, problem: toProblem(error) });
-      },
+      (error: unknown) => end(() => setFailure({ key, problem: toProblem(error) })),
     );
     return () => abort.abort();
   }, [key, round, isOn]);
-  return failure !== null && failure.key === key ? failure.problem : null;
+  return { problem: failure !== null && failure.key === key ? failure.problem : null, isOpen };
 };
 
-/** Calls back after events that a read depends on: soon, and once the read models have settled. */
-const useChanges = (changesOn: ReadOptions['changesOn'], refresh: () => void): void => {
+/**
+ * Calls back after events that a read depends on: soon, and once the read models have settled. Many
+ * events cause few reads, and none while one is open.
+ */
+const useChanges = (
+  changesOn: ReadOptions['changesOn'],
+  refresh: () => void,
+  isOpen: { readonly current: boolean },
+): void => {
   const latest = useRef(changesOn);
   latest.current = changesOn;
   const isLive = changesOn !== undefined;
@@ -94,12 +112,16 @@ const useChanges = (changesOn: ReadOptions['changesOn'], refresh: () => void): v
     if (!isLive) return;
     let soon: ReturnType<typeof setTimeout> | undefined;
     let settled: ReturnType<typeof setTimeout> | undefined;
+    let readAt = Number.NEGATIVE_INFINITY;
+    const read = (): void => {
+      soon = undefined;
+      if (isOpen.current) return void (soon = setTimeout(read, BETWEEN_MS));
+      readAt = performance.now();
+      refresh();
+    };
     const stop = onEvents((events) => {
       if (!events.some((event) => latest.current?.(event))) return;
-      soon ??= setTimeout(() => {
-        soon = undefined;
-        refresh();
-      }, SOON_MS);
+      soon ??= setTimeout(read, Math.max(SOON_MS, readAt + BETWEEN_MS - performance.now()));
       clearTimeout(settled);
       settled = setTimeout(refresh, SETTLED_MS);
     });
@@ -122,8 +144,8 @@ export const useFetched = <T>(
 ): Read<T> => {
   const [round, setRound] = useState(0);
   const refresh = useCallback(() => setRound((count) => count + 1), []);
-  const problem = useRounds({ key, fetchIt }, round);
-  useChanges(changesOn, refresh);
+  const { problem, isOpen } = useRounds({ key, fetchIt }, round);
+  useChanges(changesOn, refresh, isOpen);
   const cached = key === null ? undefined : (cache.get(key) as T | undefined);
   return { data: cached, problem, isLoading: key !== null && cached === undefined && !problem, refresh };
 };

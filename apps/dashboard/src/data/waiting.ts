@@ -5,7 +5,7 @@ export const usePendingApprovals = (): number => {
   const { data } = useRead(
     'listApprovals',
     { query: { status: 'pending', limit: 50 } },
-    { changesOn: ({ type }) => type.startsWith('Approval') || type.startsWith('Turn'), hasPast: false },
+    { changesOn: ({ type }) => type.startsWith('Approval'), hasPast: false },
   );
   return data?.approvals.length ?? 0;
 };

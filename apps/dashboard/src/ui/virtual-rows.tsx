@@ -8,6 +8,8 @@ interface VirtualRowsProps {
   readonly rowHeight: number;
   readonly columns: readonly string[];
   readonly row: (index: number) => ReactNode;
+  /** Returns the name of a row, so that a row that moves keeps its element. */
+  readonly keyOf?: (index: number) => number | string;
   /** Called when the last rows come into view. */
   readonly onEnd?: () => void;
 }
@@ -15,7 +17,7 @@ interface VirtualRowsProps {
 const OVERSCAN = 12;
 
 /** A table of equal rows that has only the visible ones in the page. */
-export const VirtualRows = ({ label, count, rowHeight, columns, row, onEnd }: VirtualRowsProps) => {
+export const VirtualRows = ({ label, count, rowHeight, columns, row, keyOf, onEnd }: VirtualRowsProps) => {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   useLayoutEffect(() => {
@@ -55,7 +57,7 @@ export const VirtualRows = ({ label, count, rowHeight, columns, row, onEnd }: Vi
       <div role="rowgroup" className={css.rows} style={{ height: count * rowHeight }}>
         {Array.from({ length: Math.max(0, last - first) }, (_, index) => (
           <div
-            key={first + index}
+            key={keyOf?.(first + index) ?? first + index}
             role="row"
             aria-rowindex={first + index + 2}
             className={css.row}

@@ -1,5 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
-import { useEffect, useState } from 'react';
+import { memo, useEffect, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { setParams, useAddress, useParam, usePosition } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
@@ -88,7 +88,7 @@ const FilterBar = ({ filters }: { readonly filters: Filters }) => (
 
 const idOf = ({ streamId, category }: LogEvent): string => streamId.slice(category.length + 1);
 
-const Row = ({ event, isOpen }: { readonly event: LogEvent; readonly isOpen: boolean }) => (
+const Row = memo(({ event, isOpen }: { readonly event: LogEvent; readonly isOpen: boolean }) => (
   <>
     <span role="cell" className={ui.mono}>
       {formatNumber(event.position)}
@@ -111,7 +111,8 @@ const Row = ({ event, isOpen }: { readonly event: LogEvent; readonly isOpen: boo
       <Time at={event.recordedAt} />
     </span>
   </>
-);
+));
+Row.displayName = 'Row';
 
 const saveLines = async (filters: Filters, at: number | null): Promise<void> => {
   const events = await readWhole(filters, at);
@@ -183,6 +184,7 @@ export const EventListPage = () => {
               rowHeight={ROW_PX}
               columns={['Position', 'Type', 'About', 'When']}
               onEnd={loadOlder}
+              keyOf={(index) => events[index]?.position ?? index}
               row={(index) => {
                 const event = events[index];
                 return event ? <Row event={event} isOpen={event.position === opened} /> : null;

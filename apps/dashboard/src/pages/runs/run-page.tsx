@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import type { LogEvent } from '@antiphon/client';
-import { lazy, Suspense } from 'react';
+import { lazy, memo, Suspense } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
 import { Link, setParams } from '../../app/router.js';
@@ -53,7 +53,7 @@ const Output = ({ node }: { readonly node: Node }) => {
   );
 };
 
-const NodeRow = ({ node }: { readonly node: Node }) => (
+const NodeRow = memo(({ node }: { readonly node: Node }) => (
   <tr>
     <td className={css.name}>
       <Button look="quiet" onClick={() => setParams({ node: node.id })}>
@@ -74,7 +74,8 @@ const NodeRow = ({ node }: { readonly node: Node }) => (
       <Output node={node} />
     </td>
   </tr>
-);
+));
+NodeRow.displayName = 'NodeRow';
 
 const Facts = ({ run }: { readonly run: Run }) => (
   <dl className={ui.facts}>

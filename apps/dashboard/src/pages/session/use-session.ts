@@ -16,6 +16,9 @@ export const useTranscript = ({ events, deletions }: SessionLog, position: numbe
 /** Text of each open turn, as its frames have brought it so far. */
 export type LiveTexts = ReadonlyMap<string, string>;
 const NONE: LiveTexts = new Map();
+/** Time between two renders of a growing text: at least two frames, and twice what one takes. */
+const FRAME_MS = 32;
+const MAX_WAIT_MS = 250;
 
 /** Follows the text of open turns. A frame comes before the event that makes its text a fact. */
 export const useLiveTexts = (sessionId: string, isOn: boolean): LiveTexts => {
@@ -26,8 +29,14 @@ export const useLiveTexts = (sessionId: string, isOn: boolean): LiveTexts => {
     const open = new Map<string, AnswerText>();
     let turnId = '';
     let scheduled: ReturnType<typeof setTimeout> | undefined;
+    let wait = FRAME_MS;
     const show = (): void => {
+      const startedAt = performance.now();
       scheduled = undefined;
+      // The next task begins after this text is rendered.
+      setTimeout(() => {
+        wait = Math.min(MAX_WAIT_MS, Math.max(FRAME_MS, 2 * (performance.now() - startedAt)));
+      });
       setTexts(new Map([...open].map(([id, answer]) => [id, answer.toString()])));
     };
     const read = async (): Promise<void> => {
@@ -38,7 +47,7 @@ export const useLiveTexts = (sessionId: string, isOn: boolean): LiveTexts => {
         }
         open.get(turnId)?.add(frame);
         if (frame.event === 'done') open.delete(frame.data.turnId);
-        scheduled ??= setTimeout(show, 32);
+        scheduled ??= setTimeout(show, wait);
       }
     };
     void read().catch(() => undefined);
