@@ -111,6 +111,10 @@ const SPECS = {
   'dashboard-proof': {
     ...{ shows: 'audit, roots, dead letters, archives, backups and limits in a browser', minutes: 10 },
   },
+  'dashboard-past': {
+    ...{ shows: 'pages at 200 random positions show what the API returns there', minutes: 25 },
+    quick: { ANTIPHON_PAST_PAGES: '20' },
+  },
   'dashboard-reconnect': {
     ...{ shows: 'the dashboard gets each event once through kill -9 and a silent network', minutes: 10 },
     quick: { ANTIPHON_OFFLINE_MS: '15000' },

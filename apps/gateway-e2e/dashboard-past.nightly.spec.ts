@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { connectClient } from '@antiphon/testing/client';
+import { checkFigure, percentile } from '@antiphon/testing/load';
+import { readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { waitForValue } from './stack-under-test.js';
+
+jest.setTimeout(1_500_000);
+
+/** Number of random positions at which every page is compared with the API. */
+const POSITIONS = Number(process.env['ANTIPHON_PAST_PAGES'] ?? 200);
+const TURNS = 24;
+
+type Json = Record<string, unknown>;
+
+let world: DashboardWorld;
+let head = 0;
+const ids = { session: '', run: '' };
+
+const change = async (method: string, path: string, body: unknown): Promise<Json> => {
+  const response = await fetch(`${world.stack.gatewayUrl}/api/v1${path}`, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Json;
+};
+
+/** Makes sessions, agents, tasks, runs and limits, so that each page has a past. */
+const makePast = async (): Promise<void> => {
+  const client = await connectClient(world.stack.wsUrl);
+  const node = (id: string, needs: string[]) => ({ id, agent: 'claude', prompt: 'hello', needs });
+  const workflow = { name: 'two', nodes: [node('one', []), node('two', ['one'])] };
+  const { id: workflowId } = await change('POST', '/workflows', workflow);
+  for (let turn = 0; turn < TURNS; turn++) {
+    const address = { channel: 'past', account: 'web', peer: `p${turn % 3}`, agent: 'claude' };
+    const frames = await client.stream('chat.send', { ...address, content: `turn ${turn}` }).done();
+    const accepted = frames.find(({ event }) => event === 'accepted')?.data as { sessionId: string };
+    if (turn === 0) ids.session = accepted.sessionId;
+    if (turn % 8 === 3) ids.run = String((await change('POST', `/workflows/${workflowId}/start`, {}))['id']);
+    if (turn % 5 === 2) await change('POST', '/agents', { base: 'claude', name: `helper ${turn}` });
+    if (turn % 6 === 4)
+      await change('PUT', '/budgets/day', { limitTokens: 1_000_000 + turn, limitMicroUsd: null });
+  }
+  await client.close();
+  head = await waitForValue('a log at rest', async () => {
+    const state = await readApi<{ head: number; projections: { lag: number }[] }>(
+      world,
+      '/api/v1/projections',
+    );
+    const { runs } = await readApi<{ runs: { status: string }[] }>(world, '/api/v1/runs');
+    const isAtRest = state.projections.every(({ lag }) => lag === 0);
+    return isAtRest && runs.every(({ status }) => status !== 'running') ? state.head : undefined;
+  });
+};
+
+beforeAll(async () => {
+  world = await startDashboardWorld({ settings: '' });
+  await makePast();
+  await world.page.goto('/');
+  await world.page.getByText('Connected', { exact: true }).waitFor();
+});
+afterAll(() => world?.stop());
+
+/** Reads a path as of a position. A fold of the past that is not ready is asked for again. */
+const readAt = (path: string, at: number): Promise<Json | null> =>
+  waitForValue(`${path} at ${at}`, async () => {
+    const response = await fetch(`${world.stack.gatewayUrl}${path}${path.includes('?') ? '&' : '?'}at=${at}`);
+    if (response.status === 503) return undefined;
+    return response.status === 200 ? { ...((await response.json()) as Json) } : { isMissing: true };
+  });
+
+const listOf = (reply: Json | null, name: string): Json[] => (reply?.[name] ?? []) as Json[];
+const texts = (locator: string): Promise<string[]> => world.page.locator(locator).allInnerTexts();
+const values = (locator: string, name: string): Promise<(string | null)[]> =>
+  world.page
+    .locator(locator)
+    .evaluateAll((found, field) => found.map((one) => one.getAttribute(field)), name);
+const withoutAt = (links: readonly (string | null)[]): string[] => [
+  ...new Set(links.map((link) => decodeURIComponent(link?.split(/[/?]/).at(2) ?? ''))),
+];
+
+interface View {
+  readonly path: () => string;
+  readonly api: () => string;
+  /** Returns values of the page. */
+  readonly shown: () => Promise<unknown>;
+  /** Returns the same values of a reply. */
+  readonly expected: (reply: Json | null) => unknown;
+}
+
+const VIEWS: Readonly<Record<string, View>> = {
+  events: {
+    path: () => '/events',
+    api: () => '/api/v1/events?order=desc&limit=10',
+    shown: async () =>
+      (await texts('[role=rowgroup] [role=cell]:first-child'))
+        .slice(0, 10)
+        .map((text) => Number(text.replaceAll(',', ''))),
+    expected: (reply) => listOf(reply, 'events').map(({ position }) => position),
+  },
+  sessions: {
+    path: () => '/sessions',
+    api: () => '/api/v1/sessions?limit=100',
+    shown: async () => withoutAt(await values('main tbody a[href^="/sessions/"]', 'href')),
+    expected: (reply) => listOf(reply, 'sessions').map(({ id }) => id),
+  },
+  session: {
+    path: () => `/sessions/${ids.session}`,
+    api: () => `/api/v1/sessions/${ids.session}/turns?limit=40`,
+    shown: () => values('[data-turn]', 'data-turn'),
+    expected: (reply) =>
+      listOf(reply, 'turns')
+        .map(({ turnId }) => turnId)
+        .reverse(),
+  },
+  runs: {
+    path: () => '/runs',
+    api: () => '/api/v1/runs',
+    shown: async () => withoutAt(await values('main tbody a[href^="/runs/"]', 'href')),
+    expected: (reply) => listOf(reply, 'runs').map(({ id }) => id),
+  },
+  run: {
+    path: () => `/runs/${ids.run}`,
+    api: () => `/api/v1/runs/${ids.run}`,
+    shown: () => texts('main tbody tr td:nth-child(2)'),
+    expected: (reply) => listOf(reply, 'tasks').map(({ status }) => status),
+  },
+  agents: {
+    path: () => '/agents',
+    api: () => '/api/v1/agents',
+    shown: async () => withoutAt(await values('main tbody a[href^="/agents/"]', 'href')).sort(),
+    expected: (reply) =>
+      listOf(reply, 'agents')
+        .map(({ id }) => id)
+        .sort(),
+  },
+};
+/** Pages of which only the address of their reads is compared. */
+const OTHERS = ['/', '/approvals', '/workflows', '/money', '/memory', '/audit'];
+
+/** Moves the page to a position, as Back does, and waits until nothing of another one is shown. */
+const move = async (path: string, at: number): Promise<void> => {
+  await world.page.evaluate(
+    `history.pushState(null, '', ${JSON.stringify(`${path}?at=${at}`)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  );
+  await world.page.locator('main:not([aria-busy=true]):not(:has([aria-busy=true]))').waitFor();
+};
+
+describe('every page at a position of the log', () => {
+  const durations: number[] = [];
+  const positions = Array.from({ length: POSITIONS }, () => Math.random());
+
+  it.each(Object.entries(VIEWS))('shows for %s what the API returns there', async (_, view) => {
+    for (const part of positions) {
+      const at = 1 + Math.floor(part * (head - 1));
+      const expected = view.expected(await readAt(view.api(), at));
+      const startedAt = performance.now();
+      await move(view.path(), at);
+      let shown: unknown;
+      const isEqual = async (): Promise<boolean> =>
+        JSON.stringify((shown = await view.shown())) === JSON.stringify(expected);
+      for (const until = performance.now() + 5_000; !(await isEqual()) && performance.now() < until;)
+        await world.page.waitForTimeout(20);
+      durations.push(performance.now() - startedAt);
+      expect({ at, shown }).toEqual({ at, shown: expected });
+    }
+  });
+
+  it.each(OTHERS)('reads all of %s as of the position', async (path) => {
+    const wrong: string[] = [];
+    let reads = 0;
+    let at = 0;
+    const note = (request: { url(): string }): void => {
+      const url = new URL(request.url());
+      const takesPosition =
+        /^\/api\/v1\/(sessions|agents|runs|tasks|approvals|budgets|usage|memory|workflows)/;
+      // The number of waiting approvals in the navigation is of the present.
+      if (!takesPosition.test(url.pathname) || url.searchParams.get('status') === 'pending') return;
+      reads++;
+      if (url.searchParams.get('at') !== String(at)) wrong.push(url.pathname + url.search);
+    };
+    at = head;
+    await move(path, head);
+    await world.page.waitForTimeout(500);
+    world.page.on('request', note);
+    for (const part of positions.slice(0, 20)) {
+      at = 1 + Math.floor(part * (head - 1));
+      await move(path, at);
+      await world.page.waitForTimeout(150);
+    }
+    world.page.off('request', note);
+    expect(wrong).toEqual([]);
+    expect(path === '/audit' || reads > 0).toBe(true);
+  });
+
+  it('shows a position soon', () =>
+    checkFigure({
+      what: `dashboard: a page at one of ${durations.length} positions (p95)`,
+      value: percentile(durations, 0.95),
+      unit: 'ms',
+      atMost: 3_000,
+    }));
+});
