@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import type { LogEvent } from '@antiphon/client';
-import { lazy, memo, Suspense } from 'react';
+import { lazy, memo, Suspense, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
 import { Link, setParams } from '../../app/router.js';
@@ -9,7 +9,7 @@ import { client } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { CopyRecord } from '../../ui/copy-record.js';
-import { formatDuration } from '../../ui/format.js';
+import { countOf, formatDuration } from '../../ui/format.js';
 import { Code, Json } from '../../ui/json.js';
 import {
   Button,
@@ -123,6 +123,30 @@ const COLUMNS = [
   'Output',
 ];
 
+/** Rows of a large run that are shown first, and that one request adds. */
+const PAGE = 200;
+
+const Nodes = ({ nodes }: { readonly nodes: readonly Node[] }) => {
+  const [count, setCount] = useState(PAGE);
+  const left = nodes.length - count;
+  return (
+    <>
+      <Table label="Nodes of the run" columns={COLUMNS}>
+        {nodes.slice(0, count).map((node) => (
+          <NodeRow key={node.id} node={node} />
+        ))}
+      </Table>
+      {left > 0 && (
+        <p className={css.pad}>
+          <Button onClick={() => setCount(count + PAGE)}>
+            Show more of the {countOf(left, 'other node')}
+          </Button>
+        </p>
+      )}
+    </>
+  );
+};
+
 export const RunPage = ({ params }: PageProps) => {
   const id = params['id'] ?? '';
   const act = useAct();
@@ -160,11 +184,7 @@ export const RunPage = ({ params }: PageProps) => {
           <RunGraph run={run} />
         </Suspense>
         <Panel title="Nodes">
-          <Table label="Nodes of the run" columns={COLUMNS}>
-            {run.tasks.map((node) => (
-              <NodeRow key={node.id} node={node} />
-            ))}
-          </Table>
+          <Nodes nodes={run.tasks} />
         </Panel>
         <Panel
           title="This run"
