@@ -66,6 +66,8 @@ export const FAILPOINTS = [
   'log.batch.committed',
   'log.extension.taken',
   'log.extension.committed',
+  'log.reservation.taken',
+  'log.reservation.committed',
   'projection.batch.read',
   'projection.rows.written',
   'projection.batch.committed',

@@ -32,6 +32,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
   ...during('turn', 'metering.batch.taken', 'metering.batch.committed'),
   ...during('turn', 'log.batch.taken', 'log.batch.committed'),
   ...during('turn', 'log.extension.taken', 'log.extension.committed'),
+  ...during('turn', 'log.reservation.taken', 'log.reservation.committed'),
   ...during('turn', 'projection.batch.read', 'projection.rows.written', 'projection.batch.committed'),
   ...during('turn', 'relay.batch.read', 'relay.batch.published'),
   ...during('approval', 'agent.approval.asked', 'agent.approval.answered'),

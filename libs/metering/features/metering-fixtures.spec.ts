@@ -19,6 +19,7 @@ import type { LimitsOf } from './ledger/ledger-batch.js';
 import { ReadAgentUsage } from './budgets/agent-budgets.handler.js';
 import type { AgentUsageQuery } from './budgets/agent-budgets.handler.js';
 import { LimitBook } from './budgets/limit-book.js';
+import { RuleBook } from './budgets/rule-book.js';
 import { ReadBudgets } from './budgets/read-budgets.handler.js';
 import type { ReadBudgetsQuery } from './budgets/read-budgets.handler.js';
 import { ReserveBudget } from './reservations/reserve-budget.handler.js';
@@ -72,6 +73,7 @@ export const openMetering = async () => {
     const limitsOf: LimitsOf = (workspace) => limitBook.limitsOf(workspace);
     const ledger = createLedger({ pool, store, clock, ids: uuidIds, logger, limitsOf, priceOf, options });
     const endReservations = createEndReservations({ pool, store, clock, ledger });
+    const ruleBook = new RuleBook({ configured, priceOf, pool, logger });
     const past = new PastReads({ pool, definitions: meteringProjections });
     closers.push(async () => {
       await past.close();
@@ -79,7 +81,7 @@ export const openMetering = async () => {
       await store.close();
       await own.end();
     });
-    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, limitBook);
+    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, limitBook, ruleBook);
     const settleBudget = new SettleBudget(endReservations);
     const readBudgets = new ReadBudgets(pool, clock, limitBook, past);
     return {
@@ -89,6 +91,7 @@ export const openMetering = async () => {
       endReservations,
       settleBudget,
       limitBook,
+      ruleBook,
       setLimit: (agentId: string, limitTokens: number | null, limitMicroUsd: number | null = null) =>
         limitBook.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
       usage: (query: Omit<AgentUsageQuery, 'workspace'> = {}) =>

@@ -13,6 +13,7 @@ import type { Logger } from '@antiphon/observability';
 import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER, NATS } from '@antiphon/service-host';
 import { ReadAgentUsage, ReadSessionCosts, SetBudgetLimit } from './budgets/agent-budgets.handler.js';
 import { LimitBook } from './budgets/limit-book.js';
+import { RuleBook } from './budgets/rule-book.js';
 import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
 import { DeadLetters } from './dead-letters.handler.js';
@@ -20,7 +21,7 @@ import { DatabaseClock } from './database-clock.js';
 import { createLedger } from './ledger/ledger.js';
 import type { BudgetLedger } from './ledger/ledger.js';
 import type { LimitsOf } from './ledger/ledger-batch.js';
-import { LIMIT_BOOK, BUDGET_LEDGER, END_RESERVATIONS, PAST_READS } from './metering.tokens.js';
+import { LIMIT_BOOK, BUDGET_LEDGER, END_RESERVATIONS, PAST_READS, RULE_BOOK } from './metering.tokens.js';
 import { meteringProjections } from './projections.js';
 import { createEndReservations } from './reservations/end-reservations.js';
 import type { EndReservations } from './reservations/end-reservations.js';
@@ -80,6 +81,15 @@ const limitBookProvider: Provider = {
   },
 };
 
+const ruleBookProvider: Provider = {
+  provide: RULE_BOOK,
+  inject: [DATABASE_POOL, LOGGER, CONFIG],
+  useFactory: (pool: pg.Pool, logger: Logger, config: AntiphonConfig) => {
+    const configured: LimitsOf = (workspace) => budgetLimitsOf(config, workspace);
+    return new RuleBook({ configured, priceOf: pricesOf(config), pool, logger });
+  },
+};
+
 const pastProvider: Provider = {
   provide: PAST_READS,
   inject: [DATABASE_POOL],
@@ -93,6 +103,18 @@ const endReservationsProvider: Provider = {
     createEndReservations({ pool, store, clock, ledger }),
 };
 
+/** Background work that runs until its signal aborts. */
+interface Follower {
+  follow(signal: AbortSignal): Promise<void>;
+}
+
+const FOLLOWERS = Symbol('Followers');
+const followersProvider: Provider = {
+  provide: FOLLOWERS,
+  inject: [LIMIT_BOOK, RULE_BOOK],
+  useFactory: (...followers: Follower[]): readonly Follower[] => followers,
+};
+
 /** Starts metering's background work, and stops it before the ledger. */
 @Injectable()
 export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -100,13 +122,13 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   readonly #consumers: ConsumerHost;
   #stopObserving: () => void = () => undefined;
   readonly #stopping = new AbortController();
-  #following: Promise<void> | undefined;
+  #following: Promise<unknown> | undefined;
 
   constructor(
     @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
     @Inject(SettleBudget) private readonly settleBudget: SettleBudget,
     @Inject(ReadBudgets) private readonly readBudgets: ReadBudgets,
-    @Inject(LIMIT_BOOK) private readonly limitBook: LimitBook,
+    @Inject(FOLLOWERS) private readonly followers: readonly Follower[],
     @Inject(END_RESERVATIONS) endReservations: EndReservations,
     @Inject(PAST_READS) private readonly past: PastReads,
     @Inject(NATS) link: NatsLink,
@@ -119,7 +141,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   onApplicationBootstrap(): void {
     this.#consumers.run(settleCalls, this.settleBudget);
     this.#sweep.start();
-    this.#following = this.limitBook.follow(this.#stopping.signal);
+    this.#following = Promise.all(this.followers.map((follower) => follower.follow(this.#stopping.signal)));
     this.#stopObserving = observeBudgets(this.readBudgets);
   }
 
@@ -150,6 +172,8 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     clockProvider,
     ledgerProvider,
     limitBookProvider,
+    ruleBookProvider,
+    followersProvider,
     endReservationsProvider,
     pastProvider,
     MeteringLifecycle,

@@ -7,7 +7,7 @@ import type { SessionFold } from './session-fold.js';
 import { LeaseGate, SessionLease } from './session-lease.js';
 import type { Claim, LeaseDeps } from './session-lease.js';
 import { SessionStream } from './session-stream.js';
-import type { Commit, Decision, StreamDeps } from './session-stream.js';
+import type { AppendListener, Commit, Decision, StreamDeps } from './session-stream.js';
 
 export interface ActorDeps extends LeaseDeps, StreamDeps {
   readonly publish: PublishFrames;
@@ -23,7 +23,7 @@ export class SessionActor {
   private readonly gate: LeaseGate;
   private readonly enqueue = createSerialQueue();
   private changeListener: () => void = () => undefined;
-  private appendListener: (fold: SessionFold | null) => void = () => undefined;
+  private appendListener: AppendListener = () => undefined;
 
   /** `known` is the fold of a session that is being created. */
   constructor(
@@ -47,7 +47,7 @@ export class SessionActor {
       sender,
       lease: this.lease,
       onChange: () => this.changeListener(),
-      onAppending: (fold: SessionFold | null) => this.appendListener(fold),
+      onAppending: (...appending: Parameters<AppendListener>) => this.appendListener(...appending),
     };
     this.stream = new SessionStream(deps, parts, known);
   }
@@ -108,7 +108,7 @@ export class SessionActor {
   }
 
   /** Sets the listener for appends that are being committed (`StreamParts.onAppending`). */
-  onAppending(listener: (fold: SessionFold | null) => void): void {
+  onAppending(listener: AppendListener): void {
     this.appendListener = listener;
   }
 }

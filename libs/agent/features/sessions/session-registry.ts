@@ -1,4 +1,5 @@
 import { driverNotificationSubject } from '@antiphon/contracts/agent';
+import type { SessionState } from '@antiphon/agent-domain';
 import { notFound } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
@@ -9,6 +10,7 @@ import type { Claim, LeaseDeps } from './session-lease.js';
 import { SNAPSHOT_EVERY } from './session-log.js';
 import type { SessionLog } from './session-log.js';
 import type { ReadVersions } from './session-queries.js';
+import type { Decision } from './session-stream.js';
 
 /** A turn that is about to be requested. */
 export interface UpcomingTurn {
@@ -24,6 +26,11 @@ export interface SessionDriver {
   wake(): void;
   /** Requests the context of a turn early. A failure costs only the head start. */
   prefetchContext(turn: UpcomingTurn): void;
+  /**
+   * Returns the reservation to ask for in the commit after which the session has this state. Nothing
+   * if its bound is not known before the context.
+   */
+  reserveInCommit(state: SessionState): Pick<Decision, 'extension'>;
   isWorking(): boolean;
   /**
    * Stops the driver within `graceMs`, in which outcomes are recorded. Resolves when it has

@@ -6,6 +6,7 @@ import { NOTHING_IN_FLIGHT } from '@antiphon/agent-domain';
 import type { InFlight } from '@antiphon/agent-domain';
 import type {
   AppendRequest,
+  AppendResult,
   BlobAppend,
   EventStore,
   Fence,
@@ -14,7 +15,7 @@ import type {
   StreamAppend,
   StreamGuard,
 } from '@antiphon/event-store';
-import { isAppError } from '@antiphon/kernel';
+import { bug, isAppError } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
 import { toNewEvents } from './session-events.js';
 import type { FrameSender } from './live-frames.js';
@@ -62,8 +63,15 @@ export interface StreamParts {
    * with null when the append certainly failed. No effect of this call may be visible outside
    * before the append is committed.
    */
-  readonly onAppending: (fold: SessionFold | null) => void;
+  readonly onAppending: AppendListener;
 }
+
+/**
+ * `reserved` is for an append that asks for a reservation. It resolves with it after the commit;
+ * with null if it was left out. It rejects if the events were not appended, or not by this append.
+ */
+export type AppendListener = (fold: SessionFold | null, reserved?: Promise<ReservedInCommit | null>) => void;
+export type ReservedInCommit = NonNullable<CallExtensionResult['reserved']>;
 
 const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
 const isConflictOf = (error: unknown, streamId: string): boolean =>
@@ -83,6 +91,15 @@ const toAppendRequest = (
   ...(idempotency ? { idempotency } : {}),
   ...(extension ? { extension: { ...extension } } : {}),
 });
+
+const extendedBy = ({ extension }: AppendResult): CallExtensionResult | null =>
+  CallExtensionResult.safeParse(extension).data ?? null;
+
+const reservedBy = async (appending: Promise<AppendResult>): Promise<ReservedInCommit | null> => {
+  const result = await appending;
+  if (result.outcome === 'joined') throw bug('TURN.NOT_REQUESTED', 'an earlier request began the turn');
+  return extendedBy(result)?.reserved ?? null;
+};
 
 /** Returns what a driver has in flight after it appended these events itself. */
 const trackInFlight = (inFlight: InFlight, events: readonly SessionEvent[]): InFlight => {
@@ -190,7 +207,9 @@ export class SessionStream {
     const askedAt = performance.now();
     const appending = store.append(toAppendRequest(workspace, own, decision, lease.fence()));
     const advanced = log.advance(this.fold(), folded);
-    if (held) onAppending(advanced.fold);
+    const reserved = decision.extension?.reserve && reservedBy(appending);
+    reserved?.catch(() => undefined); // reported to the listener
+    if (held) onAppending(advanced.fold, reserved);
     const result = await appending;
     if (result.outcome === 'joined') {
       onAppending(null);
@@ -202,8 +221,7 @@ export class SessionStream {
     }
     this.advance(advanced);
     onAppended(folded, this.parts, advanced.fold);
-    const extended = CallExtensionResult.safeParse(result.extension);
-    return { outcome: 'appended', decision, extended: extended.data ?? null };
+    return { outcome: 'appended', decision, extended: extendedBy(result) };
   }
 
   private advance({ fold, frames }: ReturnType<SessionLog['advance']>): void {

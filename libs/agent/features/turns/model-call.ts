@@ -39,6 +39,9 @@ const STOPPED: Readonly<Record<Exclude<StopReason, 'lost'>, Pick<Failure, 'reaso
   deadline: { reason: 'provider_timeout', message: 'provider timeout' },
 };
 
+/** Codes of a reservation that cannot be used for the call. */
+const OTHER_RESERVATION = new Set(['METERING.RESERVATION_ENDED', 'METERING.RESERVATION_CONFLICT']);
+
 const tooLong = (cause: unknown): ModelFailure =>
   new ModelFailure(
     {
@@ -212,9 +215,9 @@ export class ModelCall {
     if (isModelFailure) return this.toResult(error, error.retryAfterMs);
     if (!isAppError(error)) this.deps.logger.error({ err: error }, 'model call failed unexpectedly');
     const { code, message } = toAppError(error);
-    // The reservation was released before its call reached the log: the next attempt has another
-    // one.
-    const retryable = code === 'METERING.RESERVATION_ENDED' && !this.isDispatched;
+    // The reservation was released before its call reached the log, or is smaller than the prompt:
+    // the next attempt has another one.
+    const retryable = OTHER_RESERVATION.has(code) && !this.isDispatched;
     const dispatched = this.isDispatched;
     return this.toResult({ reason: 'dependency_failed', message, dispatched, retryable });
   }

@@ -5,7 +5,7 @@ import { conflict, isoTime } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, createAgentWorld, newAddress, submitTo, until } from '../testing/agent-world.js';
-import type { AgentWorld } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { streams } from '../testing/test-model.js';
 
 jest.setTimeout(30_000);
@@ -36,21 +36,32 @@ const holdCommits = async (): Promise<() => Promise<void>> => {
   };
 };
 
+/**
+ * Returns a session of two turns. The commit of the second one left its reservation out, so the
+ * next turn requests its own while it is being committed.
+ */
+const openSession = async (agent: TestProcess): Promise<string> => {
+  const { sessionId } = await submitTo(agent, { address: newAddress() });
+  await world.ended(sessionId);
+  await submitTo(agent, { sessionId });
+  await world.ended(sessionId, 2);
+  asked.reserve.length = 0;
+  return sessionId;
+};
+
 describe('a model call', () => {
   it('is prepared while its start is being committed, with one reservation', async () => {
     const agent = world.process();
-    const { sessionId } = await submitTo(agent, { address: newAddress() });
-    await world.ended(sessionId);
-    asked.reserve.length = 0;
+    const sessionId = await openSession(agent);
     const release = await holdCommits();
     const submitted = submitTo(agent, { sessionId });
     await until(() => asked.reserve.length > 0);
-    expect(world.model.requests).toHaveLength(1);
+    expect(world.model.requests).toHaveLength(2);
     await release();
     await submitted;
-    const events = await world.ended(sessionId, 2);
+    const events = await world.ended(sessionId, 3);
     expect(asked.reserve).toHaveLength(1);
-    expect(asked.reserve[0]).toMatchObject({ sessionId, attempt: 2 });
+    expect(asked.reserve[0]).toMatchObject({ sessionId, attempt: 3 });
     const started = events.filter(({ type }) => type === 'ModelCallStarted').at(-1);
     expect(started?.data['reservationId']).toBe(asked.reserve[0]?.reservationId);
   });
@@ -58,16 +69,14 @@ describe('a model call', () => {
   it('reserves again under the same id when its reservation may have expired', async () => {
     let later = 0;
     const agent = world.process({ clock: { now: () => Date.now() + later } });
-    const { sessionId } = await submitTo(agent, { address: newAddress() });
-    await world.ended(sessionId);
-    asked.reserve.length = 0;
+    const sessionId = await openSession(agent);
     const release = await holdCommits();
     const submitted = submitTo(agent, { sessionId });
     await until(() => asked.reserve.length > 0);
     later = 31_000;
     await release();
     await submitted;
-    await world.ended(sessionId, 2);
+    await world.ended(sessionId, 3);
     expect(asked.reserve).toHaveLength(2);
     expect(asked.reserve[1]?.reservationId).toBe(asked.reserve[0]?.reservationId);
   });
@@ -86,9 +95,7 @@ describe('a model call', () => {
     [', also if the response of its reservation was lost', failingOnce],
   ])('that never starts, because another process was faster, releases its budget%s', async (_, prepare) => {
     const agent = world.process({ times: { leaseMs: 3_000, pollMs: 3_600_000 } });
-    const { sessionId } = await submitTo(agent, { address: newAddress() });
-    await world.ended(sessionId);
-    asked.reserve.length = 0;
+    const sessionId = await openSession(agent);
     // Another process appends a turn without the lease: this one decides without that event.
     const [first, metadata] = [randomUUID(), { correlationId: 'spec', service: 'agent' as const }];
     const data = { turnId: first, content: 'first', requestedAt: isoTime(systemClock) };
@@ -100,8 +107,8 @@ describe('a model call', () => {
     });
     prepare();
     const { turnId: second } = await submitTo(agent, { sessionId });
-    const events = await world.ended(sessionId, 3);
-    const calls = events.filter(({ type }) => type === 'ModelCallStarted').slice(1);
+    const events = await world.ended(sessionId, 4);
+    const calls = events.filter(({ type }) => type === 'ModelCallStarted').slice(2);
     expect(calls.map((call) => call.data['turnId'])).toEqual([first, second]);
     const cited = calls.map((call) => call.data['reservationId']);
     const stray = asked.reserve.filter(({ reservationId }) => !cited.includes(reservationId));

@@ -3,6 +3,7 @@ import type { OpenCall } from '@antiphon/agent-domain';
 import type { SessionFold } from '../sessions/session-fold.js';
 import { prepareModelCall } from './prepare-call.js';
 import type { CallToPrepare, PreparedCall, PrepareDeps, TurnContext } from './prepare-call.js';
+import type { ReservesInCommit } from './reserve-in-commit.js';
 import { retryTransient } from './step-context.js';
 import { findAgent } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
@@ -36,20 +37,25 @@ export class CallPrefetch {
     /** Returns the context of the fold's open turn. It is requested once per turn. */
     private readonly contextOf: (fold: SessionFold) => Promise<TurnContext>,
     private readonly epoch: CallToPrepare['epoch'],
+    private readonly reserves: ReservesInCommit,
   ) {}
 
   /**
    * Starts to prepare the call that an append will start (`StreamParts.onAppending`), or drops the
    * prepared call when the append failed. `openCall` is the call that is open already.
    */
-  onAppending(fold: SessionFold | null, openCall: OpenCall | null): void {
+  onAppending(
+    fold: SessionFold | null,
+    openCall: OpenCall | null,
+    reserved?: CallToPrepare['reserved'],
+  ): void {
     const call = fold?.state.open?.call ?? null;
     if (fold && call && call.reservationId === openCall?.reservationId) return;
     // Its start is in the log: the outcome of another append, such as a repeated request, does not
     // concern it.
     if (this.prefetched && this.prefetched.reservationId === openCall?.reservationId) return;
     this.drop();
-    if (fold && call) this.prefetched = this.start(fold, call);
+    if (fold && call) this.prefetched = this.start(fold, call, reserved);
   }
 
   /**
@@ -65,15 +71,19 @@ export class CallPrefetch {
     return prepared.catch(() => null);
   }
 
-  private start(fold: SessionFold, call: OpenCall): Prefetched {
+  private start(fold: SessionFold, call: OpenCall, reserved: CallToPrepare['reserved']): Prefetched {
     const { deps, workspace, epoch } = this;
     const { state } = fold;
     const agent = findAgent(deps, workspace, state.started?.agentId);
     const context = (): Promise<TurnContext> => this.contextOf(fold);
     // Never aborted: only metering's response says whether the budget was reserved.
     const { signal } = new AbortController();
-    const prepared = prepareModelCall(deps, { workspace, agent, state, call, context, signal, epoch }, () =>
-      Promise.resolve(),
+    const onParts: CallToPrepare['onParts'] = (...parts) => this.reserves.remember(...parts);
+    reserved?.then((made) => this.reserves.record(made !== null)).catch(() => undefined);
+    const prepared = prepareModelCall(
+      deps,
+      { workspace, agent, state, call, context, signal, epoch, reserved, onParts },
+      () => Promise.resolve(),
     );
     prepared.catch(() => undefined); // reported to the caller of `take` only
     return { reservationId: call.reservationId, startedAt: deps.clock.now(), prepared };

@@ -11,8 +11,11 @@ import { recordTurnStage } from '@antiphon/observability';
 import type { DirectoryAgent } from '../agents/directory-agent.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
+import type { ReservedInCommit } from '../sessions/session-stream.js';
 import { reserveForCall } from './reserve-budget.js';
 import type { Reservation, ReserveDeps } from './reserve-budget.js';
+import { toReservation } from './reserve-in-commit.js';
+import type { KnownParts } from './reserve-in-commit.js';
 import { readAttachedTexts } from './read-attached.js';
 import type { RoleFiles } from './role-files.js';
 import { Stopped, retryTransient } from './step-context.js';
@@ -103,6 +106,10 @@ export interface CallToPrepare {
   readonly epoch: () => number | null;
   /** Aborted, with `Stopped` as its reason, when the call is no longer needed. */
   readonly signal: AbortSignal;
+  /** Reservation that the commit of the call's start may make. It rejects if the call is not begun. */
+  readonly reserved?: Promise<ReservedInCommit | null> | undefined;
+  /** Receives the parts of the prompt. */
+  readonly onParts?: (state: SessionState, parts: KnownParts) => void;
 }
 
 /** Returns the prompt of the open turn's role, or the configured one. */
@@ -134,8 +141,7 @@ const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<Mo
     retryTransient(() => renderAttachedFiles(deps, prepared), signal, logger),
   ]);
   if (!state.open) throw new Stopped('lost');
-  return buildPrompt(state, state.open, {
-    choice: call,
+  const parts: KnownParts = {
     systemPrompt,
     remembered,
     attached,
@@ -146,7 +152,16 @@ const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<Mo
     })),
     window: config.memory.episodicWindow,
     contextTokens: config.memory.contextTokens,
-  });
+  };
+  prepared.onParts?.(state, parts);
+  return buildPrompt(state, state.open, { ...parts, choice: call });
+};
+
+/** Returns the reservation of the commit if the prompt is within it; else requests one. */
+const reserve = async (deps: PrepareDeps, call: CallToPrepare, prompt: ModelPrompt): Promise<Reservation> => {
+  const reserved = await call.reserved;
+  const own = reserved && toReservation(reserved, deps.models.inputBound(prompt));
+  return own ?? reserveForCall(deps, call, prompt);
 };
 
 /** Builds the prompt of a model call and reserves its budget. `onPrompt` runs between the two. */
@@ -158,7 +173,7 @@ export const prepareModelCall = async (
   const prompt = await promptFor(deps, call);
   await onPrompt();
   const askedAt = performance.now();
-  const reservation = await reserveForCall(deps, call, prompt);
+  const reservation = await reserve(deps, call, prompt);
   recordTurnStage('budget_reserved', askedAt);
   return { prompt, reservation };
 };

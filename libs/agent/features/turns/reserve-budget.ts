@@ -31,6 +31,13 @@ const MAX_OUTPUT_TOKENS = 4_096;
 /** Time that a reservation lives longer than its attempt's deadline, ms. */
 const GRACE_MS = 60_000;
 
+/** Returns the output tokens that a call asks for. */
+export const maxOutputOf = (models: ModelPort, provider: string, model: string): number =>
+  Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
+
+/** Returns the time until a reservation expires, ms. */
+export const lifetimeOf = ({ attemptMs }: ReserveDeps['times']): number => attemptMs + GRACE_MS;
+
 export type Reservation =
   | {
       readonly granted: true;
@@ -68,7 +75,7 @@ export const reserveForCall = async (
 ): Promise<Reservation> => {
   const { provider, model } = call;
   const inputBound = models.inputBound(prompt);
-  const maxOutputTokens = Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
+  const maxOutputTokens = maxOutputOf(models, provider, model);
   const { started } = state;
   const agentId = started?.agentId ?? '';
   const epoch = currentEpoch();
@@ -89,8 +96,8 @@ export const reserveForCall = async (
     maxOutputTokens,
     minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
     ...(epoch === null ? {} : { epoch }),
-    expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
-    lifetimeMs: times.attemptMs + GRACE_MS,
+    expiresAt: new Date(clock.now() + lifetimeOf(times)).toISOString(),
+    lifetimeMs: lifetimeOf(times),
   });
   const reserve = async () => {
     const tasks = (await taskBudgets?.(workspace, state)) ?? [];

@@ -3,7 +3,7 @@ import { ATTEMPT_SPAN, submitTurn } from '@antiphon/contracts/agent';
 import type { AgentHop, SessionEvent, TurnRole } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
-import type { SessionCommand } from '@antiphon/agent-domain';
+import type { SessionCommand, SessionState } from '@antiphon/agent-domain';
 import type { IdempotencyClaim, StreamGuard } from '@antiphon/event-store';
 import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
@@ -165,10 +165,10 @@ export class SubmitTurn {
   private decide(
     request: SubmitTurnRequest,
     turn: Turn,
-    { actor, created }: Destination,
+    { actor, driver, created }: Destination,
     fold: SessionFold,
   ): Decision & { readonly answer: Accepted } {
-    const events = this.decideEvents(fold, turn, actor, created);
+    const { events, state } = this.decideEvents(fold, turn, actor, created);
     const answer: Accepted = {
       sessionId: actor.sessionId,
       turnId: turn.turnId,
@@ -176,7 +176,11 @@ export class SubmitTurn {
       version: fold.version + events.length,
       acceptedOffset: acceptedOffset(turn.turnId, events),
     };
-    return { events, answer, ...this.bindingOf(created), ...idempotencyOf(request, answer) };
+    const begins = answer.acceptedOffset !== null;
+    return {
+      ...{ events, answer, ...this.bindingOf(created), ...idempotencyOf(request, answer) },
+      ...(begins ? driver.reserveInCommit(state) : {}),
+    };
   }
 
   private decideEvents(
@@ -184,7 +188,7 @@ export class SubmitTurn {
     turn: Turn,
     actor: Destination['actor'],
     created: NewSession | null,
-  ): SessionEvent[] {
+  ): { readonly events: SessionEvent[]; readonly state: SessionState } {
     const { log, clock } = this.deps;
     const now = isoTime(clock);
     const commands: SessionCommand[] = [{ type: 'RequestTurn', data: turn, now }];
@@ -200,8 +204,9 @@ export class SubmitTurn {
       next = decided.reduce(log.decider.evolve, next);
     }
     // Only the process that drives the session may start the turn. It is notified after the commit.
-    if (!actor.lease.held()) return events;
-    return [...events, ...followUps(next, followUpContext(this.deps, actor, next))];
+    if (!actor.lease.held()) return { events, state: next };
+    const following = followUps(next, followUpContext(this.deps, actor, next));
+    return { events: [...events, ...following], state: following.reduce(log.decider.evolve, next) };
   }
 
   private bindingOf(created: NewSession | null): Pick<Decision, 'also'> {

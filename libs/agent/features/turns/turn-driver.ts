@@ -1,5 +1,6 @@
 import { canBegin, followUps, nextStep } from '@antiphon/agent-domain';
-import type { FollowUpContext, OpenTurn, SessionCommand } from '@antiphon/agent-domain';
+import type { CallExtension } from '@antiphon/contracts/metering';
+import type { FollowUpContext, OpenTurn, SessionCommand, SessionState } from '@antiphon/agent-domain';
 import { rejected } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { SessionActor } from '../sessions/session-actor.js';
@@ -8,6 +9,7 @@ import type { SessionDriver, UpcomingTurn } from '../sessions/session-registry.j
 import { CallPrefetch } from './prefetch-call.js';
 import { requestContext } from './prepare-call.js';
 import type { ContextDeps, TurnContext } from './prepare-call.js';
+import { ReservesInCommit } from './reserve-in-commit.js';
 import { logCharge, settleCalls, settlementInCommit } from './settle-calls.js';
 import { Stopped, retryTransient } from './step-context.js';
 import type { RecordOptions, StepContext, StopReason } from './step-context.js';
@@ -43,6 +45,7 @@ export class TurnDriver implements SessionDriver {
   private isStopped = false;
   private context: { readonly turnId: string; readonly requested: Promise<TurnContext> } | null = null;
   private readonly prefetch: CallPrefetch;
+  private readonly reserves: ReservesInCommit;
 
   /** Sets the actor's listeners. */
   constructor(
@@ -51,9 +54,13 @@ export class TurnDriver implements SessionDriver {
     private readonly actor: SessionActor,
   ) {
     const contextOf = (fold: SessionFold): Promise<TurnContext> => this.contextOf(fold);
-    this.prefetch = new CallPrefetch(deps, actor.workspace, contextOf, () => this.epoch());
+    const { workspace } = actor;
+    this.reserves = new ReservesInCommit(deps, workspace);
+    this.prefetch = new CallPrefetch(deps, workspace, contextOf, () => this.epoch(), this.reserves);
     actor.onChange(() => this.onChange());
-    actor.onAppending((fold) => this.prefetch.onAppending(fold, actor.fold().state.open?.call ?? null));
+    actor.onAppending((fold, reserved) =>
+      this.prefetch.onAppending(fold, actor.fold().state.open?.call ?? null, reserved),
+    );
   }
 
   wake(): void {
@@ -66,6 +73,10 @@ export class TurnDriver implements SessionDriver {
 
   prefetchContext(turn: UpcomingTurn): void {
     void this.requestContext(turn).catch(() => undefined);
+  }
+
+  reserveInCommit(state: SessionState): { extension?: CallExtension } {
+    return this.reserves.extensionFor(state);
   }
 
   isWorking(): boolean {

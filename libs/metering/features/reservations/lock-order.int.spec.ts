@@ -6,7 +6,7 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { ReserveBudgetRequest } from '@antiphon/contracts/metering';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
-import type { EventStore, Lease } from '@antiphon/event-store';
+import type { AppendRequest, EventStore, Lease } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
 
@@ -45,9 +45,10 @@ const eventOf = ({ type, data }: SessionEvent, epoch: number) => ({
 /** Appends under the lease of a session, as its driver does. */
 const drive = (
   store: EventStore,
-  { sessionId, reservationId }: ReserveBudgetRequest,
+  { sessionId }: ReserveBudgetRequest,
   { epoch }: Lease,
   event: SessionEvent,
+  extension: Pick<AppendRequest, 'extension'> = {},
 ) =>
   store.append({
     workspace: 'default',
@@ -55,13 +56,24 @@ const drive = (
       { streamId: sessionStream(sessionId), expectedVersion: 'any', events: [eventOf(event, epoch)] },
     ],
     fence: { lease: sessionLease(sessionId), epoch },
-    ...(event.type === 'ModelCallCompleted'
-      ? { extension: { settle: { reservationId, eventId: v5('BudgetSettled ', reservationId) } } }
-      : {}),
+    ...extension,
   });
 
-it('never deadlocks: appends that settle, reservations under leases, renewals and sweeps', async () => {
+const settleOf = ({ reservationId }: ReserveBudgetRequest) => ({
+  extension: { settle: { reservationId, eventId: v5('BudgetSettled ', reservationId) } },
+});
+const reserveOf = (call: ReserveBudgetRequest) => {
+  const { reservationId, agentId, sessionKey, inputBound, maxOutputTokens } = call;
+  const eventId = v5('BudgetReserved ', reservationId);
+  const ask = { reservationId, eventId, agentId, agents: [agentId], sessionKey, inputBound, maxOutputTokens };
+  return { extension: { reserve: { ...ask, lifetimeMs: 300_000 } } };
+};
+
+it('never deadlocks: appends that reserve or settle, reservations under leases, renewals, sweeps', async () => {
   const processes = [1, 2].map(() => metering.start({ limits: { session: 1e12, daily: 1e15 } }));
+  const following = new AbortController();
+  await processes[0]!.ruleBook.remember({ workspace: 'default', provider: 'scripted', model: 'echo' });
+  const followed = processes[0]!.ruleBook.follow(following.signal);
   const leases = createLeaseStore(pools[0]!);
   const sessions = Array.from({ length: DRIVERS }, () => randomUUID());
   const held = await Promise.all(
@@ -74,15 +86,22 @@ it('never deadlocks: appends that settle, reservations under leases, renewals an
   const end = performance.now() + LOAD_MS;
   const isOver = (): boolean => performance.now() > end;
   let settled = 0;
+  let reserved = 0;
+  let asked = 0;
   let calls = 0;
   const driver = async (n: number): Promise<void> => {
     const store = stores[n % AGENTS]!;
     const lease = held[n]!;
     for (let attempt = 1; !isOver(); attempt++) {
       const call = metering.request({ sessionId: sessions[n]!, attempt, epoch: lease.epoch });
-      await processes[n % 2]!.reserve(call);
-      await drive(store, call, lease, callStarted(call));
-      const { extension } = await drive(store, call, lease, callCompleted(call, 50, 50));
+      // One of three calls asks metering, as the later steps of a turn do.
+      const asks = attempt % 3 === 0;
+      if (asks) await processes[n % 2]!.reserve(call);
+      const started = await drive(store, call, lease, callStarted(call), asks ? {} : reserveOf(call));
+      if (started.extension) reserved += 1;
+      else if (!asks) await processes[n % 2]!.reserve(call);
+      if (!asks) asked += 1;
+      const { extension } = await drive(store, call, lease, callCompleted(call, 50, 50), settleOf(call));
       calls += 1;
       if (extension) settled += 1;
       else await processes[n % 2]!.endReservations.settleFromLog('default', call.reservationId);
@@ -96,6 +115,8 @@ it('never deadlocks: appends that settle, reservations under leases, renewals an
     while (!isOver()) await processes[0]!.endReservations.sweep();
   };
   await Promise.all([...sessions.map((_, n) => driver(n)), renew(), renew(), sweep()]);
+  following.abort();
+  await followed;
   const { rows } = await metering.admin.query<{ deadlocks: string }>(
     'select deadlocks from pg_stat_database where datname = current_database()',
   );
@@ -103,6 +124,7 @@ it('never deadlocks: appends that settle, reservations under leases, renewals an
   expect(calls).toBeGreaterThan(DRIVERS * 5);
   // Few are settled by metering: the sweep may find an end first, and a full lock wait is given up.
   expect(settled / calls).toBeGreaterThan(0.9);
+  expect(reserved / asked).toBeGreaterThan(0.9);
   const { balances } = await metering.rows();
   expect(balances.map((row) => row['reserved_tokens'])).toEqual(balances.map(() => '0'));
 });

@@ -7,8 +7,9 @@ import { taskScopes } from '@antiphon/metering-domain';
 import { defineCounter } from '@antiphon/observability';
 import { CLOCK } from '@antiphon/service-host';
 import type { LimitBook } from '../budgets/limit-book.js';
+import type { RuleBook } from '../budgets/rule-book.js';
 import type { BudgetLedger } from '../ledger/ledger.js';
-import { LIMIT_BOOK, BUDGET_LEDGER, END_RESERVATIONS } from '../metering.tokens.js';
+import { LIMIT_BOOK, BUDGET_LEDGER, END_RESERVATIONS, RULE_BOOK } from '../metering.tokens.js';
 import type { EndReservations } from './end-reservations.js';
 
 const refusals = defineCounter(
@@ -38,6 +39,7 @@ export class ReserveBudget {
     @Inject(END_RESERVATIONS) private readonly endReservations: EndReservations,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(LIMIT_BOOK) private readonly limitBook: LimitBook,
+    @Inject(RULE_BOOK) private readonly ruleBook: Pick<RuleBook, 'remember'>,
   ) {}
 
   /**
@@ -52,6 +54,8 @@ export class ReserveBudget {
     for (;;) {
       const ownerScopes = [...taskScopes(tasks), ...(await this.limitBook.scopesOf(workspace, agents))];
       const { reply } = await this.ledger.submit(workspace, { type: 'Reserve', request, ownerScopes });
+      // The next call of this model may be admitted by the commit that begins it.
+      if (reply.granted) void this.ruleBook.remember(request);
       if (reply.granted || reply.reason !== 'over_limit') return countRefusal(reply);
       const { scopeKey } = reply;
       // Each scope is checked once: reservations that remain open belong to running calls.

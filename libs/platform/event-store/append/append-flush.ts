@@ -19,6 +19,9 @@ export type FlushOutcome = AppendOutcome | typeof CONTENDED;
 
 const isExtended = ({ request }: PreparedAppend): boolean => request.extension !== undefined;
 
+/** Returns true for a request whose extension reserves budget: a failpoint of its own. */
+const reserves = ({ request }: PreparedAppend): boolean => request.extension?.['reserve'] !== undefined;
+
 const withoutExtension = (append: PreparedAppend): PreparedAppend => {
   const { extension: _left, ...request } = append.request;
   return { ...append, request };
@@ -112,7 +115,10 @@ export class AppendFlusher {
     const mayExtend = batch.some(isExtended);
     await failpoint('log.batch.taken');
     if (mayExtend) await failpoint('log.extension.taken');
+    const mayReserve = batch.some(reserves);
+    if (mayReserve) await failpoint('log.reservation.taken');
     const outcomes = await this.write(batch, ROW_LOCK_MS);
+    if (mayReserve) await failpoint('log.reservation.committed');
     if (mayExtend) await failpoint('log.extension.committed');
     await failpoint('log.batch.committed');
     const categories = new Set(categoriesOf(batch, outcomes));
