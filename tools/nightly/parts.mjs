@@ -174,6 +174,10 @@ const SPECS = {
     ...{ shows: 'no deadlock in 10 minutes of calls, settlements and lease renewals', minutes: 15 },
     ...{ env: { ANTIPHON_LOCK_ORDER_MS: '600000' }, quick: { ANTIPHON_LOCK_ORDER_MS: '10000' } },
   },
+  'reserve-with-turn': {
+    ...{ shows: 'one of 64 calls of 4 processes is admitted, in 100 rounds with room for one', minutes: 5 },
+    ...{ env: { ANTIPHON_ROUNDS: '100' }, quick: { ANTIPHON_ROUNDS: '10' } },
+  },
   'long-sessions': {
     ...{ shows: 'turns do not slow down over 10,000 turns', minutes: 45 },
     quick: { ANTIPHON_LONG_TURNS: '400' },

@@ -1,4 +1,5 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { ReserveBudgetRequest } from '@antiphon/contracts/metering';
 import { beginCommand, buildPrompt, NOTHING_IN_FLIGHT, followUps, nextStep } from '@antiphon/agent-domain';
 import type {
   FollowUpContext,
@@ -9,7 +10,7 @@ import type {
   TurnToolCall,
 } from '@antiphon/agent-domain';
 import { checkConversation } from './invariants.js';
-import { callMetering, outcomeOf, settleInCommit } from './metering-process.js';
+import { callMetering, outcomeOf, reserveInCommit, settleInCommit } from './metering-process.js';
 import type { Fiber, Process } from './scheduler.js';
 import { LEASE_TICKS, decider } from './world.js';
 import type { Lease, Session, World } from './world.js';
@@ -21,6 +22,8 @@ interface Driver {
   readonly session: Session;
   readonly lease: Lease;
   inFlight: InFlight;
+  /** Reservations of this driver's own commits. */
+  readonly reserved: Set<string>;
 }
 
 const contextOf = (world: World, { id }: Session): FollowUpContext => ({
@@ -54,6 +57,9 @@ function* commit(driver: Driver, command: SessionCommand | null): Fiber<boolean>
     if (appended === 'fenced') return false;
     if (appended === 'conflict') continue;
     const settled = settleInCommit(world, decided);
+    for (const event of decided)
+      if (event.type === 'ModelCallStarted' && reserveInCommit(world, requestOf(session, event.data)))
+        driver.reserved.add(event.data.reservationId);
     const calls = new Set(driver.inFlight.calls);
     let { attempt } = driver.inFlight;
     for (const event of decided) {
@@ -95,6 +101,17 @@ const failureCommand = (world: World, attempt: number, more: Partial<Failure>): 
 const INPUT_BOUND = 100;
 const OUTPUT_BOUND = 200;
 
+type Call = Pick<ReserveBudgetRequest, 'reservationId' | 'turnId' | 'attempt' | 'provider' | 'model'>;
+
+const requestOf = (
+  { id }: Session,
+  { attempt, reservationId, turnId, provider, model }: Call,
+): ReserveBudgetRequest => ({
+  ...{ workspace: 'default', reservationId, sessionId: id, turnId, attempt, agentId: 'main' },
+  ...{ sessionKey: 'k', provider, model, inputBound: INPUT_BOUND, maxOutputTokens: OUTPUT_BOUND },
+  ...{ minOutputTokens: 50, expiresAt: '2026-11-22T12:00:00.000Z' },
+});
+
 const answerCommand = ({ choose, id, timeOfDay }: World, attempt: number): SessionCommand => ({
   type: 'RecordAnswer',
   data: {
@@ -117,13 +134,9 @@ const answerCommand = ({ choose, id, timeOfDay }: World, attempt: number): Sessi
 /** Reserves the budget and calls the model. Returns null when another driver owns the session. */
 function* callModel(driver: Driver, step: Extract<Step, { kind: 'run_call' }>): Fiber<SessionCommand | null> {
   const { world, session, lease } = driver;
-  const { attempt, reservationId, turnId, provider, model } = step.call;
-  const request = {
-    ...{ workspace: 'default', reservationId, sessionId: session.id, turnId, attempt, agentId: 'main' },
-    ...{ sessionKey: 'k', provider, model, inputBound: INPUT_BOUND, maxOutputTokens: OUTPUT_BOUND },
-    ...{ minOutputTokens: 50, expiresAt: '2026-11-22T12:00:00.000Z' },
-  };
-  let granted: boolean | null = null;
+  const { attempt, reservationId } = step.call;
+  const request = requestOf(session, step.call);
+  let granted: boolean | null = driver.reserved.has(reservationId) ? true : null;
   while (granted === null) {
     const reply = yield* callMetering(world, { type: 'Reserve', request });
     if (reply?.type === 'Reserve') granted = reply.reply.granted;
@@ -239,7 +252,7 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
 }
 
 function* driveOne(world: World, process: Process, session: Session, lease: Lease): Fiber {
-  const driver: Driver = { world, process, session, lease, inFlight: NOTHING_IN_FLIGHT };
+  const driver: Driver = { world, process, session, lease, inFlight: NOTHING_IN_FLIGHT, reserved: new Set() };
   for (;;) {
     yield;
     // The lease of a process that was paused has lapsed.

@@ -1,4 +1,5 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { ReserveBudgetRequest } from '@antiphon/contracts/metering';
 import { decideBatch } from '@antiphon/metering-domain';
 import type { LedgerAnswer, LedgerCommand } from '@antiphon/metering-domain';
 import { sendRequest } from './world.js';
@@ -26,6 +27,23 @@ export const settleInCommit = (world: World, events: readonly SessionEvent[]): R
     settled.add(reservationId);
   }
   return settled;
+};
+
+/**
+ * Reserves the bound of a call in the commit that begins it, as `antiphon_append_extended` does, or
+ * leaves it out. Returns true if it is reserved. No call is refused here, and no output capped.
+ */
+export const reserveInCommit = (world: World, request: ReserveBudgetRequest): boolean => {
+  if (world.choose(3) === 0) return false;
+  const rules = { limits: world.limits, priceOf: () => null, now: world.timeOfDay() };
+  const [decision] = decideBatch(world.ledger.snapshot(), [{ type: 'Reserve', request }], rules);
+  if (!decision || 'error' in decision || decision.reserved?.outputBound !== request.maxOutputTokens)
+    return false;
+  for (const fact of decision.events) {
+    world.ledger.put(fact);
+    world.budget.push(fact);
+  }
+  return decision.events.length > 0;
 };
 
 /**

@@ -1,3 +1,4 @@
+import { costMicroUsd } from '@antiphon/kernel';
 import type { BudgetEvent, BudgetEventOf, BudgetScope } from '@antiphon/contracts/metering';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import {
@@ -93,6 +94,16 @@ const TRANSITIONS: Readonly<Partial<Record<BudgetEvent['type'], readonly [from: 
   BudgetCorrected: ['expired', 'corrected'],
 };
 
+const checkDriverBound = (
+  { price, inputBound, outputBound, microUsd }: Reserved,
+  at: EventPlace,
+): Finding[] => {
+  const cost = price === null ? 0 : costMicroUsd(price, inputBound, outputBound);
+  return microUsd === cost
+    ? []
+    : [violation(at, `the commit of a driver reserved ${microUsd} micro-USD; its bound costs ${cost}`)];
+};
+
 class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
   private state: State = 'none';
   private reservedAt: EventPlace | undefined;
@@ -120,9 +131,13 @@ class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
     return this.reservations;
   }
 
-  /** The commit of a driver may only charge within the bound. Metering decides all else. */
+  /**
+   * The commit of a driver may only reserve at the price of the model, and charge within the bound.
+   * Metering decides all else. The limits of each admission are checked with the balances.
+   */
   private checkDriver(at: EventPlace, event: BudgetEvent, epoch: number | undefined): Finding[] {
     if (epoch === undefined) return [];
+    if (event.type === 'BudgetReserved') return checkDriverBound(event.data, at);
     if (event.type !== 'BudgetSettled') return [violation(at, `a driver appended ${event.type}`)];
     const { inputTokens, outputTokens, microUsd } = event.data;
     const { tokens = 0, microUsd: bound = 0 } = this.bound ?? {};
@@ -144,12 +159,12 @@ class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
 
 /**
  * Checks that a reservation is made once and ends once, and that only an expired one is corrected.
- * A charge in the commit of a driver is within the bound.
+ * In the commit of a driver, a reservation is at the price of the model, and a charge within it.
  */
 export const reservationsEndOnce: ReservationCheck = {
   name: 'reservations-end-once',
   about:
-    'every reservation is made once and ends once, settled, released or expired; only an expired one is corrected, and a driver charges within the bound',
+    'every reservation is made once and ends once, settled, released or expired; only an expired one is corrected, and a driver reserves at the price of the model and charges within the bound',
   counts: 'reservations',
   start: () => new ReservationRun(),
 };

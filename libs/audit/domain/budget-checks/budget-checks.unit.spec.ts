@@ -80,6 +80,19 @@ describe('reservations-end-once', () => {
     expect(findingsOf(reservationsEndOnce, [first!, { ...second!, epoch: 3 }])).toEqual(findings);
   });
 
+  it.each([
+    ['reserves at the price of the model', {}, []],
+    [
+      'reserves less money than its bound costs',
+      { price: { inputMicroUsdPerMtok: 9_000_000, outputMicroUsdPerMtok: 9_000_000 }, microUsd: 1 },
+      [expect.stringContaining('violation 1 the commit of a driver reserved 1 micro-USD')],
+    ],
+  ])('judges a driver that %s', (_, more, findings) => {
+    const [first] = place([reserved(1, more)]);
+    const open = expect.stringContaining('the reservation has not ended');
+    expect(findingsOf(reservationsEndOnce, [{ ...first!, epoch: 3 }])).toEqual([...findings, open]);
+  });
+
   it('reports an event in the stream of another reservation', () => {
     const [first] = place([reserved(1)]);
     const moved = { ...first!, place: { ...first!.place, streamId: `budget-${uuid(9)}` } };
