@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { isAppError } from '@antiphon/kernel';
+import { createTestDatabase } from '@antiphon/testing';
+import { WORKSPACE, createAgentWorld, newAddress, submitTo, testConfig } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { asksFor, says } from '../testing/test-model.js';
+
+type Call = Parameters<typeof asksFor>[0] & object;
+
+const FILES = 40;
+const LARGE = 250_000;
+
+describe('A large change of an agent', () => {
+  let world: AgentWorld;
+  let agent: TestProcess;
+  beforeAll(async () => {
+    world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+    agent = world.process({ config: testConfig({ tools: ['read', 'write', 'edit', 'rm'] }) });
+  }, 60_000);
+  afterAll(() => world.close(), 30_000);
+
+  const put = async (files: readonly (readonly [path: string, text: string])[]): Promise<void> => {
+    const { files: trees, workspaceFiles } = agent.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
+    const stored = new Map<string, { digest: string; size: number }>();
+    for (const text of new Set(files.map(([, one]) => one)))
+      stored.set(text, await trees.putBytes(WORKSPACE, Buffer.from(text)));
+    await workspaceFiles.change({ workspace: WORKSPACE, treeId, cause: { actor: 'key/k1' } }, () =>
+      files.map(([path, text]) => ({
+        ...{ op: 'write', path, digest: '', size: 0, ...stored.get(text) },
+      })),
+    );
+  };
+  const textOf = async (path: string): Promise<string | null> => {
+    const { workspaceFiles } = agent.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
+    try {
+      const opened = await workspaceFiles.open(WORKSPACE, treeId, path);
+      return Buffer.from(await opened.readBytes()).toString();
+    } catch (error) {
+      if (isAppError(error) && error.code === 'FILE.NOT_FOUND') return null;
+      throw error;
+    }
+  };
+  /** Makes the calls of each step, and returns the events of the turn. */
+  const run = async (...steps: Call[][]) => {
+    let made = 0;
+    world.model.reply = () => {
+      const calls = steps[made++];
+      return Promise.resolve(calls ? asksFor(...calls) : says('done'));
+    };
+    const { sessionId } = await submitTo(agent, { address: newAddress('main') }, 'work');
+    return world.ended(sessionId, 1, 60_000);
+  };
+  const failuresOf = (events: Awaited<ReturnType<typeof run>>): unknown[] =>
+    events.filter(({ type }) => type === 'ToolCallFailed').map(({ data }) => data['code']);
+
+  it('of 40 files of 250 KB is made whole, though its bytes exceed one append', async () => {
+    const paths = Array.from({ length: FILES }, (_, nth) => `large/${nth}.txt`);
+    const text = (path: string, word: string): string => `${word} ${path}\n${'x'.repeat(LARGE)}\n`;
+    await put(paths.map((path) => [path, text(path, 'old')] as const));
+    const events = await run(
+      paths.map((path) => ({ name: 'read', input: { path, lines: 1 } })),
+      [{ name: 'edit', input: { edits: paths.map((path) => ({ path, old: 'old', new: 'new' })) } }],
+    );
+    expect(failuresOf(events)).toEqual([]);
+    for (const path of paths) expect(await textOf(path)).toBe(text(path, 'new'));
+  });
+
+  it('is not made if the turn is cancelled before it is recorded', async () => {
+    const { files } = agent.runtime.services;
+    const path = `${randomUUID()}.txt`;
+    const stage = files.stageBytes.bind(files);
+    let cancel = (): Promise<unknown> => Promise.resolve();
+    const staging = jest.spyOn(files, 'stageBytes').mockImplementation(async (...args) => {
+      await cancel();
+      return stage(...args);
+    });
+    try {
+      let isFirst = true;
+      world.model.reply = () => {
+        const answer = isFirst ? asksFor({ name: 'write', input: { path, content: 'late' } }) : says('done');
+        isFirst = false;
+        return Promise.resolve(answer);
+      };
+      const turn = await new Promise<{ sessionId: string; turnId: string }>((resolve, reject) => {
+        const submitted = submitTo(agent, { address: newAddress('main') }, 'work');
+        cancel = async () => {
+          const { sessionId, turnId } = await submitted;
+          await agent.runtime.cancelTurn({ workspace: WORKSPACE, sessionId, turnId, caller: 'spec' });
+        };
+        submitted.then(resolve, reject);
+      });
+      const events = await world.ended(turn.sessionId, 1, 60_000);
+      expect(events.at(-1)?.type).toBe('TurnCancelled');
+      expect(events.some(({ type }) => type === 'ToolCallCompleted')).toBe(false);
+      expect(await textOf(path)).toBeNull();
+    } finally {
+      staging.mockRestore();
+    }
+  });
+});
