@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { sessionStream } from '@antiphon/contracts/agent';
@@ -97,6 +98,27 @@ describe('the page of the audit', () => {
     type Backups = { head: number; backups: { position: number }[] };
     const { head, backups } = await readApi<Backups>(world, '/api/v1/backups');
     await row.getByText(`${head - (backups[0]?.position ?? 0)} events`).waitFor();
+  });
+
+  it('shows an archive with its state, which says that its file is missing', async () => {
+    const { page, stack } = world;
+    await panel('Archives').getByText('Every event is in the log').waitFor();
+    const folder = join(stack.home, 'archives');
+    await cli('events', 'archive', '--before', '999999999', '--folder', folder);
+    await page.reload();
+    const row = panel('Archives').getByRole('row').nth(1);
+    await row.getByText('intact').waitFor();
+    const { archives } = await readApi<{ archives: { events: number; file: string }[] }>(
+      world,
+      '/api/v1/archives',
+    );
+    expect(await row.getByRole('cell').nth(2).innerText()).toBe(String(archives[0]?.events));
+    expect(await findViolations(page)).toEqual([]);
+    const file = join(folder, archives[0]?.file ?? '');
+    renameSync(file, `${file}.away`);
+    await page.reload();
+    await row.getByText('missing').waitFor();
+    renameSync(`${file}.away`, file);
   });
 
   it('shows what stopped a read model and a consumer, and replays it until its cause is mended', async () => {
@@ -214,21 +236,6 @@ describe('a failure', () => {
     await failures.getByRole('link', { name: 'task failed' }).click();
     await page.waitForURL(/\/runs\//);
     expect(await failures.getByRole('link', { name: 'task failed' }).count()).toBe(0);
-  });
-});
-
-describe('archives', () => {
-  it('are shown with their state, which says that a file is missing', async () => {
-    const { page } = world;
-    await page.goto('/audit');
-    await panel('Archives').getByText('Every event is in the log').waitFor();
-    await cli('events', 'archive', '--before', '999999999', '--folder', join(world.stack.home, 'archives'));
-    await page.reload();
-    const row = panel('Archives').getByRole('row').nth(1);
-    await row.getByText('intact').waitFor();
-    const { archives } = await readApi<{ archives: { events: number }[] }>(world, '/api/v1/archives');
-    expect(await row.getByRole('cell').nth(2).innerText()).toBe(String(archives[0]?.events));
-    expect(await findViolations(page)).toEqual([]);
   });
 });
 
