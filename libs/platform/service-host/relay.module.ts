@@ -1,7 +1,7 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { DynamicModule, OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { createSharedLogPages } from '@antiphon/event-store';
-import type { EventStore, LeaseStore, SharedLogPages } from '@antiphon/event-store';
+import type { EventStore, LeaseStore } from '@antiphon/event-store';
 import type pg from 'pg';
 import { openJetStreamManager, startRelay } from '@antiphon/messaging';
 import type { NatsLink, Relay, RelayOptions } from '@antiphon/messaging';
@@ -30,7 +30,6 @@ type Announce = NonNullable<RelayOptions['announce']>;
 @Injectable()
 class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
   private relay: Relay | undefined;
-  private pages: SharedLogPages | undefined;
   private unobserve: () => void = () => undefined;
 
   constructor(
@@ -46,8 +45,8 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
 
   async onApplicationBootstrap(): Promise<void> {
     const { link, leases, logger, announce } = this;
-    this.pages = createSharedLogPages(this.pool, this.log);
-    const log = { ...this.log, readLogPage: this.pages.readLogPage };
+    const { readLogPage, leave } = createSharedLogPages(this.pool, this.log);
+    const log = { ...this.log, readLogPage, leaveLogPages: leave };
     const relay = startRelay({ link, log, leases, owner: this.identity.id, logger, announce });
     this.relay = relay;
     const manager = await openJetStreamManager(link.connection);
@@ -65,7 +64,6 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
   async onModuleDestroy(): Promise<void> {
     this.unobserve();
     await this.relay?.stop();
-    await this.pages?.close();
   }
 }
 

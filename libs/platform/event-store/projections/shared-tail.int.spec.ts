@@ -201,6 +201,12 @@ describe('projections of one process', () => {
     expect(first.events.map(({ position }) => position)).toEqual(
       all.slice(0, 2).map(({ position }) => position),
     );
-    await pages.close();
+    await pages.leave();
+    await append('task', 3);
+    await reachHead(sessions);
+    const { events } = await pages.readLogPage({ after, limit: 10 });
+    expect(events.map(({ category }) => category)).toEqual(['task', 'task', 'task']);
+    await pages.leave();
+    await pages.leave();
   });
 });

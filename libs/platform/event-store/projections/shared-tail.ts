@@ -222,8 +222,11 @@ export const joinSharedTail = (
 
 /** Reader of all events by page. */
 export interface SharedLogPages extends Pick<LogReader, 'readLogPage'> {
-  /** Must be called once after the last page. */
-  close(): Promise<void>;
+  /**
+   * Ends the share in the reads until the next page. Must be called after the last page, or the
+   * process reads events of all categories without end.
+   */
+  leave(): Promise<void>;
 }
 
 /** Creates a reader that shares the reads of the projections of a pool, such as the relay. */
@@ -234,7 +237,11 @@ export const createSharedLogPages = (pool: pg.Pool, log: Pick<LogReader, 'readLo
       joined ??= joinSharedTail(pool, { name: null, categories: null });
       return joined.tail.readPage(log, options);
     },
-    close: async () => joined?.leave(),
+    leave: async () => {
+      const left = joined;
+      joined = null;
+      await left?.leave();
+    },
   };
 };
 

@@ -5,7 +5,13 @@ import { callWhileConnected } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
 import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamErrorCode } from '../link/streams.js';
 
-export type LogForRelay = Pick<EventStore, 'readLog' | 'readLogPage' | 'headPosition' | 'basePosition'>;
+export interface LogForRelay extends Pick<
+  EventStore,
+  'readLog' | 'readLogPage' | 'headPosition' | 'basePosition'
+> {
+  /** Called when the relay reads no more pages, because it lost its leadership or stops. */
+  readonly leaveLogPages?: () => Promise<void>;
+}
 
 /** The JetStream management API and its connection. */
 export interface RelayTarget {

@@ -109,8 +109,12 @@ export class Relay {
   async #leadOrWait(target: RelayTarget): Promise<void> {
     const leads =
       this.#link.isConnected() && (this.#leadership.isLeader() || (await this.#leadership.campaign()));
-    if (leads) await this.#lead(target);
-    else await this.#signal.wait(this.#pollMs);
+    if (!leads) return void (await this.#signal.wait(this.#pollMs));
+    try {
+      await this.#lead(target);
+    } finally {
+      await this.#log.leaveLogPages?.();
+    }
   }
 
   async #lead(target: RelayTarget): Promise<void> {
