@@ -55,6 +55,7 @@ describe('log notifications', () => {
     stops[0]?.();
     expect(await received()).toBe(1);
     stops[1]?.();
+    await link.connection.flush();
     expect(await received()).toBe(0);
     let wake: () => void = () => undefined;
     const woken = new Promise<void>((resolve) => (wake = resolve));
