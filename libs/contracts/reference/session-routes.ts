@@ -126,8 +126,8 @@ export const SESSION_ROUTES = {
     tag: 'Sessions',
     summary: 'Read a part of the history of a session',
     description:
-      'Returns the latest turns as of `from`, and the events after it up to `to`. `foldHistory` of the contracts folds ' +
-      'them to the turns as of any position between, as `GET …/turns?at=` returns them. A page has at most 4 MiB of ' +
+      'Returns the latest turns as of `from`, and the events after it up to `to`. The rules of ' +
+      'a session fold them to the turns as of any position between, as `GET …/turns?at=` returns them. A page has at most 4 MiB of ' +
       'events. Continue with `from` at `position` while `isLast` is false. What persons deleted is empty.',
     params: ById,
     query: HistoryRangeQuery,

@@ -11,7 +11,7 @@ export type KeyFact = 'KeyCreated' | 'KeyRotated' | 'KeyRevoked';
 
 export type RecordFact = 'AuditRecorded' | 'BackupRecorded';
 
-/** Facts of keys and workspaces in the log. */
+/** Appends facts of keys, workspaces, audits and backups. */
 export interface IdentityLog {
   /** Appends a fact of a key. `step` tells several facts of one type apart. */
   appendKeyFact(

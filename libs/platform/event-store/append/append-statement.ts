@@ -20,7 +20,7 @@ export const assignParameters = (names: readonly string[], firstParameter: numbe
 
 const RESULTS = 'base, heads, outcomes, firsts, lasts, to_jsonb(details) as details';
 
-/** Further arguments of `antiphon_append_extended`. */
+/** Arguments of `antiphon_append_extended` after those of `antiphon_append`. */
 const EXTENSION_ARGUMENT_NAMES = ['p_extension_request', 'p_extension_workspace', 'p_extension'];
 
 /** Parts of a statement that a batch may need, each with parameters of its own. */
@@ -28,7 +28,11 @@ export class AppendStatement {
   private name = 'antiphon_append';
   private readonly results = [RESULTS];
   private readonly extraArguments: string[] = [];
-  /** SQL conditions that are never true. The append waits for their work. */
+  /**
+   * SQL conditions that are never true, evaluated before the append. Their locks come first:
+   * file bytes in the order of workspace and digest, and leases of new sessions, whose ids no other
+   * transaction knows.
+   */
   private readonly before: string[] = [];
 
   /** The names are those of the arguments of `antiphon_append`, the flag first. */
