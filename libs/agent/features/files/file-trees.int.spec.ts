@@ -108,6 +108,20 @@ describe('File trees', () => {
     expect([await read(agent, 'j.txt'), await read(agent, 'k.txt')]).toEqual(['old', 'between']);
   });
 
+  it('refuse a decision that names more than events where the caller records them', async () => {
+    const { files, workspaceFiles } = agent.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
+    const stored = await files.putBytes(WORKSPACE, bytesOf('never'));
+    const request = {
+      ...{ workspace: WORKSPACE, treeId, cause: { actor: 'key/k1' } },
+      idempotency: { scope: 'key/k1/file.write', key: randomUUID(), digest: '0'.repeat(64) },
+      record: () => Promise.resolve(true),
+    };
+    await expect(
+      workspaceFiles.change(request, () => [{ op: 'write', path: 'never.txt', ...stored }]),
+    ).rejects.toMatchObject({ code: 'FILE.DECISION_NOT_RECORDED' });
+  });
+
   it('repeat no change for the same call', async () => {
     const { files, workspaceFiles } = agent.runtime.services;
     const treeId = await workspaceFiles.treeIdOf(WORKSPACE);

@@ -26,7 +26,7 @@ import type { BoundedMap, Ids, SerialQueue } from '@antiphon/kernel';
 import { toNewEvent } from '../event-envelope.js';
 import type { FileTreeSnapshots } from './file-tree-snapshots.js';
 
-/** Events for a tree, and appends to other streams in the same transaction. */
+/** Events for a tree, and appends in the same transaction. With `record`, events only. */
 export interface FileDecision {
   readonly events: readonly FileTreeEvent[];
   readonly also?: readonly StreamAppend[];
@@ -35,11 +35,10 @@ export interface FileDecision {
   readonly fence?: Fence;
 }
 
-/** An append to a tree that was decided on, and the bytes that it cites. */
+/** An append to a tree, with the version that it was decided on. */
 export interface DecidedAppend {
   readonly stream: StreamAppend;
   readonly events: readonly FileTreeEvent[];
-  /** Version of the tree before it. */
   readonly version: number;
 }
 
@@ -217,6 +216,8 @@ export class FileTrees implements FileTreesPort {
     record?: RecordDecided,
   ): Promise<{ isAppended: boolean; result: AppendResult | null }> {
     const own = { streamId, expectedVersion: streamVersionOf(tree), events: this.toNew(events) };
+    if (record && (also.length > 0 || guards.fence || guards.idempotency))
+      throw bug('FILE.DECISION_NOT_RECORDED', 'only the events of a decision can be recorded');
     // An append of very many events has no room for others.
     if (record && events.length <= JOINT_EVENTS)
       return { isAppended: await record({ stream: own, events, version: tree.version }), result: null };
