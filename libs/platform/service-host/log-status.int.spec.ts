@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -15,6 +15,7 @@ let pool: pg.Pool;
 let folder: string;
 let status: LogStatus;
 
+const clock = { ahead: 0, now: () => Date.now() + clock.ahead };
 const SIGNER = { signs: true, refusal: null, everyMs: 600_000 };
 const sha256Of = (text: string): Buffer => createHash('sha256').update(text).digest();
 
@@ -42,7 +43,7 @@ beforeAll(async () => {
   await store.close();
   await agent.end();
   folder = mkdtempSync(join(tmpdir(), 'antiphon-archives-'));
-  status = new LogStatus(pool, { ANTIPHON_ARCHIVE_FOLDER: folder }, { state: () => SIGNER });
+  status = new LogStatus(pool, { ANTIPHON_ARCHIVE_FOLDER: folder }, { state: () => SIGNER }, clock);
 });
 afterAll(async () => {
   await Promise.all([pool.end(), admin.end()]);
@@ -97,9 +98,27 @@ describe('the reads of the state of the log', () => {
     ]);
     writeFileSync(join(folder, 'intact'), 'cut');
     expect((await read())[2]).toEqual(['intact', 'changed', 3]);
-    const withoutFolder = new LogStatus(pool, {}, { state: () => SIGNER });
+    const withoutFolder = new LogStatus(pool, {}, { state: () => SIGNER }, clock);
     const { archives, folder: none } = await withoutFolder.listArchives({ limit: 1 });
     expect([none, archives]).toEqual([null, [expect.objectContaining({ state: 'unknown' })]]);
+  });
+
+  it('compare an archive again after 10 minutes, although its size and its time are the same', async () => {
+    const path = join(folder, 'intact');
+    const write = (content: string) => {
+      writeFileSync(path, content);
+      utimesSync(path, 1_700_000_000, 1_700_000_000);
+    };
+    const readIntact = async () =>
+      (await status.listArchives({ limit: 10 })).archives.find(({ file }) => file === 'intact');
+    write('the content');
+    expect(await readIntact()).toMatchObject({ state: 'intact' });
+    write('the c0ntent');
+    expect(await readIntact()).toMatchObject({ state: 'intact' });
+    clock.ahead = 11 * 60_000;
+    const found = await readIntact();
+    expect(found).toMatchObject({ state: 'changed' });
+    expect(Date.parse(found?.checkedAt ?? '')).toBeGreaterThan(Date.now() + 10 * 60_000);
   });
 
   it('say that no root covers the log yet, and that there was no restore', async () => {

@@ -20,15 +20,23 @@ import {
   readNewestRoots,
 } from '@antiphon/event-store';
 import type { KnownArchive } from '@antiphon/event-store';
+import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type pg from 'pg';
 import type { z } from 'zod';
 import { LogRootsHost, LogRootsModule } from './log-roots.module.js';
 import type { Environment } from './service-env.js';
-import { DATABASE_POOL, ENVIRONMENT } from './tokens.js';
+import { CLOCK, DATABASE_POOL, ENVIRONMENT } from './tokens.js';
 
 type Reply<Contract extends { readonly reply: z.ZodType }> = z.input<Contract['reply']>;
-type FileState = { readonly bytes: number | null; readonly state: 'intact' | 'changed' | 'missing' };
+type FileState = {
+  readonly bytes: number | null;
+  readonly state: 'intact' | 'changed' | 'missing';
+  readonly checkedAt: string;
+};
+
+/** Time after which an unchanged archive file is hashed again, ms. */
+const CHECK_EVERY_MS = 10 * 60_000;
 
 const PARKED_COUNTS = 'select projection, count(*)::integer as parked from projection_parked group by 1';
 
@@ -40,36 +48,56 @@ const findArchiveFolder = (env: Environment): string | null => {
   return env['ANTIPHON_HOME'] && existsSync(own) ? own : null;
 };
 
-/** Hashes archive files. A file is hashed again only after a change of its size or its time. */
+interface CheckedFile {
+  readonly mark: string;
+  /** Time of the check, ms. */
+  readonly at: number;
+  readonly state: Promise<FileState>;
+}
+
+/**
+ * Hashes archive files. A file is hashed again after a change of its size or its time, and after 10
+ * minutes, because a damaged disk changes neither. Reads at the same time share one check.
+ */
 class ArchiveFiles {
-  readonly #known = new Map<string, { readonly mark: string; readonly found: FileState }>();
+  readonly #checked = new Map<string, CheckedFile>();
+
+  constructor(private readonly now: () => number) {}
 
   async check(path: string, sha256: Buffer): Promise<FileState> {
     const found = await stat(path).catch(() => null);
-    if (found === null) return { bytes: null, state: 'missing' };
+    const now = this.now();
+    if (found === null) return { bytes: null, state: 'missing', checkedAt: new Date(now).toISOString() };
     const mark = `${found.size}/${found.mtimeMs}/${sha256.toString('hex')}`;
-    const known = this.#known.get(path);
-    if (known?.mark === mark) return known.found;
+    const known = this.#checked.get(path);
+    if (known?.mark === mark && now - known.at < CHECK_EVERY_MS) return known.state;
+    const state = this.#hash(path, sha256, found.size, now);
+    this.#checked.set(path, { mark, at: now, state });
+    return state;
+  }
+
+  async #hash(path: string, sha256: Buffer, bytes: number, now: number): Promise<FileState> {
     const isIntact = await checkArchiveFile(path, sha256).then(
       () => true,
       () => false,
     );
-    const result: FileState = { bytes: found.size, state: isIntact ? 'intact' : 'changed' };
-    this.#known.set(path, { mark, found: result });
-    return result;
+    return { bytes, state: isIntact ? 'intact' : 'changed', checkedAt: new Date(now).toISOString() };
   }
 }
 
 /** Reads the state of the log: roots, archives, projections and restores. */
 @Controller()
 export class LogStatus {
-  readonly #files = new ArchiveFiles();
+  readonly #files: ArchiveFiles;
 
   constructor(
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
     @Inject(ENVIRONMENT) private readonly environment: Environment,
     @Inject(LogRootsHost) private readonly roots: Pick<LogRootsHost, 'state'>,
-  ) {}
+    @Inject(CLOCK) clock: Clock,
+  ) {
+    this.#files = new ArchiveFiles(() => clock.now());
+  }
 
   @HandleRequest(readLogRoots)
   async readRoots({ limit }: z.output<typeof readLogRoots.request>): Promise<Reply<typeof readLogRoots>> {
@@ -114,7 +142,7 @@ export class LogStatus {
     const { archiveId, file, cutPosition, streams, events, archivedAt, sha256 } = archive;
     const checked =
       folder === null
-        ? { bytes: null, state: 'unknown' as const }
+        ? { bytes: null, state: 'unknown' as const, checkedAt: null }
         : await this.#files.check(join(folder, file), sha256);
     return {
       ...{ archiveId, file, cutPosition, streams, events, archivedAt },

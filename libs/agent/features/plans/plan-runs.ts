@@ -149,7 +149,7 @@ export class PlanRuns {
     }
     this.deps.logger.error({ err: error, runId }, 'plan run failed');
     const message = isAppError(error) ? `${error.code}: ${error.message}` : 'an internal error';
-    // Suspended during the step: another process leads, and judges the run.
+    // This process lost the lease during the step. The new leader decides about the run.
     if (!this.leadership.isLeader()) return;
     await this.cancelTurn(runId);
     await this.deps.plans.endRun({ workspace, path }, RUNTIME, {

@@ -191,8 +191,8 @@ describe('a run of a plan', () => {
     await run(process, path);
     await isAsked;
     const peek = jest.spyOn(PlanStore.prototype, 'peek').mockRejectedValue(rejected('TEST.BROKEN', 'broken'));
-    const end = await until(async () => (await factsOf(path)).find(({ type }) => type === 'PlanRunEnded'));
-    peek.mockRestore();
+    const readEnd = async () => (await factsOf(path)).find(({ type }) => type === 'PlanRunEnded');
+    const end = await until(readEnd).finally(() => peek.mockRestore());
     expect(end.data).toMatchObject({ reason: 'failed', message: 'TEST.BROKEN: broken' });
     expect(isCancelled).toBe(true);
   });
