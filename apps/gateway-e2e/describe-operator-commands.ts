@@ -28,7 +28,8 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
 
     it('dlq list and dlq replay find nothing parked', async () => {
       expect(await run('dlq', 'list')).toBe('nothing is parked\n');
-      expect(await api('/api/v1/dead-letters')).toEqual({ streams: [], messages: [], hasMore: false });
+      const letters = await api('/api/v1/dead-letters');
+      expect(letters).toEqual({ streams: [], messages: [], hasMore: false, nextAfter: null });
       const { projections } = await api('/api/v1/projections');
       expect(projections).toContainEqual(expect.objectContaining({ name: 'memory-facts', parked: 0 }));
       expect(await run('dlq', 'replay')).toBe('0 streams and 0 messages replayed, 0 stay parked\n');

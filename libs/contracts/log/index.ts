@@ -1,6 +1,7 @@
 export { asOfReply, asOfRequest } from './as-of.js';
 export { decodeCursor, encodeCursor, epochOfCursor } from './cursor.js';
 export {
+  AfterDeadLetter,
   ArchiveView,
   DeadLetterView,
   LogArchives,

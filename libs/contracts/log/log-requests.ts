@@ -68,11 +68,28 @@ export const replayParkedContract = <S extends ProjectionService>(service: S) =>
     timeoutMs: 30_000,
   });
 
-/** Lists the dead letters of a workspace, oldest first. */
+/** Sequence number of a dead letter after which a page continues. */
+export const AfterDeadLetter = z
+  .int()
+  .positive()
+  .nullable()
+  .describe(
+    '`after` of the next page of messages; null on the last one. A page may be empty and not the last.',
+  );
+
+/**
+ * Lists the dead letters of a workspace, oldest first. Those of requests name no workspace: with
+ * `includesRequests` they are in the list of `default`.
+ */
 export const listDeadLetters = defineRequest({
   subject: 'cmd.metering.dead-letter.list',
-  request: z.strictObject({ workspace: WorkspaceId, limit: Limit }),
-  reply: z.object({ messages: z.array(DeadLetterView), hasMore: z.boolean() }),
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    limit: Limit,
+    after: z.int().nonnegative().default(0),
+    includesRequests: z.boolean().default(false),
+  }),
+  reply: z.object({ messages: z.array(DeadLetterView), nextAfter: AfterDeadLetter }),
   timeoutMs: 10_000,
 });
 
@@ -152,7 +169,11 @@ export const ArchiveView = z.object({
   bytes: z.int().nonnegative().nullable().describe('Size of the file; null where it cannot be read.'),
   state: z
     .enum(['intact', 'changed', 'missing', 'unknown'])
-    .describe('Comparison of the file with its SHA-256, now. `unknown`: this stack has no folder.'),
+    .describe('Comparison of the file with its SHA-256. `unknown`: this stack has no folder.'),
+  checkedAt: z.iso
+    .datetime()
+    .nullable()
+    .describe('Time of the comparison, at most 10 minutes ago; null if `state` is `unknown`.'),
 });
 export type ArchiveView = z.infer<typeof ArchiveView>;
 

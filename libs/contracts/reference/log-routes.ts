@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { At, Position } from '../gateway/index.js';
 import { BackupRecorded, BackupReport } from '../keys/index.js';
 import {
+  AfterDeadLetter,
   asOfReply,
   DeadLetterView,
   LogArchives,
@@ -49,16 +50,26 @@ export const LOG_ROUTES = {
     summary: 'List dead letters',
     description:
       'Returns event streams of the workspace that projections stopped at, and messages about its events that consumers ' +
-      'gave up, each with its reason. Oldest first.',
-    query: z.strictObject({ limit: limitOf(500, 100).describe('Maximum of each of the two lists.') }),
+      'gave up, each with its reason. Oldest first. A message that is a request names no workspace: callers of ' +
+      '`default` with the permission `operations:write` see it.',
+    query: z.strictObject({
+      limit: limitOf(500, 100).describe('Maximum of each of the two lists.'),
+      after: z.coerce
+        .number()
+        .int()
+        .nonnegative()
+        .optional()
+        .describe('Only messages after this sequence number: `nextAfter` of the page before.'),
+    }),
     reply: {
       schema: z.object({
         streams: z.array(ParkedStreamView),
         messages: z.array(DeadLetterView),
-        hasMore: z.boolean().describe('True if one of the lists is longer than `limit`.'),
+        hasMore: z.boolean().describe('True if one of the lists continues.'),
+        nextAfter: AfterDeadLetter,
       }),
     },
-    example: { reply: { streams: [STREAM], messages: [MESSAGE], hasMore: false } },
+    example: { reply: { streams: [STREAM], messages: [MESSAGE], hasMore: false, nextAfter: null } },
     problems: NEEDS_OPERATOR,
   }),
   replayDeadLetters: defineRoute({
@@ -150,6 +161,7 @@ export const LOG_ROUTES = {
             ...{ archiveId: '0192f0c1-7a2b-7c3d-8e4f-000000000011', file: 'events-000000100000.jsonl.gz' },
             ...{ cutPosition: 100_000, streams: 512, events: 98_210, archivedAt: '2026-11-22T03:00:00.000Z' },
             ...{ sha256: '5f2c…', bytes: 8_123_456, state: 'intact' },
+            checkedAt: '2026-11-22T10:00:00.000Z',
           },
         ],
         requests: [],

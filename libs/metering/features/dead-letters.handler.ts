@@ -12,7 +12,7 @@ import type { NatsLink, StoredDeadLetter } from '@antiphon/messaging';
 import { NATS } from '@antiphon/service-host';
 import type { z } from 'zod';
 
-/** Maximum number of dead letters that a list reads. */
+/** Maximum number of dead letters, of all workspaces, that one page reads. */
 const MAX_READ = 2_000;
 
 type DeadLetterList = z.input<typeof listDeadLetters.reply>;
@@ -20,6 +20,8 @@ type DeadLetterList = z.input<typeof listDeadLetters.reply>;
 /** Dead letters of requests name no workspace: operators of the default one see them. */
 const isOf = (letter: StoredDeadLetter, workspace: string): boolean =>
   (workspaceOfLetter(letter) ?? DEFAULT_WORKSPACE) === workspace;
+
+const isOfRequest = (letter: StoredDeadLetter): boolean => workspaceOfLetter(letter) === undefined;
 
 const toView = (letter: StoredDeadLetter): DeadLetterList['messages'][number] => {
   const { sequence, consumer, subject, code, reason, deliveries, at } = letter;
@@ -32,18 +34,20 @@ export class DeadLetters {
   constructor(@Inject(NATS) private readonly link: NatsLink) {}
 
   @HandleRequest(listDeadLetters)
-  async list({ workspace, limit }: z.output<typeof listDeadLetters.request>): Promise<DeadLetterList> {
+  async list(request: z.output<typeof listDeadLetters.request>): Promise<DeadLetterList> {
+    const { workspace, limit, includesRequests } = request;
     const messages: DeadLetterList['messages'] = [];
-    let next = 1;
+    let { after } = request;
     for (let count = 0; count < MAX_READ; count++) {
-      const letter = await readDeadLetter(this.link, next);
-      if (letter === null) return { messages, hasMore: false };
-      next = letter.sequence + 1;
-      if (!isOf(letter, workspace)) continue;
-      if (messages.length === limit) return { messages, hasMore: true };
-      messages.push(toView(letter));
+      const letter = await readDeadLetter(this.link, after + 1);
+      if (letter === null) return { messages, nextAfter: null };
+      if (isOf(letter, workspace) && (includesRequests || !isOfRequest(letter))) {
+        if (messages.length === limit) break;
+        messages.push(toView(letter));
+      }
+      after = letter.sequence;
     }
-    return { messages, hasMore: true };
+    return { messages, nextAfter: after };
   }
 
   @HandleRequest(replayDeadLetter)
@@ -54,7 +58,7 @@ export class DeadLetters {
     const letter = await readDeadLetter(this.link, sequence);
     if (letter?.sequence !== sequence || !isOf(letter, workspace))
       throw notFound('LOG.DEAD_LETTER_NOT_FOUND', `there is no dead letter ${sequence}`);
-    if (workspaceOfLetter(letter) === undefined)
+    if (isOfRequest(letter))
       throw rejected(
         'LOG.DEAD_LETTER_OF_REQUEST',
         'the dead letter is a request without a reply. What to do: send it again with `antiphon dlq replay`',

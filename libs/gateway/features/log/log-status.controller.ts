@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import type { Principal } from '@antiphon/contracts/identity';
+import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import { BackupRecorded } from '@antiphon/contracts/keys';
 import {
   DEFAULT_WORKSPACE,
@@ -43,17 +43,18 @@ export class LogStatusController {
 
   @HandleRoute(LOG_ROUTES.listDeadLetters)
   async listDeadLetters(
-    { query: { limit } }: RouteInput<Routes['listDeadLetters']>,
+    { query: { limit, after } }: RouteInput<Routes['listDeadLetters']>,
     @CurrentPrincipal() principal: Principal,
   ): Reply<'listDeadLetters'> {
     requireOperator(principal);
     const { workspace } = principal;
+    const includesRequests = isPermitted(principal, 'operations:write');
     const [parked, letters] = await Promise.all([
       this.requests.request(listParkedStreams, { workspace, limit }),
-      this.requests.request(listDeadLetters, { workspace, limit }),
+      this.requests.request(listDeadLetters, { workspace, limit, after, includesRequests }),
     ]);
-    const { streams } = parked;
-    return { streams, messages: letters.messages, hasMore: parked.hasMore || letters.hasMore };
+    const { messages, nextAfter } = letters;
+    return { streams: parked.streams, messages, hasMore: parked.hasMore || nextAfter !== null, nextAfter };
   }
 
   @HandleRoute(LOG_ROUTES.replayDeadLetters)
