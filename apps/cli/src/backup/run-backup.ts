@@ -52,13 +52,13 @@ export interface BackupOptions {
   readonly record?: boolean;
 }
 
-/** Sends the facts about a backup to the gateway, which records them. */
-const recordBackup = async (context: CommandContext, report: BackupReport): Promise<void> => {
-  await requestJson(await context.gateway(), '/api/v1/backups', { method: 'POST', body: report });
-};
+interface Written {
+  readonly report: BackupReport;
+  readonly result: object;
+  readonly text: string;
+}
 
-/** Writes a consistent copy of the database and its archive files to a folder. */
-export const runBackup = (context: CommandContext, target: string, options: BackupOptions): Promise<void> =>
+const writeBackup = (context: CommandContext, target: string, options: BackupOptions): Promise<Written> =>
   withDatabase(context, { applicationName: 'antiphon-backup', max: 1 }, async (pool) => {
     const folder = resolve(context.cwd, target);
     const source = archiveFolder(options.archives, context);
@@ -74,11 +74,6 @@ export const runBackup = (context: CommandContext, target: string, options: Back
     );
     const rows = tables.reduce((sum, table) => sum + table.rows, 0);
     const { position, at, epoch } = facts.log;
-    if (options.record)
-      await recordBackup(context, {
-        ...{ backupId: randomUUID(), folder, position, epoch, tables: tables.length, rows },
-        ...{ archives: facts.archives.length, keyId: keyId ?? null },
-      });
     const text = [
       `${folder}: ${rows} rows of ${tables.length} tables, ${facts.archives.length} archive files`,
       `the log up to position ${position} (${at ?? 'empty'}), epoch ${epoch}; a restore loses later events`,
@@ -86,8 +81,29 @@ export const runBackup = (context: CommandContext, target: string, options: Back
         ? 'UNSIGNED: no key was found; a changed backup is not detected'
         : `signed with the key ${keyId}`,
     ].join('\n');
-    context.output.result(
-      { folder, log: facts.log, tables, archives: facts.archives, keyId: keyId ?? null },
+    return {
+      report: {
+        ...{ backupId: randomUUID(), folder, position, epoch, tables: tables.length, rows },
+        ...{ archives: facts.archives.length, keyId: keyId ?? null },
+      },
+      result: { folder, log: facts.log, tables, archives: facts.archives, keyId: keyId ?? null },
       text,
-    );
+    };
   });
+
+/**
+ * Writes a consistent copy of the database and its archive files to a folder, and prints its facts.
+ * With `record`, the gateway then records them.
+ */
+export const runBackup = async (
+  context: CommandContext,
+  target: string,
+  options: BackupOptions,
+): Promise<void> => {
+  // Fails now rather than after the backup.
+  if (options.record) await context.gateway();
+  const { report, result, text } = await writeBackup(context, target, options);
+  context.output.result(result, text);
+  if (options.record)
+    await requestJson(await context.gateway(), '/api/v1/backups', { method: 'POST', body: report });
+};
