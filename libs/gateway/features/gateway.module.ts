@@ -1,4 +1,3 @@
-import type { Principal } from '@antiphon/contracts/identity';
 import { Module, type Provider } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
@@ -26,7 +25,7 @@ import type { Pool } from 'pg';
 import { AccessGuard } from './access/access-guard.js';
 import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
-import { AgentReads } from './agents/agent-reads.js';
+import { AgentAccess } from './access/agent-access.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
 import { MemoryController, memoryMethods } from './agents/memory.controller.js';
@@ -55,6 +54,7 @@ import {
   IDENTITIES,
   LOG_TAIL,
   METHODS,
+  SESSION_RESUME,
   SESSION_FEEDS,
   STATUS,
 } from './gateway.ports.js';
@@ -75,7 +75,12 @@ import { sessionMethods, type RouterOf } from './sessions/session-methods.js';
 import { SessionsController } from './sessions/sessions.controller.js';
 import { ClientGateway, GatewayClients } from './sockets/client-gateway.js';
 import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
-import { connectionMethods, createMethodTable, type MethodTable } from './sockets/rpc-method.js';
+import {
+  connectionMethods,
+  createMethodTable,
+  type MethodTable,
+  type RpcMethod,
+} from './sockets/rpc-method.js';
 import { SocketLifecycle } from './sockets/socket-lifecycle.js';
 
 /** Time within which notifications of appends wake the readers of events once, ms. */
@@ -115,24 +120,36 @@ const createRouters = (config: AntiphonConfig): RouterOf => {
   };
 };
 
+const resumeProvider: Provider = {
+  provide: SESSION_RESUME,
+  inject: [SESSION_FEEDS, FRAME_LOG, LOGGER, EVENT_STORE, AgentAccess],
+  useFactory: (
+    feeds: SessionFeeds,
+    frameLog: FrameLog,
+    logger: Logger,
+    store: EventStore,
+    access: AgentAccess,
+  ): RpcMethod =>
+    sessionResume({
+      ...{ feeds, frameLog, logger },
+      requireSession: (principal, sessionId) => access.requireSession(principal, store, sessionId),
+    }),
+};
+
 const methodsProvider: Provider = {
   provide: METHODS,
-  inject: [REQUESTS, SESSION_FEEDS, FRAME_LOG, STATUS, CONFIG, LOGGER, LOG_TAIL, EVENT_STORE],
+  inject: [REQUESTS, SESSION_FEEDS, STATUS, CONFIG, LOGGER, LOG_TAIL, AgentAccess, SESSION_RESUME],
   useFactory: (
     requests: RequestClient,
     feeds: SessionFeeds,
-    frameLog: FrameLog,
     readStatus: StatusReader,
     config: AntiphonConfig,
     logger: Logger,
     log: LogTail,
-    store: EventStore,
+    access: AgentAccess,
+    resume: RpcMethod,
   ): MethodTable => {
-    const reads = new AgentReads(requests);
-    const requireSession = (principal: Principal, sessionId: string): Promise<void> =>
-      reads.requireSession(principal, store, sessionId);
-    const { features } = config;
-    const memory = features.memoryV1 ? new MemoryFrames(requests) : null;
+    const memory = config.features.memoryV1 ? new MemoryFrames(requests) : null;
     const routerOf = createRouters(config);
     const sending = { requests, feeds, routerOf, logger };
     return createMethodTable([
@@ -140,14 +157,14 @@ const methodsProvider: Provider = {
       chatSend(sending),
       sessionSend(sending),
       ...sessionMethods({ requests, routerOf }),
-      ...approvalMethods(requests, reads),
-      ...agentMethods(requests, reads),
+      ...approvalMethods(requests, access),
+      ...agentMethods(requests, access),
       ...memoryMethods(requests),
       ...messageMethods(requests),
-      ...taskMethods(requests, reads),
-      sessionResume({ feeds, frameLog, logger, requireSession }),
-      ...eventMethods({ log, reads, logger }),
-      ...agentSubscriptions({ features, streams: new AgentStreams(log, memory), reads }),
+      ...taskMethods(requests, access),
+      resume,
+      ...eventMethods({ log, access, logger }),
+      ...agentSubscriptions({ features: config.features, streams: new AgentStreams(log, memory), access }),
     ]);
   },
 };
@@ -184,6 +201,7 @@ const methodsProvider: Provider = {
   ],
   providers: [
     { provide: APP_GUARD, useClass: AccessGuard },
+    AgentAccess,
     {
       provide: AUTHENTICATOR,
       inject: [CONFIG, IDENTITIES, CLOCK, ENVIRONMENT],
@@ -233,6 +251,7 @@ const methodsProvider: Provider = {
       useFactory: (env: Environment) => new DashboardFiles(dashboardFolder(env['ANTIPHON_DASHBOARD_FOLDER'])),
     },
     statusProvider,
+    resumeProvider,
     methodsProvider,
     ClientGateway,
     EngineStatusBroadcaster,

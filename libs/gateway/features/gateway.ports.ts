@@ -20,6 +20,7 @@ export const CHAT_STREAMS = Symbol('CHAT_STREAMS');
 export const DASHBOARD_FILES = Symbol('DASHBOARD_FILES');
 /** Token of the `MethodTable`. */
 export const METHODS = Symbol('METHODS');
+export const SESSION_RESUME = Symbol('SESSION_RESUME');
 
 /** Client for requests to the other services. */
 export interface GatewayRequests {

@@ -9,7 +9,7 @@ import { FilesController } from '../http/files.controller.js';
 import { RunsController } from '../http/workflows.controller.js';
 import { SessionsController } from '../sessions/sessions.controller.js';
 import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
-import { AgentReads } from './agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 import { BudgetsController } from './budgets.controller.js';
 import { PlansController } from './plans.controller.js';
 import { taskMethods, TasksController } from './tasks.controller.js';
@@ -63,22 +63,21 @@ const chatInput = { params: { id: 'default', chat: ID }, query: {}, body: {}, id
 /** Returns reads and changes of what an agent has, each with the key of another agent. */
 const usesOf = (agentId: string): Readonly<Record<string, () => Promise<unknown>>> => {
   const { requests } = createRequests(agentId);
-  const reads = new AgentReads(requests);
+  const access = new AgentAccess(requests);
   const store = storeOf(agentId);
-  const approvals = new ApprovalsController(requests);
-  const tasks = new TasksController(requests);
-  const chats = new ChatsController(requests, store, {
-    open: () => Promise.resolve(Buffer.from('')),
-  } as never);
-  const budgets = new BudgetsController(requests, store);
-  const sessions = new SessionsController(store, requests, undefined as never);
+  const approvals = new ApprovalsController(requests, access);
+  const tasks = new TasksController(requests, access);
+  const streams = { open: () => Promise.resolve(Buffer.from('')) } as never;
+  const chats = new ChatsController(requests, store, streams, access);
+  const budgets = new BudgetsController(requests, store, access);
+  const sessions = new SessionsController(store, requests, undefined as never, access);
   return {
     'POST /sessions/{id}/files/rewind': () => sessions.rewind(input, KEY),
     'GET /approvals/{id}': () => approvals.get(input, KEY),
-    'approval.get': () => call(approvalMethods(requests, reads), 'approval.get', { approvalId: ID }),
+    'approval.get': () => call(approvalMethods(requests, access), 'approval.get', { approvalId: ID }),
     'GET /tasks/{id}': () => tasks.get(input, KEY),
-    'task.get': () => call(taskMethods(requests, reads), 'task.get', { taskId: ID }),
-    'GET /plans': () => new PlansController(requests).get(input, KEY),
+    'task.get': () => call(taskMethods(requests, access), 'task.get', { taskId: ID }),
+    'GET /plans': () => new PlansController(requests, new AgentAccess(requests)).get(input, KEY),
     'GET /chats/{chat}/events': () => chats.stream(chatInput as never, KEY, undefined),
     'GET /budgets?session=': () =>
       budgets.read({ ...(input as object), query: { session: ID } } as never, KEY),
@@ -96,7 +95,9 @@ describe('the key of an agent', () => {
   });
 
   it('is refused the text of a chat of another agent', async () => {
-    const chats = new ChatsController(createRequests('sibling').requests, storeOf('sibling'), {} as never);
+    const { requests } = createRequests('sibling');
+    const access = new AgentAccess(requests);
+    const chats = new ChatsController(requests, storeOf('sibling'), {} as never, access);
     const read = chats.read(chatInput as never, KEY, undefined, {} as never);
     await expect(read).rejects.toMatchObject(REFUSED);
   });
@@ -107,12 +108,15 @@ describe('the key of an agent', () => {
     ['removed', 0],
   ])('is shown in lists what it may read of the agent %s', async (agentId, count) => {
     const { requests } = createRequests(agentId);
-    const reads = new AgentReads(requests);
+    const access = new AgentAccess(requests);
     const listed = await Promise.all([
-      new ApprovalsController(requests).list(input, KEY),
-      call(approvalMethods(requests, reads), 'approval.list', { limit: 10 }),
-      new TasksController(requests).list(input, KEY),
-      new ChatsController(requests, storeOf(agentId), {} as never).list(chatInput as never, KEY),
+      new ApprovalsController(requests, new AgentAccess(requests)).list(input, KEY),
+      call(approvalMethods(requests, access), 'approval.list', { limit: 10 }),
+      new TasksController(requests, new AgentAccess(requests)).list(input, KEY),
+      new ChatsController(requests, storeOf(agentId), {} as never, new AgentAccess(requests)).list(
+        chatInput as never,
+        KEY,
+      ),
     ]);
     const [approvals, again, tasks, chats] = listed as unknown as Record<string, unknown[]>[];
     expect([approvals?.['approvals'], again?.['approvals']].map((list) => list?.length)).toEqual([
@@ -124,7 +128,7 @@ describe('the key of an agent', () => {
 
   it('sets no budget, not even its own', async () => {
     const { requests, sent } = createRequests('lead');
-    const set = new BudgetsController(requests, storeOf('lead')).setLimit(
+    const set = new BudgetsController(requests, storeOf('lead'), new AgentAccess(requests)).setLimit(
       { ...(input as object), params: { id: 'lead' }, body: { limitTokens: 1 } } as never,
       KEY,
     );
@@ -165,7 +169,7 @@ describe('the key of an agent', () => {
     ['removed', []],
   ])('is shown no budget but those of its tree, of the agent %s', async (agentId, keys) => {
     const { requests } = createRequests(agentId);
-    const budgets = new BudgetsController(requests, storeOf(agentId));
+    const budgets = new BudgetsController(requests, storeOf(agentId), new AgentAccess(requests));
     const { scopes } = await budgets.read({ ...(input as object), query: { agents: true } } as never, KEY);
     expect(scopes.map(({ key }) => key)).toEqual(keys);
   });

@@ -4,7 +4,7 @@ import { transient } from '@antiphon/kernel';
 import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
-import { AgentReads } from './agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 import { agentMethods, AgentsController } from './agents.controller.js';
 import { BudgetsController } from './budgets.controller.js';
 import { memoryMethods } from './memory.controller.js';
@@ -51,7 +51,7 @@ const call = (methods: readonly RpcMethod[], name: string, params: Record<string
 describe('the routes of budgets', () => {
   it('ask metering for the budgets and the cost in the workspace of the caller', async () => {
     const { requests, sent } = recordRequests({ scopes: [] });
-    const budgets = new BudgetsController(requests, undefined as never);
+    const budgets = new BudgetsController(requests, undefined as never, new AgentAccess(requests));
     const common = { params: undefined, body: undefined, idempotencyKey: undefined };
     await budgets.read({ ...common, query: { agent: 'main' } }, AGENT_KEY);
     await budgets.readUsage({ ...common, query: { tree: 'main' } }, AGENT_KEY);
@@ -67,8 +67,8 @@ describe('the routes of budgets', () => {
 describe('the routes of agents, tasks and messages', () => {
   it('pass the workspace, the caller, its role and its agent on to the agent service', async () => {
     const { requests, sent } = recordRequests({});
-    const agents = new AgentsController(requests);
-    const messages = new MessagesController(requests);
+    const agents = new AgentsController(requests, new AgentAccess(requests));
+    const messages = new MessagesController(requests, new AgentAccess(requests));
     const common = { params: { id: 'main' }, query: undefined, idempotencyKey: undefined };
     await agents.control({ ...common, body: { action: 'pause', reason: 'lunch' } }, AGENT_KEY);
     await agents.terminate({ ...common, body: undefined, query: {} }, AGENT_KEY);
@@ -88,7 +88,7 @@ describe('the routes of agents, tasks and messages', () => {
     const { requests, sent } = recordRequests({ messageId: TASK_ID });
     const body = { type: 'AgentSpoke' as const, content: { text: 'hello' } };
     const input = { params: { id: 'main' }, query: undefined, body, idempotencyKey: 'once' };
-    await new MessagesController(requests).sendToAgent(input, AGENT_KEY);
+    await new MessagesController(requests, new AgentAccess(requests)).sendToAgent(input, AGENT_KEY);
     expect(sent).toEqual([
       {
         subject: 'cmd.agent.message.send',
@@ -104,7 +104,7 @@ describe('the routes of agents, tasks and messages', () => {
 
   it('pass the epoch of a claim on with its renewal and its result', async () => {
     const { requests, sent } = recordRequests({});
-    const tasks = new TasksController(requests);
+    const tasks = new TasksController(requests, new AgentAccess(requests));
     const input = { params: { id: TASK_ID }, query: undefined, idempotencyKey: undefined };
     await tasks.renew({ ...input, body: { epoch: 3 } }, AGENT_KEY);
     await tasks.finish({ ...input, body: { epoch: 3, outcome: 'completed', text: 'ok' } }, AGENT_KEY);
@@ -119,7 +119,7 @@ describe('the routes of agents, tasks and messages', () => {
     const page = { agents: [], nextCursor: null };
     let reply: unknown = page;
     const request = () => (reply instanceof Error ? Promise.reject(reply) : Promise.resolve(reply as never));
-    const agents = new AgentsController({ request });
+    const agents = new AgentsController({ request }, new AgentAccess({ request }));
     const input = { params: undefined, body: undefined, idempotencyKey: undefined };
     const all = { ...input, query: { limit: 10 } };
     await agents.list(all, AGENT_KEY);
@@ -173,11 +173,11 @@ describe('the socket methods of agents, tasks and messages', () => {
   it('keep the idempotency key apart from what is created', async () => {
     const { requests, sent } = recordRequests({ agent: {}, task: {}, messageId: TASK_ID });
     const idempotencyKey = 'once';
-    await call(agentMethods(requests, new AgentReads(requests)), 'agent.spawn', {
+    await call(agentMethods(requests, new AgentAccess(requests)), 'agent.spawn', {
       name: 'Ada',
       idempotencyKey,
     });
-    await call(taskMethods(requests, new AgentReads(requests)), 'task.create', {
+    await call(taskMethods(requests, new AgentAccess(requests)), 'task.create', {
       prompt: 'count',
       idempotencyKey,
     });
@@ -194,7 +194,7 @@ describe('the socket methods of agents, tasks and messages', () => {
   it('terminate an agent by agent.control and return it', async () => {
     const { requests, sent } = recordRequests({ agent: { id: 'main', state: 'terminated' } });
     const params = { agentId: 'main', action: 'terminate' };
-    expect(await call(agentMethods(requests, new AgentReads(requests)), 'agent.control', params)).toEqual({
+    expect(await call(agentMethods(requests, new AgentAccess(requests)), 'agent.control', params)).toEqual({
       id: 'main',
       state: 'terminated',
     });
@@ -209,8 +209,8 @@ describe('the socket methods of agents, tasks and messages', () => {
   ])('refuse %s with %j and name the field', async (name, params, field) => {
     const { requests, sent } = recordRequests();
     const methods = [
-      ...agentMethods(requests, new AgentReads(requests)),
-      ...taskMethods(requests, new AgentReads(requests)),
+      ...agentMethods(requests, new AgentAccess(requests)),
+      ...taskMethods(requests, new AgentAccess(requests)),
       ...messageMethods(requests),
     ];
     await expect(call(methods, name, params)).rejects.toMatchObject({
@@ -230,7 +230,12 @@ describe('the key of an agent', () => {
     await call(methods, 'session.new', { sessionId: TASK_ID });
     await call(methods, 'session.fork', { sessionId: TASK_ID });
     await call(methods, 'session.cancel', { sessionId: TASK_ID });
-    const sessions = new SessionsController(undefined as never, requests, undefined as never);
+    const sessions = new SessionsController(
+      undefined as never,
+      requests,
+      undefined as never,
+      new AgentAccess(requests),
+    );
     await sessions.fork({ ...common, body: {} } as never, AGENT_KEY);
     expect(sent).toHaveLength(4);
     for (const { payload } of sent)

@@ -24,7 +24,7 @@ import { HandleRoute } from '../http/handle-route.js';
 import { createStaleCache, type Cached } from '../http/stale-cache.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import { actorOf } from './agent-actor.js';
-import { AgentReads } from './agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 
 type Routes = typeof AGENT_ROUTES;
 type ListRequest = z.input<typeof listAgents.request>;
@@ -37,10 +37,10 @@ type GetReply = z.output<typeof getAgent.reply>;
 export class AgentsController {
   private readonly readPage: (request: ListRequest) => Promise<Cached<ListReply>>;
   private readonly readOne: (request: GetRequest) => Promise<Cached<GetReply>>;
-  private readonly reads: AgentReads;
-
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
-    this.reads = new AgentReads(requests);
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {
     this.readPage = createStaleCache((request: ListRequest) => requests.request(listAgents, request));
     this.readOne = createStaleCache((request: GetRequest) => requests.request(getAgent, request));
   }
@@ -51,7 +51,7 @@ export class AgentsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<ListReply & { stale?: true }> {
     const { value, stale } = await this.readPage({ workspace: principal.workspace, ...query });
-    return { ...(await readable(this.reads, principal, value)), ...(stale ? { stale } : {}) };
+    return { ...(await readable(this.access, principal, value)), ...(stale ? { stale } : {}) };
   }
 
   @HandleRoute(AGENT_ROUTES.spawnAgent)
@@ -69,7 +69,7 @@ export class AgentsController {
     { params, query }: RouteInput<Routes['getAgent']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<AgentView & { atPosition?: number; head?: number }> {
-    await this.reads.require(principal, params.id);
+    await this.access.require(principal, params.id);
     const { value } = await this.readOne({ workspace: principal.workspace, agentId: params.id, ...query });
     const { agent, position: atPosition, head } = value;
     return atPosition === undefined ? agent : { ...agent, atPosition, head };
@@ -97,7 +97,7 @@ export class AgentsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentHistory.reply>> {
     const { workspace } = principal;
-    await this.reads.require(principal, params.id);
+    await this.access.require(principal, params.id);
     return this.requests.request(readAgentHistory, { workspace, agentId: params.id, ...query });
   }
 
@@ -107,15 +107,15 @@ export class AgentsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentMetrics.reply>> {
     const { workspace } = principal;
-    await this.reads.require(principal, params.id);
+    await this.access.require(principal, params.id);
     return this.requests.request(readAgentMetrics, { workspace, agentId: params.id, ...query });
   }
 }
 
 /** Returns a page with the agents that the principal may read. */
-const readable = async (reads: AgentReads, principal: Principal, page: ListReply): Promise<ListReply> => ({
+const readable = async (access: AgentAccess, principal: Principal, page: ListReply): Promise<ListReply> => ({
   ...page,
-  agents: await reads.filter(principal, page.agents, ({ id }) => [id]),
+  agents: await access.filter(principal, page.agents, ({ id }) => [id]),
 });
 
 const changeState = async (
@@ -129,17 +129,17 @@ const changeState = async (
 };
 
 /** Returns `agent.spawn`, `agent.list`, `agent.status` and `agent.control` of the WebSocket. */
-export const agentMethods = (requests: GatewayRequests, reads: AgentReads): RpcMethod[] => [
+export const agentMethods = (requests: GatewayRequests, access: AgentAccess): RpcMethod[] => [
   defineMethod('agent.spawn', AgentSpawnParams, async ({ params, principal }) => {
     const { idempotencyKey, ...spec } = params;
     const command = { workspace: principal.workspace, spec, actor: actorOf(principal), idempotencyKey };
     return (await requests.request(spawnAgent, command)).agent;
   }),
   defineMethod('agent.list', AgentListParams, async ({ params, workspace, principal }) =>
-    readable(reads, principal, await requests.request(listAgents, { workspace, ...params })),
+    readable(access, principal, await requests.request(listAgents, { workspace, ...params })),
   ),
   defineMethod('agent.status', AgentParams, async ({ params, workspace, principal }) => {
-    await reads.require(principal, params.agentId);
+    await access.require(principal, params.agentId);
     return (await requests.request(getAgent, { workspace, ...params })).agent;
   }),
   defineMethod('agent.control', AgentControlParams, ({ params, principal }) =>

@@ -10,7 +10,7 @@ import { getAgent } from '@antiphon/contracts/agent';
 import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
-import { AgentReads } from './agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 
 type Routes = typeof BUDGET_ROUTES;
 
@@ -23,14 +23,11 @@ type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K>
 /** Serves budgets, the cost of agents, and plug-ins. */
 @Controller()
 export class BudgetsController {
-  private readonly reads: AgentReads;
-
   constructor(
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
     @Inject(EVENT_STORE) private readonly store: Pick<EventStore, 'readStreamPage'>,
-  ) {
-    this.reads = new AgentReads(requests);
-  }
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
 
   @HandleRoute(BUDGET_ROUTES.readBudgets)
   async read(
@@ -39,8 +36,8 @@ export class BudgetsController {
   ): Promise<z.output<typeof readBudgets.reply>> {
     const { workspace } = principal;
     const agentId = agent ?? principal.agentId ?? undefined;
-    if (agentId !== undefined) await this.reads.require(principal, agentId);
-    if (sessionId !== undefined) await this.reads.requireSession(principal, this.store, sessionId);
+    if (agentId !== undefined) await this.access.require(principal, agentId);
+    if (sessionId !== undefined) await this.access.requireSession(principal, this.store, sessionId);
     const reply = await this.requests.request(readBudgets, { workspace, sessionId, agentId, withAgents, at });
     return { ...reply, scopes: await this.ownScopes(principal, reply.scopes) };
   }
@@ -85,7 +82,7 @@ export class BudgetsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentUsage.reply>> {
     const { workspace } = principal;
-    await this.reads.require(principal, agentId ?? rootId);
+    await this.access.require(principal, agentId ?? rootId);
     return this.requests.request(readAgentUsage, { workspace, agentId, rootId, by, at });
   }
 
@@ -93,7 +90,7 @@ export class BudgetsController {
   private async ownScopes(principal: Principal, scopes: readonly ScopeUsage[]): Promise<ScopeUsage[]> {
     if (principal.agentId === null) return [...scopes];
     const own = scopes.filter(({ kind }) => kind === 'agent' || kind === 'session');
-    return this.reads.filter(principal, own, ({ kind, key }) => [
+    return this.access.filter(principal, own, ({ kind, key }) => [
       kind === 'agent' ? key.slice(AGENT_KEY.length) : principal.agentId,
     ]);
   }

@@ -15,7 +15,7 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import { actorOf } from './agent-actor.js';
-import { AgentReads } from './agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 
 type Routes = typeof MESSAGE_ROUTES;
 type Sent = z.output<typeof sendAgentMessage.reply>;
@@ -35,11 +35,10 @@ const send = (
 /** Serves messages between agents and the topics of agents. */
 @Controller()
 export class MessagesController {
-  private readonly reads: AgentReads;
-
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
-    this.reads = new AgentReads(requests);
-  }
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
 
   @HandleRoute(MESSAGE_ROUTES.sendMessage)
   send(
@@ -63,7 +62,7 @@ export class MessagesController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listAgentMessages.reply>> {
     const { workspace } = principal;
-    await this.reads.require(principal, params.id);
+    await this.access.require(principal, params.id);
     return this.requests.request(listAgentMessages, { workspace, agentId: params.id, ...query });
   }
 

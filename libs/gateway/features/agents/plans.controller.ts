@@ -7,18 +7,17 @@ import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { actorOf } from './agent-actor.js';
-import { AgentReads } from './agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 
 type Routes = typeof PLAN_ROUTES;
 
 /** Serves plans, and the runs of their steps. */
 @Controller()
 export class PlansController {
-  private readonly reads: AgentReads;
-
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
-    this.reads = new AgentReads(requests);
-  }
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
 
   @HandleRoute(PLAN_ROUTES.getPlan)
   async get(
@@ -28,7 +27,7 @@ export class PlansController {
     const { workspace } = principal;
     const { plan } = await this.requests.request(getPlan, { workspace, ...query });
     // A plan is a file: the key of an agent reads only those that its agents run.
-    await this.reads.requireAny(principal, [plan.run?.agentId ?? null]);
+    await this.access.requireAny(principal, [plan.run?.agentId ?? null]);
     return plan;
   }
 

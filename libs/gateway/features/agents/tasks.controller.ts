@@ -19,7 +19,7 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import { actorOf } from './agent-actor.js';
-import { AgentReads } from './agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 
 type Routes = typeof TASK_ROUTES;
 
@@ -32,11 +32,10 @@ const agentsOf = ({ agentId, parentAgentId }: TaskItem) => [agentId, parentAgent
 /** Serves tasks, for their clients and for external workers. */
 @Controller()
 export class TasksController {
-  private readonly reads: AgentReads;
-
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
-    this.reads = new AgentReads(requests);
-  }
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
 
   @HandleRoute(TASK_ROUTES.listTasks)
   async list(
@@ -45,7 +44,7 @@ export class TasksController {
   ): Promise<z.output<typeof listTasks.reply>> {
     const { workspace } = principal;
     const page = await this.requests.request(listTasks, { workspace, ...query });
-    return { ...page, tasks: await this.reads.filter(principal, page.tasks, agentsOf) };
+    return { ...page, tasks: await this.access.filter(principal, page.tasks, agentsOf) };
   }
 
   @HandleRoute(TASK_ROUTES.createTask)
@@ -73,7 +72,7 @@ export class TasksController {
     const { workspace } = principal;
     const wanted = { workspace, taskId: params.id, ...query };
     const { task, ...asOf } = await this.requests.request(getTask, wanted);
-    await this.reads.requireAny(principal, agentsOf(task));
+    await this.access.requireAny(principal, agentsOf(task));
     return { ...task, ...asOf };
   }
 
@@ -105,14 +104,14 @@ export class TasksController {
 }
 
 /** Returns `task.create`, `task.get` and `task.cancel` of the WebSocket. */
-export const taskMethods = (requests: GatewayRequests, reads: AgentReads): RpcMethod[] => [
+export const taskMethods = (requests: GatewayRequests, access: AgentAccess): RpcMethod[] => [
   defineMethod('task.create', TaskCreateParams, async ({ params, principal }) => {
     const { idempotencyKey, ...spec } = params;
     return (await requests.request(createTask, { ...commonOf(principal), spec, idempotencyKey })).task;
   }),
   defineMethod('task.get', TaskParams, async ({ params, workspace, principal }) => {
     const { task } = await requests.request(getTask, { workspace, ...params });
-    await reads.requireAny(principal, agentsOf(task));
+    await access.requireAny(principal, agentsOf(task));
     return task;
   }),
   defineMethod(

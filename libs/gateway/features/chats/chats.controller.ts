@@ -30,7 +30,7 @@ import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import { AgentReads } from '../agents/agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 import { authorize, CurrentPrincipal, requireFileAccess, requireWorkspace } from '../access/access-guard.js';
 import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
 import { approverOf } from '../http/approvals.controller.js';
@@ -53,15 +53,13 @@ const formOf = (format: 'md' | 'json' | undefined, accept = ''): 'md' | 'json' =
 @Controller()
 export class ChatsController implements OnModuleDestroy {
   private readonly chats: ChatReader;
-  private readonly reads: AgentReads;
-
   constructor(
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
     @Inject(EVENT_STORE) store: EventStore,
     @Inject(CHAT_STREAMS) private readonly streams: ChatStreams,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
   ) {
     this.chats = new ChatReader(requests, store);
-    this.reads = new AgentReads(requests);
   }
 
   onModuleDestroy(): void {
@@ -84,7 +82,7 @@ export class ChatsController implements OnModuleDestroy {
   ): Promise<z.output<typeof listChats.reply>> {
     requireWorkspace(principal, params.id);
     const page = await this.requests.request(listChats, { workspace: principal.workspace, ...query });
-    return { ...page, chats: await this.reads.filter(principal, page.chats, ({ agentId }) => [agentId]) };
+    return { ...page, chats: await this.access.filter(principal, page.chats, ({ agentId }) => [agentId]) };
   }
 
   @HandleRoute(CHAT_ROUTES.readChat)
@@ -196,7 +194,7 @@ export class ChatsController implements OnModuleDestroy {
   ): Promise<ChatView> {
     requireWorkspace(principal, params.id);
     const chat = await this.chats.require(principal.workspace, params.chat, at);
-    await this.reads.requireAny(principal, [chat.agentId]);
+    await this.access.requireAny(principal, [chat.agentId]);
     return chat;
   }
 

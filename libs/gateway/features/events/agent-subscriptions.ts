@@ -6,7 +6,7 @@ import {
 } from '@antiphon/contracts/gateway';
 import { exhausted, type JsonValue } from '@antiphon/kernel';
 import { requireFeature, type FeatureFlags } from '../access/access-guard.js';
-import type { AgentReads } from '../agents/agent-reads.js';
+import type { AgentAccess } from '../access/agent-access.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
 import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
 import { rpcError } from '../sockets/rpc-protocol.js';
@@ -34,15 +34,15 @@ const sendFrame = (connection: ClientConnection, frame: AgentFrame): void =>
 export interface AgentSubscriptionsDeps {
   readonly features: FeatureFlags;
   readonly streams: AgentStreams;
-  readonly reads: AgentReads;
+  readonly access: AgentAccess;
 }
 
 const subscribe = async (
-  { features, streams, reads }: AgentSubscriptionsDeps,
+  { features, streams, access }: AgentSubscriptionsDeps,
   call: RpcCall<AgentSubscribeParams>,
 ) => {
   const { connection, id, params, workspace, requestId, principal } = call;
-  await reads.require(principal, params.agent);
+  await access.require(principal, params.agent);
   if (params.frames?.includes('memory')) requireFeature(features, 'memory_v1');
   const key = params.agent ?? ALL;
   const own = subscriptionsOf(connection);

@@ -6,7 +6,7 @@ import {
 import { decodeCursor } from '@antiphon/contracts/log';
 import { exhausted, invalid, isAppError } from '@antiphon/kernel';
 import { countError, type Logger } from '@antiphon/observability';
-import type { AgentReads } from '../agents/agent-reads.js';
+import type { AgentAccess } from '../access/agent-access.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
 import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
 import { EventSubscription } from './event-subscription.js';
@@ -21,7 +21,7 @@ const START = 'start';
 
 export interface EventMethodsDeps {
   readonly log: LogTail;
-  readonly reads: AgentReads;
+  readonly access: AgentAccess;
   readonly logger: Logger;
 }
 
@@ -94,7 +94,7 @@ export const eventMethods = (deps: EventMethodsDeps): RpcMethod[] => [
     const { connection, id, params, workspace, principal } = call;
     if (id === undefined || id === null)
       throw invalid('GATEWAY.INVALID_PARAMS', 'events.subscribe needs an id, which its frames carry');
-    await deps.reads.require(principal, params.filter?.agent);
+    await deps.access.require(principal, params.filter?.agent);
     requireRoom(connection);
     const { tail, release } = await deps.log.open(workspace);
     try {

@@ -1,32 +1,27 @@
 import { Controller, Inject } from '@nestjs/common';
 import type { Principal } from '@antiphon/contracts/identity';
 import { GATEWAY_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
-import { DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
+import { DATABASE_POOL } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import { CurrentPrincipal } from '../access/access-guard.js';
-import { AgentReads } from '../agents/agent-reads.js';
-import type { GatewayRequests } from '../gateway.ports.js';
+import { AgentAccess } from '../access/agent-access.js';
 import { readEventPage, type EventPage } from './event-view.js';
 import { HandleRoute } from '../http/handle-route.js';
 
 /** Serves the event log of the caller's workspace. */
 @Controller()
 export class EventsController {
-  private readonly reads: AgentReads;
-
   constructor(
     @Inject(DATABASE_POOL) private readonly pool: Pool,
-    @Inject(REQUESTS) requests: GatewayRequests,
-  ) {
-    this.reads = new AgentReads(requests);
-  }
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
 
   @HandleRoute(GATEWAY_ROUTES.readEvents)
   async read(
     { query }: RouteInput<typeof GATEWAY_ROUTES.readEvents>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<EventPage> {
-    await this.reads.require(principal, query.agent);
+    await this.access.require(principal, query.agent);
     return readEventPage(this.pool, principal.workspace, query);
   }
 }

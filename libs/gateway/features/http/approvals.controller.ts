@@ -7,7 +7,7 @@ import { APPROVAL_ROUTES, type RouteInput } from '@antiphon/contracts/reference'
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
-import { AgentReads } from '../agents/agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 import { HandleRoute } from './handle-route.js';
@@ -29,42 +29,41 @@ const agentsOf = ({ agentId }: ApprovalView) => [agentId];
 
 const list = async (
   requests: GatewayRequests,
-  reads: AgentReads,
+  access: AgentAccess,
   principal: Principal,
   { session: sessionId, root: rootId, ...query }: z.output<typeof ApprovalsQuery>,
 ): Promise<z.output<typeof listApprovals.reply>> => {
   const { workspace } = principal;
   const page = await requests.request(listApprovals, { workspace, sessionId, rootId, ...query });
-  return { ...page, approvals: await reads.filter(principal, page.approvals, agentsOf) };
+  return { ...page, approvals: await access.filter(principal, page.approvals, agentsOf) };
 };
 
 const get = async (
   requests: GatewayRequests,
-  reads: AgentReads,
+  access: AgentAccess,
   principal: Principal,
   query: { readonly approvalId: string; readonly at?: number | undefined },
 ): Promise<z.output<typeof getApproval.reply>> => {
   const { workspace } = principal;
   const approval = await requests.request(getApproval, { workspace, ...query });
-  await reads.requireAny(principal, agentsOf(approval));
+  await access.requireAny(principal, agentsOf(approval));
   return approval;
 };
 
 /** Serves approvals: tool calls that wait for a decision. */
 @Controller()
 export class ApprovalsController {
-  private readonly reads: AgentReads;
-
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
-    this.reads = new AgentReads(requests);
-  }
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
 
   @HandleRoute(APPROVAL_ROUTES.listApprovals)
   list(
     { query }: RouteInput<Routes['listApprovals']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listApprovals.reply>> {
-    return list(this.requests, this.reads, principal, query);
+    return list(this.requests, this.access, principal, query);
   }
 
   @HandleRoute(APPROVAL_ROUTES.getApproval)
@@ -72,7 +71,7 @@ export class ApprovalsController {
     { params, query }: RouteInput<Routes['getApproval']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof getApproval.reply>> {
-    return get(this.requests, this.reads, principal, { approvalId: params.id, ...query });
+    return get(this.requests, this.access, principal, { approvalId: params.id, ...query });
   }
 
   @HandleRoute(APPROVAL_ROUTES.answerApproval)
@@ -90,7 +89,7 @@ export class ApprovalsController {
 }
 
 /** Returns `approval.answer`, `approval.list` and `approval.get` of the WebSocket. */
-export const approvalMethods = (requests: GatewayRequests, reads: AgentReads): RpcMethod[] => [
+export const approvalMethods = (requests: GatewayRequests, access: AgentAccess): RpcMethod[] => [
   defineMethod('approval.answer', ApprovalAnswerParams, async ({ params, principal }): Promise<RpcResult> => {
     const { workspace } = principal;
     const approver = approverOf(principal);
@@ -98,9 +97,9 @@ export const approvalMethods = (requests: GatewayRequests, reads: AgentReads): R
     return { recorded };
   }),
   defineMethod('approval.list', ApprovalsQuery, ({ params, principal }) =>
-    list(requests, reads, principal, params),
+    list(requests, access, principal, params),
   ),
   defineMethod('approval.get', ApprovalParams, ({ params, principal }) =>
-    get(requests, reads, principal, params),
+    get(requests, access, principal, params),
   ),
 ];

@@ -16,7 +16,7 @@ import { isAppError } from '@antiphon/kernel';
 import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
-import { AgentReads } from '../agents/agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
@@ -34,15 +34,12 @@ const MEDIA = { jsonl: 'application/jsonl', json: 'application/json' } as const;
 /** Serves sessions: lists, turns, export, fork and the rewind of files. */
 @Controller()
 export class SessionsController {
-  private readonly reads: AgentReads;
-
   constructor(
     @Inject(EVENT_STORE) private readonly store: EventStore,
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
     @Inject(DATABASE_POOL) private readonly pool: Pool,
-  ) {
-    this.reads = new AgentReads(requests);
-  }
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
 
   @HandleRoute(SESSION_ROUTES.listSessions)
   async list(
@@ -50,7 +47,7 @@ export class SessionsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<SessionPage> {
     const { workspace } = principal;
-    await this.reads.require(principal, agentId);
+    await this.access.require(principal, agentId);
     const page = await this.requests.request(listSessions, { workspace, agentId, ...query });
     return { ...page, sessions: await this.withCosts(workspace, page.sessions, query.at) };
   }
@@ -61,7 +58,7 @@ export class SessionsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<(typeof SESSION_ROUTES.getSession)['reply']['schema']>> {
     const { workspace } = principal;
-    await this.reads.requireSession(principal, this.store, sessionId);
+    await this.access.requireSession(principal, this.store, sessionId);
     const session = await this.requests.request(getSession, { workspace, sessionId, at });
     const [withCost] = await this.withCosts(workspace, [session], at);
     return { ...session, cost: withCost?.cost ?? null };
@@ -72,7 +69,7 @@ export class SessionsController {
     { params: { id: sessionId }, query }: RouteInput<Routes['readTurns']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<TurnsPage> {
-    await this.reads.requireSession(principal, this.store, sessionId);
+    await this.access.requireSession(principal, this.store, sessionId);
     return readTurns(this.pool, { workspace: principal.workspace, sessionId, ...query });
   }
 
@@ -81,7 +78,7 @@ export class SessionsController {
     { params: { id: sessionId }, query }: RouteInput<Routes['readSessionHistory']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<SessionHistory> {
-    await this.reads.requireSession(principal, this.store, sessionId);
+    await this.access.requireSession(principal, this.store, sessionId);
     return readHistory(this.pool, { workspace: principal.workspace, sessionId, ...query });
   }
 
@@ -91,7 +88,7 @@ export class SessionsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<TurnPlace> {
     const found = await findTurn(this.pool, principal.workspace, turnId, at);
-    await this.reads.requireSession(principal, this.store, found.sessionId);
+    await this.access.requireSession(principal, this.store, found.sessionId);
     return found;
   }
 
@@ -101,7 +98,7 @@ export class SessionsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<StreamableFile> {
     const { workspace } = principal;
-    await this.reads.requireSession(principal, this.store, id);
+    await this.access.requireSession(principal, this.store, id);
     // Read twice: the chain is verified before the first byte, and the session is never held in
     // memory.
     const header = await verifySession(this.store, workspace, id);
@@ -130,7 +127,7 @@ export class SessionsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof rewindFiles.reply>> {
     const { workspace, caller: actor } = principal;
-    await this.reads.requireSession(principal, this.store, params.id);
+    await this.access.requireSession(principal, this.store, params.id);
     return this.requests.request(rewindFiles, {
       ...body,
       ...{ sessionId: params.id, workspace, actor, idempotencyKey },

@@ -26,7 +26,7 @@ import { NO_IDENTITIES } from '../access/identities.port.js';
 import { NO_LIMITS } from '../access/rate-limits.js';
 import { ChatStreams } from '../chats/chat-streams.js';
 import { AgentStreams } from '../events/agent-streams.js';
-import { AgentReads } from '../agents/agent-reads.js';
+import { AgentAccess } from '../access/agent-access.js';
 import { agentSubscriptions } from '../events/agent-subscriptions.js';
 import { MemoryFrames } from '../events/memory-frames.js';
 import type { GatewayRequests } from '../gateway.ports.js';
@@ -216,11 +216,11 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       const resumed = sessionResume({ feeds, frameLog, logger: silentLogger, requireSession });
       const memory = requests ? new MemoryFrames(requests) : null;
       const features = { agentRuntimeV1: true, workersV1: true, memoryV1: requests !== undefined };
-      const agentReads = new AgentReads({ request: () => Promise.reject(new Error('no agent service')) });
+      const agentAccess = new AgentAccess({ request: () => Promise.reject(new Error('no agent service')) });
       const methods = [
         resumed,
-        ...eventMethods({ log, reads: agentReads, logger: silentLogger }),
-        ...agentSubscriptions({ features, streams: new AgentStreams(log, memory), reads: agentReads }),
+        ...eventMethods({ log, access: agentAccess, logger: silentLogger }),
+        ...agentSubscriptions({ features, streams: new AgentStreams(log, memory), access: agentAccess }),
       ];
       const chats = new ChatStreams({
         ...{ feeds, frameLog, store: counted, pool: gatewayPool },

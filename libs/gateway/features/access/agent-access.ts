@@ -1,7 +1,9 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { getAgent, sessionStream } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import type { EventStore } from '@antiphon/event-store';
 import { createBoundedMap, forbidden, isAppError } from '@antiphon/kernel';
+import { REQUESTS } from '@antiphon/service-host';
 import type { GatewayRequests } from '../gateway.ports.js';
 
 /** Number of agents whose parent is remembered. The parent of an agent never changes. */
@@ -25,11 +27,12 @@ const refuseUnknown = (error: unknown): boolean => {
  * Limits the reads of an agent's key to the agent and its descendants. The keys of people and
  * programs read all agents of their workspace.
  */
-export class AgentReads {
+@Injectable()
+export class AgentAccess {
   readonly #requests: GatewayRequests;
   readonly #parents = createBoundedMap<{ readonly id: string | null }>(MAX_AGENTS);
 
-  constructor(requests: GatewayRequests) {
+  constructor(@Inject(REQUESTS) requests: GatewayRequests) {
     this.#requests = requests;
   }
 
