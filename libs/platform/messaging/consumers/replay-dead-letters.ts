@@ -8,7 +8,7 @@ import { STREAMS, openJetStreamManager } from '../link/streams.js';
 import { translateRequestError } from '../requests/request-client.js';
 import { contextFromHeaders, fromWireError, parseAs, parseJson, toWireError } from '../requests/wire.js';
 import type { WireReply } from '../requests/wire.js';
-import { DLQ_HEADERS, copyHeaders, requestDeadLetters } from './dead-letters.js';
+import { DLQ_HEADERS, copyHeaders, readDeadLetter, requestDeadLetters } from './dead-letters.js';
 import type { StoredDeadLetter } from './dead-letters.js';
 import type { ConsumerSettings, MessageHandler, MessageMeta } from './define-consumer.js';
 
@@ -79,6 +79,15 @@ const replayHeaders = ({ headers, consumer }: StoredDeadLetter): MsgHdrs => {
   return copy;
 };
 
+/** Deletes a dead letter. Another operator may have replayed and deleted it at the same time. */
+const deleteDeadLetter = async (link: NatsLink, sequence: number): Promise<void> => {
+  const manager = await openJetStreamManager(link.connection);
+  await manager.streams.deleteMessage(STREAMS.DLQ.name, sequence).catch(async (error: unknown) => {
+    const next = await readDeadLetter(link, sequence);
+    if (next?.sequence === sequence) throw error;
+  });
+};
+
 /**
  * Replays a dead letter: its service handles it again, and it is deleted on success. A request
  * without a reply subject is sent again to its original subject. Rejects with the service's error
@@ -94,6 +103,5 @@ export const replayDeadLetter = async (link: NatsLink, letter: StoredDeadLetter)
   });
   const reply = parseJson(response.data, 'MESSAGING.BAD_REPLY') as WireReply;
   if (!reply.ok) throw fromWireError(reply.error);
-  const manager = await openJetStreamManager(link.connection);
-  await manager.streams.deleteMessage(STREAMS.DLQ.name, letter.sequence);
+  await deleteDeadLetter(link, letter.sequence);
 };
