@@ -61,20 +61,16 @@ export const StoredEvent = z.object({
 });
 export type StoredEvent = z.infer<typeof StoredEvent>;
 
-/** Rare types that a consumer filters by: only their subjects name them. */
-const TYPES_IN_SUBJECT: ReadonlySet<string> = new Set(['ModelCallAborted']);
-
 /**
  * Returns the subject on which the relay publishes an event:
- * `evt.<workspace>.<category>.<streamId>`, and `.<type>` for the types that a consumer filters by.
+ * `evt.<workspace>.<category>.<streamId>`.
  */
 export const eventSubject = ({
   workspace,
   category,
   streamId,
-  type,
-}: Pick<StoredEvent, 'workspace' | 'category' | 'streamId' | 'type'>): string =>
-  `evt.${workspace}.${category}.${streamId}${TYPES_IN_SUBJECT.has(type) ? `.${type}` : ''}`;
+}: Pick<StoredEvent, 'workspace' | 'category' | 'streamId'>): string =>
+  `evt.${workspace}.${category}.${streamId}`;
 
 /**
  * Subject of the signed roots of the whole log, for copies outside. A message is one root as JSON.

@@ -41,7 +41,7 @@ const CallAborted = ModelCallAborted.extend({ workspace: z.string() });
  */
 export const settleCalls = defineConsumer({
   durable: 'metering-settle-calls',
-  subject: 'evt.*.session.*.ModelCallAborted',
+  subject: 'evt.*.session.>',
   schema: CallAborted,
   types: ['ModelCallAborted'],
   handle: (settle: Pick<SettleBudget, 'handle'>) => async (event) => {

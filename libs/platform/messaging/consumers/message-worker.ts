@@ -49,7 +49,7 @@ const spanOf = (settings: Pick<ConsumerSettings<z.ZodType>, 'durable' | 'subject
 });
 
 /** Pattern of an event's subject: its workspace and, for a session's event, the session's id. */
-const EVENT_SUBJECT = /^evt\.([^.]+)\.(?:session\.session-([^.]+))?/;
+const EVENT_SUBJECT = /^evt\.([^.]+)\.(?:session\.session-(.+)$)?/;
 
 const contextOf = (service: string, { headers, subject }: JsMsg): RequestContext => {
   const [, workspace, sessionId] = EVENT_SUBJECT.exec(subject) ?? [];
