@@ -1,5 +1,5 @@
-// The floor: a table with a unique (stream, version) and a unique id, and one prepared insert, single or
-// by unnest. The ids rise with time, as Antiphon's do.
+// The floor: a table with a unique (stream, version) and a unique id, and one prepared insert,
+// single or by unnest. The ids rise with time, as Antiphon's do.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { uuidIds } from '@antiphon/observability';

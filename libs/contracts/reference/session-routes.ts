@@ -167,13 +167,13 @@ export const SESSION_ROUTES = {
       schema: z.object({
         turnId: z.uuid(),
         sessionId: z.uuid(),
-        requestedAt: z.int().positive().describe('Position of its request in the log.'),
+        firstPosition: z.int().positive().describe('Position of its request in the log.'),
         ...asOfReply,
       }),
     },
     example: {
       params: { id: IDS.turn },
-      reply: { turnId: IDS.turn, sessionId: IDS.session, requestedAt: 181_060 },
+      reply: { turnId: IDS.turn, sessionId: IDS.session, firstPosition: 181_060 },
     },
     problems: { 404: 'there is no turn with this id' },
   }),

@@ -13,23 +13,23 @@ import type { HealthRegistry } from '@antiphon/service-host';
 import { AssembleContext } from './context/assemble-context.handler.js';
 import { BelievedFacts } from './context/believed-facts.handler.js';
 import { RECALL_FACTS, createRecallFacts } from './context/recall-facts.js';
-import { IDENTITY_BOOK, openIdentityBook } from './identity/identity-book.js';
-import type { IdentityBook } from './identity/identity-book.js';
+import { IDENTITY_STORE, openIdentityStore } from './identity/identity-store.js';
+import type { IdentityStore } from './identity/identity-store.js';
 import { memoryFacts } from './projections.js';
 import { ReplayParked } from './projections/replay-parked.handler.js';
 import { MemoryEntries } from './recall/memory-entries.handler.js';
 
 const identityProvider: Provider = {
-  provide: IDENTITY_BOOK,
+  provide: IDENTITY_STORE,
   inject: [CONFIG, LOGGER, HEALTH],
   useFactory: async (
     config: AntiphonConfig,
     logger: Logger,
     health: HealthRegistry,
-  ): Promise<IdentityBook> => {
-    const book = await openIdentityBook(config.agents, logger);
-    health.addFact('identities', () => book.facts().map((fact) => ({ ...fact })));
-    return book;
+  ): Promise<IdentityStore> => {
+    const store = await openIdentityStore(config.agents, logger);
+    health.addFact('identities', () => store.facts().map((fact) => ({ ...fact })));
+    return store;
   },
 };
 

@@ -18,8 +18,8 @@ import type { LedgerOptions } from './ledger/ledger.js';
 import type { LimitsOf } from './ledger/ledger-batch.js';
 import { ReadAgentUsage } from './budgets/agent-budgets.handler.js';
 import type { AgentUsageQuery } from './budgets/agent-budgets.handler.js';
-import { LimitBook } from './budgets/limit-book.js';
-import { RuleBook } from './budgets/rule-book.js';
+import { BudgetLimitStore } from './budgets/budget-limit-store.js';
+import { BudgetRuleStore } from './budgets/budget-rule-store.js';
 import { ReadBudgets } from './budgets/read-budgets.handler.js';
 import type { ReadBudgetsQuery } from './budgets/read-budgets.handler.js';
 import { ReserveBudget } from './reservations/reserve-budget.handler.js';
@@ -69,11 +69,11 @@ export const openMetering = async () => {
     const own = createPool({ url: database.urlFor('metering'), applicationName: 'spec-metering', max: 4 });
     const pool = wrapPool ? wrapPool(own) : own;
     const store = createPostgresEventStore(pool);
-    const limitBook = new LimitBook({ configured, pool, store, clock, ids: uuidIds, logger });
-    const limitsOf: LimitsOf = (workspace) => limitBook.limitsOf(workspace);
+    const limitStore = new BudgetLimitStore({ configured, pool, store, clock, ids: uuidIds, logger });
+    const limitsOf: LimitsOf = (workspace) => limitStore.limitsOf(workspace);
     const ledger = createLedger({ pool, store, clock, ids: uuidIds, logger, limitsOf, priceOf, options });
     const endReservations = createEndReservations({ pool, store, clock, ledger });
-    const ruleBook = new RuleBook({ configured, priceOf, pool, logger });
+    const ruleStore = new BudgetRuleStore({ configured, priceOf, pool, logger });
     const past = new PastReads({ pool, definitions: meteringProjections });
     closers.push(async () => {
       await past.close();
@@ -81,19 +81,19 @@ export const openMetering = async () => {
       await store.close();
       await own.end();
     });
-    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, limitBook, ruleBook);
+    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, limitStore, ruleStore);
     const settleBudget = new SettleBudget(endReservations);
-    const readBudgets = new ReadBudgets(pool, clock, limitBook, past);
+    const readBudgets = new ReadBudgets(pool, clock, limitStore, past);
     return {
       ledger,
       pool,
       store,
       endReservations,
       settleBudget,
-      limitBook,
-      ruleBook,
+      limitStore,
+      ruleStore,
       setLimit: (agentId: string, limitTokens: number | null, limitMicroUsd: number | null = null) =>
-        limitBook.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
+        limitStore.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
       usage: (query: Omit<AgentUsageQuery, 'workspace'> = {}) =>
         new ReadAgentUsage(past).handle({ workspace: WORKSPACE, ...query }),
       reserve: (reservation: ReserveBudgetRequest) => reserveBudget.handle(reservation),

@@ -12,8 +12,8 @@ import type { PriceOf } from '@antiphon/metering-domain';
 import type { Logger } from '@antiphon/observability';
 import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER, NATS } from '@antiphon/service-host';
 import { ReadAgentUsage, ReadSessionCosts, SetBudgetLimit } from './budgets/agent-budgets.handler.js';
-import { LimitBook } from './budgets/limit-book.js';
-import { RuleBook } from './budgets/rule-book.js';
+import { BudgetLimitStore } from './budgets/budget-limit-store.js';
+import { BudgetRuleStore } from './budgets/budget-rule-store.js';
 import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
 import { DeadLetters } from './dead-letters.handler.js';
@@ -21,7 +21,13 @@ import { DatabaseClock } from './database-clock.js';
 import { createLedger } from './ledger/ledger.js';
 import type { BudgetLedger } from './ledger/ledger.js';
 import type { LimitsOf } from './ledger/ledger-batch.js';
-import { LIMIT_BOOK, BUDGET_LEDGER, END_RESERVATIONS, PAST_READS, RULE_BOOK } from './metering.tokens.js';
+import {
+  BUDGET_LIMIT_STORE,
+  BUDGET_LEDGER,
+  END_RESERVATIONS,
+  PAST_READS,
+  BUDGET_RULE_STORE,
+} from './metering.tokens.js';
 import { meteringProjections } from './projections.js';
 import { createEndReservations } from './reservations/end-reservations.js';
 import type { EndReservations } from './reservations/end-reservations.js';
@@ -50,7 +56,7 @@ const clockProvider: Provider = {
 
 const ledgerProvider: Provider = {
   provide: BUDGET_LEDGER,
-  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER, CONFIG, LIMIT_BOOK],
+  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER, CONFIG, BUDGET_LIMIT_STORE],
   useFactory: (
     pool: pg.Pool,
     store: EventStorePg,
@@ -58,15 +64,15 @@ const ledgerProvider: Provider = {
     ids: Ids,
     logger: Logger,
     config: AntiphonConfig,
-    limitBook: LimitBook,
+    limitStore: BudgetLimitStore,
   ): BudgetLedger => {
-    const limitsOf: LimitsOf = (workspace) => limitBook.limitsOf(workspace);
+    const limitsOf: LimitsOf = (workspace) => limitStore.limitsOf(workspace);
     return createLedger({ pool, store, clock, ids, logger, limitsOf, priceOf: pricesOf(config) });
   },
 };
 
-const limitBookProvider: Provider = {
-  provide: LIMIT_BOOK,
+const limitStoreProvider: Provider = {
+  provide: BUDGET_LIMIT_STORE,
   inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER, CONFIG],
   useFactory: (
     pool: pg.Pool,
@@ -77,16 +83,16 @@ const limitBookProvider: Provider = {
     config: AntiphonConfig,
   ) => {
     const configured: LimitsOf = (workspace) => budgetLimitsOf(config, workspace);
-    return new LimitBook({ configured, pool, store, clock, ids, logger });
+    return new BudgetLimitStore({ configured, pool, store, clock, ids, logger });
   },
 };
 
-const ruleBookProvider: Provider = {
-  provide: RULE_BOOK,
+const ruleStoreProvider: Provider = {
+  provide: BUDGET_RULE_STORE,
   inject: [DATABASE_POOL, LOGGER, CONFIG],
   useFactory: (pool: pg.Pool, logger: Logger, config: AntiphonConfig) => {
     const configured: LimitsOf = (workspace) => budgetLimitsOf(config, workspace);
-    return new RuleBook({ configured, priceOf: pricesOf(config), pool, logger });
+    return new BudgetRuleStore({ configured, priceOf: pricesOf(config), pool, logger });
   },
 };
 
@@ -111,7 +117,7 @@ interface Follower {
 const FOLLOWERS = Symbol('Followers');
 const followersProvider: Provider = {
   provide: FOLLOWERS,
-  inject: [LIMIT_BOOK, RULE_BOOK],
+  inject: [BUDGET_LIMIT_STORE, BUDGET_RULE_STORE],
   useFactory: (...followers: Follower[]): readonly Follower[] => followers,
 };
 
@@ -171,8 +177,8 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   providers: [
     clockProvider,
     ledgerProvider,
-    limitBookProvider,
-    ruleBookProvider,
+    limitStoreProvider,
+    ruleStoreProvider,
     followersProvider,
     endReservationsProvider,
     pastProvider,

@@ -53,8 +53,8 @@ export const prepareSocketFolder = async ({ dataDir, port, user }: SocketOptions
 
 /**
  * Returns the folder for a start of the server. Services keep the address of the first start, so a
- * restart has the same folder. `known` is the folder of the first start, undefined before it. Throws
- * a `UserError` if it was lost.
+ * restart has the same folder. `known` is the folder of the first start, undefined before it.
+ * Throws a `UserError` if it was lost.
  */
 export const keepSocketFolder = (
   known: string | null | undefined,

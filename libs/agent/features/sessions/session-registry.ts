@@ -27,8 +27,8 @@ export interface SessionDriver {
   /** Requests the context of a turn early. A failure costs only the head start. */
   prefetchContext(turn: UpcomingTurn): void;
   /**
-   * Returns the reservation to ask for in the commit after which the session has this state. Nothing
-   * if its bound is not known before the context.
+   * Returns the reservation to ask for in the commit after which the session has this state.
+   * Nothing if its bound is not known before the context.
    */
   reserveInCommit(state: SessionState): Pick<Decision, 'extension'>;
   isWorking(): boolean;

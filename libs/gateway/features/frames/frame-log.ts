@@ -133,8 +133,8 @@ export class FrameLog {
 
   /**
    * Returns the page after a place. Readers that need it within seconds share one read and its
-   * frames. Otherwise each of a thousand slow readers would hold its own copy. A read that has begun
-   * is not shared, as it may lack what was committed since.
+   * frames. Otherwise each of a thousand slow readers would hold its own copy. A read that has
+   * begun is not shared, as it may lack what was committed since.
    */
   #readShared(workspace: string, sessionId: string, at: FoldedTo): Promise<FoldedPage> {
     const { attempt, lastOffset } = at.cursor;

@@ -5,11 +5,11 @@ import { notFound } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 
 /** Place of a turn in the log. */
-export interface TurnPlace {
+export interface FoundTurn {
   readonly turnId: string;
   readonly sessionId: string;
   /** Position of the event that requested it. */
-  readonly requestedAt: number;
+  readonly firstPosition: number;
 }
 
 const FIND_SQL = 'select stream_id, position from antiphon_find_turn($1)';
@@ -21,7 +21,7 @@ export const findTurn = async (
   workspace: string,
   turnId: string,
   at: number | undefined,
-): Promise<TurnPlace & { position?: number; head?: number }> => {
+): Promise<FoundTurn & { position?: number; head?: number }> => {
   try {
     const { rows } = await inWorkspace(pool, workspace).query<{ stream_id: string; position: string }>(
       FIND_SQL,
@@ -32,7 +32,7 @@ export const findTurn = async (
     if (!row || Number(row.position) > (places.position ?? Infinity))
       throw notFound('TURN.NOT_FOUND', `there is no turn ${turnId}`);
     return {
-      ...{ turnId, sessionId: row.stream_id.slice(PREFIX.length), requestedAt: Number(row.position) },
+      ...{ turnId, sessionId: row.stream_id.slice(PREFIX.length), firstPosition: Number(row.position) },
       ...places,
     };
   } catch (error) {

@@ -207,7 +207,7 @@ describe('the session of a turn', () => {
     const find = (turn: string, at?: number, workspace = 'default') => findTurn(pool, workspace, turn, at);
     const log = await store.readStream('default', sessionStream(sessionId));
     const { position } = log.find(({ data, type }) => type === 'TurnRequested' && data['turnId'] === ids[9])!;
-    expect(await find(ids[9]!)).toEqual({ turnId: ids[9], sessionId, requestedAt: position });
+    expect(await find(ids[9]!)).toEqual({ turnId: ids[9], sessionId, firstPosition: position });
     expect(await find(ids[9]!, position)).toMatchObject({ sessionId, position });
     const missing = { code: 'TURN.NOT_FOUND' };
     await expect(find(ids[9]!, position - 1)).rejects.toMatchObject(missing);

@@ -21,7 +21,7 @@ import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { commonOf } from './session-methods.js';
-import { findTurn, type TurnPlace } from './find-turn.js';
+import { findTurn, type FoundTurn } from './find-turn.js';
 import { readHistory } from './read-history.js';
 import { readTurns, type TurnsPage } from './read-turns.js';
 import { exportText, verifySession } from './export-session.js';
@@ -86,7 +86,7 @@ export class SessionsController {
   async findTurn(
     { params: { id: turnId }, query: { at } }: RouteInput<Routes['findTurn']>,
     @CurrentPrincipal() principal: Principal,
-  ): Promise<TurnPlace> {
+  ): Promise<FoundTurn> {
     const found = await findTurn(this.pool, principal.workspace, turnId, at);
     await this.access.requireSession(principal, this.store, found.sessionId);
     return found;

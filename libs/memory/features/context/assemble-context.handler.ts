@@ -6,8 +6,8 @@ import { failpoint } from '@antiphon/kernel';
 import { assembleContext, compileIdentity } from '@antiphon/memory-domain';
 import { HandleRequest } from '@antiphon/messaging';
 import { CONFIG } from '@antiphon/service-host';
-import { IDENTITY_BOOK } from '../identity/identity-book.js';
-import type { IdentityBook } from '../identity/identity-book.js';
+import { IDENTITY_STORE } from '../identity/identity-store.js';
+import type { IdentityStore } from '../identity/identity-store.js';
 import { RECALL_FACTS } from './recall-facts.js';
 import type { RecallFacts } from './recall-facts.js';
 
@@ -34,7 +34,7 @@ const compileTexts = ({ soul, agent, identity, user }: IdentityTexts) =>
 export class AssembleContext {
   constructor(
     @Inject(RECALL_FACTS) private readonly recallFacts: RecallFacts,
-    @Inject(IDENTITY_BOOK) private readonly identities: Pick<IdentityBook, 'soulOf'>,
+    @Inject(IDENTITY_STORE) private readonly identities: Pick<IdentityStore, 'soulOf'>,
     @Inject(CONFIG) private readonly config: Pick<AntiphonConfig, 'memory' | 'features'>,
   ) {}
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { assembleContext as contract } from '@antiphon/contracts/memory';
-import { AssembleContext, openIdentityBook } from '@antiphon/memory-features';
+import { AssembleContext, openIdentityStore } from '@antiphon/memory-features';
 import { createLogger } from '@antiphon/observability';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
 import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
@@ -36,8 +36,8 @@ const agents = () => [
   { id: 'plain', name: 'Plain', identityDir: null, soulPath: null },
 ];
 const open = async (settings = config) => {
-  const book = await openIdentityBook(agents(), logger);
-  const handler = new AssembleContext(memory.recallFacts, book, settings);
+  const store = await openIdentityStore(agents(), logger);
+  const handler = new AssembleContext(memory.recallFacts, store, settings);
   return (asked: Parameters<AssembleContext['handle']>[0]) => handler.handle(asked);
 };
 const request = (

@@ -11,13 +11,13 @@ import type { PastReads } from '@antiphon/event-store';
 import { HandleRequest } from '@antiphon/messaging';
 import { sessionScopeKey } from '@antiphon/metering-domain';
 import type { z } from 'zod';
-import { LIMIT_BOOK, PAST_READS } from '../metering.tokens.js';
-import type { LimitBook } from './limit-book.js';
+import { BUDGET_LIMIT_STORE, PAST_READS } from '../metering.tokens.js';
+import type { BudgetLimitStore } from './budget-limit-store.js';
 
 /** Sets what an agent and its descendants may spend together, or a session, day or month. */
 @Controller()
 export class SetBudgetLimit {
-  constructor(@Inject(LIMIT_BOOK) private readonly limits: LimitBook) {}
+  constructor(@Inject(BUDGET_LIMIT_STORE) private readonly limits: BudgetLimitStore) {}
 
   @HandleRequest(setBudgetLimit)
   async handle(request: SetBudgetLimitRequest): Promise<{ changed: boolean }> {

@@ -121,7 +121,7 @@ describe('the budget of a tree of agents', () => {
         limit += 100;
         await setLimit('lead', limit);
         // The other process reads the change within a second.
-        await processes[1].limitBook.set({
+        await processes[1].limitStore.set({
           ...{
             workspace: 'default',
             agentId: 'lead',
@@ -214,7 +214,7 @@ describe('a limit', () => {
   it('is in force in a process that did not see the agent before, and within a second in others', async () => {
     const [first, second] = [metering.start(), metering.start()];
     const stop = new AbortController();
-    const following = second.limitBook.follow(stop.signal);
+    const following = second.limitStore.follow(stop.signal);
     const ask = () => second.reserve(metering.request({ ...chainOf(['newborn']) }));
     await first.setLimit('newborn', 10);
     await expect(ask()).resolves.toMatchObject({ granted: false, scopeKey: 'agent/newborn' });

@@ -13,9 +13,14 @@ import type { Balance, SetLimits } from '@antiphon/metering-domain';
 import type { z } from 'zod';
 import { observeGauges } from '@antiphon/observability';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
-import { listLimitedAgents, readAgentScopes, readSetLimits, type LimitBook } from './limit-book.js';
+import {
+  listLimitedAgents,
+  readAgentScopes,
+  readSetLimits,
+  type BudgetLimitStore,
+} from './budget-limit-store.js';
 import { readBalances, readPeriods } from '../ledger/ledger-rows.js';
-import { LIMIT_BOOK, PAST_READS } from '../metering.tokens.js';
+import { BUDGET_LIMIT_STORE, PAST_READS } from '../metering.tokens.js';
 
 /** Number of workspaces whose budgets are metrics. */
 const MAX_METRIC_WORKSPACES = 100;
@@ -51,7 +56,8 @@ export class ReadBudgets {
   constructor(
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(LIMIT_BOOK) private readonly limitBook: Pick<LimitBook, 'scopesOf' | 'readSetLimits' | 'merge'>,
+    @Inject(BUDGET_LIMIT_STORE)
+    private readonly limitStore: Pick<BudgetLimitStore, 'scopesOf' | 'readSetLimits' | 'merge'>,
     @Inject(PAST_READS) private readonly past: PastReads,
   ) {}
 
@@ -64,9 +70,11 @@ export class ReadBudgets {
       const listed = withAgents ? await listLimitedAgents(queries, workspace) : [];
       const named = [...new Set([...(agentId === undefined ? [] : [agentId]), ...listed])];
       const agents = isNow
-        ? await this.limitBook.scopesOf(workspace, named)
+        ? await this.limitStore.scopesOf(workspace, named)
         : await readAgentScopes(queries, workspace, named);
-      const set = await (isNow ? this.limitBook.readSetLimits(workspace) : readSetLimits(queries, workspace));
+      const set = await (isNow
+        ? this.limitStore.readSetLimits(workspace)
+        : readSetLimits(queries, workspace));
       return this.readScopes(query, { now, agents, set }, queries);
     });
   }
@@ -76,7 +84,7 @@ export class ReadBudgets {
     { now, agents, set }: { now: string; agents: readonly BudgetScope[]; set: SetLimits },
     queries: WorkspaceQueries,
   ): Promise<z.input<typeof readBudgets.reply>> {
-    const limits = this.limitBook.merge(workspace, set);
+    const limits = this.limitStore.merge(workspace, set);
     const scopes =
       sessionId === undefined
         ? [...agents, ...periodScopesAt(limits, now)]
@@ -109,7 +117,7 @@ export class ReadBudgets {
     });
     return Promise.all(
       [...balances].map(async ([workspace, own]) => {
-        const limits = this.limitBook.merge(workspace, await this.limitBook.readSetLimits(workspace));
+        const limits = this.limitStore.merge(workspace, await this.limitStore.readSetLimits(workspace));
         return { workspace, scopes: periodScopesAt(limits, now).map((scope) => usageOf(scope, own)) };
       }),
     );

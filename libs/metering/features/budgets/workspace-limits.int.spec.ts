@@ -13,9 +13,9 @@ type Process = ReturnType<(typeof metering)['start']>;
 const NONE = { limitTokens: null, limitMicroUsd: null };
 const limitIn = (workspace: string) => ({
   set: (of: Process, scope: WorkspaceScope, limitTokens: number | null) =>
-    of.limitBook.set({ workspace, scope, limitTokens, limitMicroUsd: null, actor: 'key/1' }),
+    of.limitStore.set({ workspace, scope, limitTokens, limitMicroUsd: null, actor: 'key/1' }),
   remove: (of: Process, scope: WorkspaceScope) =>
-    of.limitBook.set({ workspace, scope, ...NONE, isRemoved: true, actor: 'key/1' }),
+    of.limitStore.set({ workspace, scope, ...NONE, isRemoved: true, actor: 'key/1' }),
   dayOf: async (of: Process, at?: number) =>
     (await of.read({ workspace, at })).find(({ kind }) => kind === 'day'),
 });
@@ -68,7 +68,7 @@ describe('a limit of a workspace that is set at run time', () => {
     const limits = limitIn('spread');
     const [first, second] = [metering.start(), metering.start()];
     const stop = new AbortController();
-    const following = second.limitBook.follow(stop.signal);
+    const following = second.limitStore.follow(stop.signal);
     const ask = (of: Process) => of.reserve(metering.request({ workspace: 'spread' }));
     await expect(ask(second)).resolves.toMatchObject({ granted: true });
     await limits.set(first, 'session', 10);
@@ -109,7 +109,7 @@ describe('the budgets of agents', () => {
   it('are listed where they have a limit, by workspace and as of a position', async () => {
     const own = metering.start();
     const set = (agentId: string, limitTokens: number | null) =>
-      own.limitBook.set({ workspace: 'listed', agentId, limitTokens, limitMicroUsd: null, actor: 'spec' });
+      own.limitStore.set({ workspace: 'listed', agentId, limitTokens, limitMicroUsd: null, actor: 'spec' });
     await set('lead', 1_000);
     const [{ position } = { position: '0' }] = await factsOf('listed');
     await set('helper', 500);

@@ -6,7 +6,7 @@ import type { RecordedEvent } from '@antiphon/event-store';
 import { ledgerFrom } from '@antiphon/metering-domain';
 import type { BalanceChange, Ledger } from '@antiphon/metering-domain';
 import type pg from 'pg';
-import { WRITE_LIMIT_SQL } from '../budgets/limit-book.js';
+import { WRITE_LIMIT_SQL } from '../budgets/budget-limit-store.js';
 import { lockLedger } from './ledger-rows.js';
 import type { ReservationName, ScopeName } from './ledger-rows.js';
 import { writeLedger } from './ledger-sql.js';

@@ -72,8 +72,8 @@ const reserveOf = (call: ReserveBudgetRequest) => {
 it('never deadlocks: appends that reserve or settle, reservations under leases, renewals, sweeps', async () => {
   const processes = [1, 2].map(() => metering.start({ limits: { session: 1e12, daily: 1e15 } }));
   const following = new AbortController();
-  await processes[0]!.ruleBook.remember({ workspace: 'default', provider: 'scripted', model: 'echo' });
-  const followed = processes[0]!.ruleBook.follow(following.signal);
+  await processes[0]!.ruleStore.remember({ workspace: 'default', provider: 'scripted', model: 'echo' });
+  const followed = processes[0]!.ruleStore.follow(following.signal);
   const leases = createLeaseStore(pools[0]!);
   const sessions = Array.from({ length: DRIVERS }, () => randomUUID());
   const held = await Promise.all(

@@ -6,10 +6,15 @@ import { HandleRequest } from '@antiphon/messaging';
 import { taskScopes } from '@antiphon/metering-domain';
 import { defineCounter } from '@antiphon/observability';
 import { CLOCK } from '@antiphon/service-host';
-import type { LimitBook } from '../budgets/limit-book.js';
-import type { RuleBook } from '../budgets/rule-book.js';
+import type { BudgetLimitStore } from '../budgets/budget-limit-store.js';
+import type { BudgetRuleStore } from '../budgets/budget-rule-store.js';
 import type { BudgetLedger } from '../ledger/ledger.js';
-import { LIMIT_BOOK, BUDGET_LEDGER, END_RESERVATIONS, RULE_BOOK } from '../metering.tokens.js';
+import {
+  BUDGET_LIMIT_STORE,
+  BUDGET_LEDGER,
+  END_RESERVATIONS,
+  BUDGET_RULE_STORE,
+} from '../metering.tokens.js';
 import type { EndReservations } from './end-reservations.js';
 
 const refusals = defineCounter(
@@ -38,8 +43,8 @@ export class ReserveBudget {
     @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
     @Inject(END_RESERVATIONS) private readonly endReservations: EndReservations,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(LIMIT_BOOK) private readonly limitBook: LimitBook,
-    @Inject(RULE_BOOK) private readonly ruleBook: Pick<RuleBook, 'remember'>,
+    @Inject(BUDGET_LIMIT_STORE) private readonly limitStore: BudgetLimitStore,
+    @Inject(BUDGET_RULE_STORE) private readonly ruleStore: Pick<BudgetRuleStore, 'remember'>,
   ) {}
 
   /**
@@ -52,10 +57,10 @@ export class ReserveBudget {
     const { workspace, agents = [request.agentId], tasks = [] } = request;
     const checkedScopes = new Set<string>();
     for (;;) {
-      const ownerScopes = [...taskScopes(tasks), ...(await this.limitBook.scopesOf(workspace, agents))];
+      const ownerScopes = [...taskScopes(tasks), ...(await this.limitStore.scopesOf(workspace, agents))];
       const { reply } = await this.ledger.submit(workspace, { type: 'Reserve', request, ownerScopes });
       // The next call of this model may be admitted by the commit that begins it.
-      if (reply.granted) void this.ruleBook.remember(request);
+      if (reply.granted) void this.ruleStore.remember(request);
       if (reply.granted || reply.reason !== 'over_limit') return countRefusal(reply);
       const { scopeKey } = reply;
       // Each scope is checked once: reservations that remain open belong to running calls.

@@ -85,8 +85,8 @@ const settleOf = ({ reservationId }: ReserveBudgetRequest): JsonObject => ({
   settle: { reservationId, eventId: v5('BudgetSettled ', reservationId) },
 });
 /** Metering writes the rules of this model, as it does with the first call that it admits. */
-const tellRules = ({ ruleBook }: ReturnType<typeof metering.start>, model: string) =>
-  ruleBook.remember({ workspace: 'default', provider: 'scripted', model });
+const tellRules = ({ ruleStore }: ReturnType<typeof metering.start>, model: string) =>
+  ruleStore.remember({ workspace: 'default', provider: 'scripted', model });
 
 /** Hides what differs between two reservations of one kind. */
 const shapeOf = async (call: ReserveBudgetRequest) => {
@@ -161,11 +161,11 @@ describe('the commit that begins a call', () => {
     const process = metering.start();
     await tellRules(process, 'set');
     const set = { workspace: 'default', scope: 'session' as const, limitMicroUsd: null, actor: 'spec' };
-    await process.limitBook.set({ ...set, limitTokens: 499 });
+    await process.limitStore.set({ ...set, limitTokens: 499 });
     expect((await begin(metering.request({ model: 'set' }))).extension).toBeUndefined();
-    await process.limitBook.set({ ...set, limitTokens: 500 });
+    await process.limitStore.set({ ...set, limitTokens: 500 });
     expect((await begin(metering.request({ model: 'set' }))).extension).toBeDefined();
-    await process.limitBook.set({ ...set, limitTokens: null, isRemoved: true });
+    await process.limitStore.set({ ...set, limitTokens: null, isRemoved: true });
   });
 
   type Prepare = (process: ReturnType<typeof metering.start>) => Promise<{
@@ -234,13 +234,13 @@ describe('the commit that begins a call', () => {
     await begin(first);
     await metering.sessionSays(sessionId, callCompleted(first, 9_000, 1));
     await process.endReservations.settleFromLog('default', first.reservationId);
-    await process.limitBook.set({
+    await process.limitStore.set({
       ...{ workspace: 'default', scope: 'session', limitTokens: 1e9, limitMicroUsd: null, actor: 'spec' },
     });
     const second = metering.request({ model: 'frozen', sessionId, attempt: 2 });
     expect((await stores[0]!.append(startOf(second))).extension).toBeUndefined();
     await expect(process.reserve(second)).resolves.toMatchObject({ granted: false, reason: 'frozen' });
-    await process.limitBook.set({
+    await process.limitStore.set({
       ...{ workspace: 'default', scope: 'session', limitTokens: null, limitMicroUsd: null, actor: 'spec' },
       isRemoved: true,
     });

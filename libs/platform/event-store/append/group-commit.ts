@@ -143,8 +143,8 @@ export class GroupCommit {
 
   private async drain(): Promise<void> {
     do {
-      // Callers whose appends have just settled often append again: wait one round for them. A caller
-      // that was alone last time does not wait.
+      // Callers whose appends have just settled often append again: wait one round for them.
+      // A caller that was alone last time does not wait.
       if (this.lastSize !== 1 || this.queue.length > 1) await nextEventLoopRound();
       const batch = takeBatch(this.queue, this.options);
       this.lastSize = batch.length;

@@ -134,7 +134,7 @@ const toKnown = (key: string, limits: ScopeLimits, isSet: boolean, position: num
 const knownOf = (row: LimitRow): KnownLimits =>
   toKnown(row.scope_key, toLimits(row), row.is_set, Number(row.position));
 
-export interface LimitBookDeps {
+export interface BudgetLimitStoreDeps {
   /** Limits of the configuration. */
   readonly configured: LimitsOf;
   readonly pool: pg.Pool;
@@ -150,7 +150,7 @@ export interface LimitBookDeps {
  * set before its spawn never calls without it. Later changes by other processes are read every
  * 500 ms (`follow`).
  */
-export class LimitBook {
+export class BudgetLimitStore {
   readonly #agents = createBoundedMap<KnownLimits>(MAX_AGENTS);
   /** One entry for each workspace and scope. */
   readonly #workspaces = new Map<string, KnownLimits>();
@@ -158,7 +158,7 @@ export class LimitBook {
   #position = 0;
   #started: Promise<void> | undefined;
 
-  constructor(private readonly deps: LimitBookDeps) {}
+  constructor(private readonly deps: BudgetLimitStoreDeps) {}
 
   /**
    * Returns the scopes of the agents that have a limit, in the order of `agentIds`. `limitsOf` then

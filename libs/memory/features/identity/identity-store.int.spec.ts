@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { MAX_DOCUMENT_BYTES, openIdentityBook } from '@antiphon/memory-features';
+import { MAX_DOCUMENT_BYTES, openIdentityStore } from '@antiphon/memory-features';
 import { createLogger } from '@antiphon/observability';
 
 let root: string;
@@ -30,11 +30,11 @@ const writeAll = () => {
   write('USER.md', '## Tone\n\nLoud.\n\n## Job\n\nWriter.\n');
 };
 const open = (more: { soulPath?: string | null; identityDir?: string | null } = {}, now?: () => number) =>
-  openIdentityBook([{ id: 'main', name: 'Ada', soulPath: null, identityDir: folder, ...more }], logger, now);
+  openIdentityStore([{ id: 'main', name: 'Ada', soulPath: null, identityDir: folder, ...more }], logger, now);
 const warnings = () => lines.filter(({ level }) => level === 'warn');
 const conflicts = () => lines.filter(({ message }) => message === 'identity documents conflict');
 const compiled = () => lines.filter(({ message }) => message === 'agent identity compiled');
-const soulOf = async (book: Awaited<ReturnType<typeof open>>) => (await book.soulOf('main'))?.text;
+const soulOf = async (store: Awaited<ReturnType<typeof open>>) => (await store.soulOf('main'))?.text;
 
 describe("an agent's documents", () => {
   it('become one packet, equal in every process, with a log line for each conflict', async () => {
@@ -60,10 +60,10 @@ describe("an agent's documents", () => {
 
   it('are reported once while unchanged', async () => {
     writeAll();
-    const book = await open();
-    await Promise.all(Array.from({ length: 20 }, () => book.soulOf('main')));
+    const store = await open();
+    await Promise.all(Array.from({ length: 20 }, () => store.soulOf('main')));
     utimesSync(join(folder, 'SOUL.md'), new Date(), new Date());
-    await book.soulOf('main');
+    await store.soulOf('main');
     expect(compiled()).toHaveLength(1);
     expect(conflicts()).toHaveLength(2);
   });
@@ -78,13 +78,13 @@ describe("an agent's documents", () => {
 
   it('cause no further warning at an edit when some stay missing', async () => {
     write('SOUL.md', 'one');
-    const book = await open();
+    const store = await open();
     write('SOUL.md', 'two');
-    await book.soulOf('main');
+    await store.soulOf('main');
     expect(compiled()).toHaveLength(2);
     expect(warnings()).toHaveLength(1);
     rmSync(join(folder, 'SOUL.md'));
-    await book.soulOf('main');
+    await store.soulOf('main');
     expect(warnings().at(-1)).toMatchObject({ missing: [join(folder, 'SOUL.md')] });
   });
 
@@ -102,18 +102,22 @@ describe("an agent's documents", () => {
   });
 
   it('are none without configuration', async () => {
-    const book = await open({ identityDir: null });
-    expect([await book.soulOf('main'), await book.soulOf('missing-agent'), lines]).toEqual([null, null, []]);
+    const store = await open({ identityDir: null });
+    expect([await store.soulOf('main'), await store.soulOf('missing-agent'), lines]).toEqual([
+      null,
+      null,
+      [],
+    ]);
   });
 });
 
 describe('an edit', () => {
   it('shows in the next context', async () => {
     write('SOUL.md', 'one');
-    const book = await open();
+    const store = await open();
     for (const text of ['two', 'six', 'ten']) {
       write('SOUL.md', text);
-      expect(await soulOf(book)).toBe(text);
+      expect(await soulOf(store)).toBe(text);
     }
   });
 
@@ -121,21 +125,21 @@ describe('an edit', () => {
     const at = new Date('2026-01-01T00:00:00Z');
     write('SOUL.md', 'one');
     utimesSync(join(folder, 'SOUL.md'), at, at);
-    const book = await open({}, () => Date.now() + 3_600_000);
-    expect(await soulOf(book)).toBe('one');
+    const store = await open({}, () => Date.now() + 3_600_000);
+    expect(await soulOf(store)).toBe('one');
     write('.new', 'two');
     utimesSync(join(folder, '.new'), at, at);
     renameSync(join(folder, '.new'), join(folder, 'SOUL.md'));
-    expect(await soulOf(book)).toBe('two');
+    expect(await soulOf(store)).toBe('two');
   });
 
   it('that removes or restores a document shows in the next context', async () => {
     writeAll();
-    const book = await open();
+    const store = await open();
     rmSync(join(folder, 'SOUL.md'));
-    expect(await soulOf(book)).toMatch(/^# Agent\n\n## Job/);
+    expect(await soulOf(store)).toMatch(/^# Agent\n\n## Job/);
     write('SOUL.md', 'Back.');
-    expect(await soulOf(book)).toMatch(/^Back\./);
+    expect(await soulOf(store)).toMatch(/^Back\./);
   });
 });
 
@@ -158,8 +162,8 @@ describe('a hostile document', () => {
     writeAll();
     rmSync(join(folder, 'USER.md'));
     plant();
-    const book = await open();
-    expect(await soulOf(book)).toBe(
+    const store = await open();
+    expect(await soulOf(store)).toBe(
       '## Tone\n\nSoft.\n\n# Agent\n\n## Job\n\nReviewer.\n\n# Identity\n\nName: Ada',
     );
     expect(warnings()).toMatchObject([

@@ -35,7 +35,7 @@ const WRITE_SQL = `insert into budget_rules (${COLUMNS}, valid_until)
 const CLEAR_SQL = 'delete from budget_rules';
 const DELETE_OLD_SQL = `delete from budget_rules where valid_until < now() - interval '1 hour'`;
 
-export interface RuleBookDeps {
+export interface BudgetRuleStoreDeps {
   readonly pool: pg.Pool;
   /** Limits of the configuration. */
   readonly configured: LimitsOf;
@@ -48,12 +48,12 @@ export interface RuleBookDeps {
  * admit a call (`antiphon_append_extended`). It writes a rule for each model that it admitted
  * itself, and renews it. Without a valid rule, agents send their requests to metering.
  */
-export class RuleBook {
+export class BudgetRuleStore {
   /** The rules that this process renews, oldest first. */
   readonly #known = new Map<string, RuleName>();
   #isCleared = false;
 
-  constructor(private readonly deps: RuleBookDeps) {}
+  constructor(private readonly deps: BudgetRuleStoreDeps) {}
 
   /** Writes the rule of a model, once a process. Resolves when it is written. */
   async remember({ workspace, provider, model }: RuleName): Promise<void> {

@@ -66,7 +66,7 @@ export interface IdentityFact {
  * Identities of the configured agents: their documents, compiled into the packet that starts a
  * context.
  */
-export interface IdentityBook {
+export interface IdentityStore {
   /** Returns the soul as the files are now; null for an agent without configured documents. */
   soulOf(agentId: string): Promise<Soul | null>;
   facts(): readonly IdentityFact[];
@@ -164,19 +164,19 @@ class AgentIdentity {
   }
 }
 
-/** Nest token of the IdentityBook. */
-export const IDENTITY_BOOK = Symbol('IDENTITY_BOOK');
+/** Nest token of the IdentityStore. */
+export const IDENTITY_STORE = Symbol('IDENTITY_STORE');
 
 /**
  * Reads and compiles the documents of each agent (`identity_dir`, `soul_path`), and checks for
  * changes whenever a context is assembled. A missing or unusable document is a warning; no file can
  * make a turn fail.
  */
-export const openIdentityBook = async (
+export const openIdentityStore = async (
   agents: readonly IdentifiedAgent[],
   logger: Logger,
   now: () => number = Date.now,
-): Promise<IdentityBook> => {
+): Promise<IdentityStore> => {
   const identities = new Map<string, AgentIdentity>();
   for (const agent of agents) {
     const sources = sourcesOf(agent);
