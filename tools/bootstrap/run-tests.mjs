@@ -65,21 +65,25 @@ export const runTests = async (args, runBundled) => {
     rmSync(countFile, { force: true });
     const reporters = ['--reporters=default', `--reporters=${REPORTER}`];
     const code = await runBundled([JEST, ...reporters, ...jestArgs], env);
-    return { code, count: readJson(countFile) ?? NONE };
+    return { code, count: readJson(countFile) };
   };
   try {
     // Two, on any machine: specs with deadlines fail where more runs than the cores can do.
     const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=2'];
-    let { code, count } = await run([...workers, ...args]);
+    const first = await run([...workers, ...args]);
+    let { code, count } = { ...first, count: first.count ?? NONE };
     const notes = [];
     const files = filesToRepeat(count, process.env.CI === 'true');
     const deadline = Number(process.env.ANTIPHON_TEST_DEADLINE ?? Infinity) * 1_000;
     if (code !== 0 && files.length > 0 && Date.now() < deadline) {
       console.log(`running ${files.length} failed spec files again, alone`);
       const repeated = await run(['--maxWorkers=1', '--runTestsByPath', ...files]);
-      notes.push(...repeatedFiles(count, repeated.count));
-      count = mergeCounts(count, repeated.count);
       code = repeated.code;
+      // A repeated run that was ended by a spec has no totals: those of the first run hold.
+      if (repeated.count !== null) {
+        notes.push(...repeatedFiles(count, repeated.count));
+        count = mergeCounts(count, repeated.count);
+      }
     }
     if (count.skipped > 0) notes.push(`${count.skipped} skipped`);
     for (const line of [...notes, summary(count)]) console.log(line);

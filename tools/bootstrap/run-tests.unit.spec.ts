@@ -1,6 +1,7 @@
-import { describe, expect, it } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { countResults } from './count-reporter.mjs';
-import { filesToRepeat, mergeCounts, repeatedFiles, summary } from './run-tests.mjs';
+import { filesToRepeat, mergeCounts, repeatedFiles, runTests, summary } from './run-tests.mjs';
 
 const failedFile = (path: string) => ({ path, failed: 1, passed: 2 });
 
@@ -52,5 +53,29 @@ describe('a spec file that fails in CI', () => {
       expect.stringMatching(/^failed in parallel, passed alone: \S*a$/),
     ]);
     expect(repeatedFiles({ files: [] }, again)).toEqual([]);
+  });
+});
+
+describe('a repeated run', () => {
+  const ci = process.env['CI'];
+  afterEach(() => {
+    if (ci === undefined) delete process.env['CI'];
+    else process.env['CI'] = ci;
+    jest.restoreAllMocks();
+  });
+
+  it('that a spec ends without totals leaves those of the first run', async () => {
+    process.env['CI'] = 'true';
+    const lines: unknown[] = [];
+    jest.spyOn(console, 'log').mockImplementation((line) => void lines.push(line));
+    let runs = 0;
+    const code = await runTests([], (_args: string[], env: Record<string, string>) => {
+      if (++runs === 1) {
+        const count = { passed: 4, failed: 1, skipped: 0, files: [failedFile('a')] };
+        writeFileSync(env['ANTIPHON_TEST_COUNT_FILE'] ?? '', JSON.stringify(count));
+      }
+      return Promise.resolve(1);
+    });
+    expect([code, runs, lines.at(-1)]).toEqual([1, 2, '4 passed, 1 failed']);
   });
 });
