@@ -64,12 +64,15 @@ describe('an append whose response is lost', () => {
   }, 60_000);
 
   it('returns the result of the commit and is written once', async () => {
-    await store.append({ workspace, streams: [toStream(freshStream(), 0)] });
+    const appendAll = (streamIds: readonly string[]) =>
+      Promise.all(
+        streamIds.map((streamId) => store.append({ workspace, streams: [toStream(streamId, 0, 2)] })),
+      );
+    // Two callers that shared a batch share the next one, too.
+    await appendAll([freshStream(), freshStream()]);
     const streams = [freshStream(), freshStream()];
     proxy.loseNextResponse();
-    const results = await Promise.all(
-      streams.map((streamId) => store.append({ workspace, streams: [toStream(streamId, 0, 2)] })),
-    );
+    const results = await appendAll(streams);
     expect(results.map(({ outcome, versions }) => [outcome, versions])).toEqual([
       ['duplicate', [2]],
       ['duplicate', [2]],
