@@ -141,7 +141,8 @@ export class FrameLog {
     const key = `${workspace}/${sessionId}/${at.version}/${attempt}/${lastOffset}/${at.openSince}`;
     const recent = this.#recent.get(key);
     // It may have been the last page when it was read: the end of the log is always read.
-    if (recent) return Promise.resolve({ ...recent, hasMore: true });
+    if (recent)
+      return this.#checkReadable(workspace, sessionId, at).then(() => ({ ...recent, hasMore: true }));
     const reads = this.#reads.get(key) ?? { running: Promise.resolve(), next: null };
     this.#reads.set(key, reads);
     const end = (): void => void (reads.next === null && this.#reads.delete(key));
@@ -152,6 +153,12 @@ export class FrameLog {
       return page;
     });
     return reads.next;
+  }
+
+  /** Rejects with `LOG.ARCHIVED` if the page after a place was archived since it was read. */
+  async #checkReadable(workspace: string, sessionId: string, { version }: FoldedTo): Promise<void> {
+    const firstEvent = { fromVersion: version + 1, limit: 1, maxBytes: 1 };
+    await this.#store.readStreamPage(workspace, sessionStream(sessionId), firstEvent);
   }
 
   #keep(key: string, page: FoldedPage): FoldedPage {
