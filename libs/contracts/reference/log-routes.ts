@@ -38,7 +38,7 @@ const MESSAGE = {
   ...{ eventId: '0192f0c1-7a2b-7c3d-8e4f-000000000003', code: 'DATABASE.ERROR', deliveries: 5 },
   ...{ reason: 'the database refused a row', at: '2026-11-22T10:00:00.000Z' },
 };
-const NEEDS_OPERATOR = { 403: 'the credential lacks the permission, or belongs to an agent' };
+const NEEDS_OPERATOR = { 403: 'the caller may not do this, or is an agent' };
 
 /** Routes of the state of the log, and of replays of its failed parts. */
 export const LOG_ROUTES = {

@@ -7,8 +7,9 @@ import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
-import { DATABASE_POOL, ProblemFilter, REQUESTS } from '@antiphon/service-host';
+import { DATABASE_POOL, ProblemFilter } from '@antiphon/service-host';
 import { createTestDatabase, type TestDatabase, until } from '@antiphon/testing';
+import { AgentAccess } from '../access/agent-access.js';
 import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import { EventsController } from './events.controller.js';
 
@@ -74,7 +75,7 @@ beforeAll(async () => {
     controllers: [EventsController],
     providers: [
       { provide: DATABASE_POOL, useValue: pools[1] },
-      { provide: REQUESTS, useValue: {} },
+      { provide: AgentAccess, useValue: new AgentAccess({} as ConstructorParameters<typeof AgentAccess>[0]) },
     ],
   };
   app = await NestFactory.create<NestFastifyApplication>(module, new FastifyAdapter(), { logger: false });
