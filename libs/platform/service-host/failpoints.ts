@@ -67,11 +67,12 @@ const readPlan = (path: string): string | null => {
 /** Claims a plan for this process: the first to reach its point the given number of times. */
 const claimPlan = (path: string, plan: string): boolean => {
   try {
-    renameSync(path, `${path}.hit`);
+    renameSync(path, `${path}.claimed`);
   } catch (error) {
     if (isMissing(error)) return false;
     throw error;
   }
+  // A file of its own: another process may still read the plan that was renamed.
   writeFileSync(`${path}.hit`, JSON.stringify({ plan, pid: process.pid }));
   return true;
 };

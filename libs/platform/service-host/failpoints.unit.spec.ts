@@ -1,3 +1,6 @@
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { armFailpoints, failpoint } from '@antiphon/kernel';
 import { failpointsFrom } from './failpoints.js';
@@ -20,6 +23,24 @@ describe('failpoints', () => {
       await failpoint('agent.turn.reserved');
     } finally {
       armFailpoints(null);
+    }
+  });
+
+  it('of a file act once, and leave the plan as another process reads it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'antiphon-failpoints-'));
+    const path = join(folder, 'plan');
+    const plan = 'agent.turn.reserved:1:throw';
+    writeFileSync(path, plan);
+    const opened = openSync(path, 'r');
+    armFailpoints(failpointsFrom(`@${path}`));
+    try {
+      await expect(failpoint('agent.turn.reserved')).rejects.toThrow('a failpoint threw');
+      expect(JSON.parse(readFileSync(`${path}.hit`, 'utf8'))).toEqual({ plan, pid: process.pid });
+      expect(readFileSync(opened, 'utf8')).toBe(plan);
+      await failpoint('agent.turn.reserved');
+    } finally {
+      armFailpoints(null);
+      rmSync(folder, { recursive: true });
     }
   });
 
