@@ -17,7 +17,7 @@ const LANES = 24;
 const COMMANDS_PER_KILL = Math.min(1_000, Math.floor(COMMANDS / 4));
 const GATEWAYS = 3;
 /** Maximum p50 of an acknowledgement, in requests that the gateway answers alone. */
-const ACK_REQUESTS = 10;
+const ACK_REQUESTS = 12;
 /** Promised p50 of an acknowledgement on a fast machine that does nothing else. */
 const ACK_P50_MS = 10;
 /** Other programs slow the machine by this factor at most: above it the figures show nothing. */
