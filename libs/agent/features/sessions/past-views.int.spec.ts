@@ -137,7 +137,7 @@ describe('a view of the past', () => {
     ));
 
   it('shows an agent as working exactly while its turns were open', async () => {
-    // A configured agent is recorded beside its first turn, so the turn may come first.
+    // A configured agent is recorded during its first turn, so the turn may come first.
     const ready = log.find(({ type }) => type === 'AgentReady')?.position ?? Infinity;
     const turns = log.filter(({ category, position }) => category === 'session' && position > ready);
     expect(turns.length).toBeGreaterThan(10);
