@@ -1,5 +1,5 @@
 -- As before (20261126000700_append_guards), with a shorter way for the usual batch: one stream that exists, under at most one
--- fence. It takes the same locks in the same order. Whatever it does not expect takes the general way, under locks it holds.
+-- fence. It takes the same locks in the same order. Other batches and refusals take the general way, under the same locks.
 create or replace function antiphon_append(
   p_careful boolean,
   p_request integer[], p_workspace text[], p_stream text[], p_expected bigint[], p_first integer[], p_count integer[],
@@ -94,7 +94,7 @@ begin
     end loop;
   end if;
 
-  -- New streams get their head before any head is locked; whoever comes second waits here for the first.
+  -- New streams get their head before any head is locked. The second of two appends waits here for the first.
   if 0 = any (p_expected) or array_position(p_expected, null) is not null then
     insert into stream_heads (workspace, stream_id, version, hash)
       select p_workspace[i], p_stream[i], 0, sha256(convert_to('antiphon-log-1' || chr(10) || p_workspace[i], 'UTF8'))

@@ -23,7 +23,7 @@ const readable = (name: string): string =>
     .replace(/_(seconds|total)$/, '')
     .replaceAll('_', ' ');
 
-/** What ends at each stage of a turn. */
+/** Descriptions of the stages of a turn, by label. */
 const STAGES: Readonly<Record<string, string>> = {
   'stage=request_sent': 'from the message of a client to the request to the agent',
   'stage=turn_accepted': 'from that request to the accepted turn',
@@ -77,7 +77,7 @@ export const Performance = () => {
 const worst = (values: readonly number[] | undefined): string | undefined =>
   values && formatNumber(Math.max(0, ...values));
 
-/** Answers the question of the page in four figures. */
+/** Shows the four most important figures of the page. */
 const Answer = ({ samples }: { readonly samples: readonly Sample[] }) => {
   const times = histogramsOf(samples);
   const p95 = (name: string, labels = ''): string => {
