@@ -123,7 +123,7 @@ export default tseslint.config(
     files: [
       'apps/cli/**/*.ts',
       'tools/stack/**/*.ts',
-      'apps/*/src/main.ts',
+      'apps/*/src/*main.ts',
       'libs/platform/config/**/*.ts',
       'libs/platform/service-host/**/*.ts',
     ],

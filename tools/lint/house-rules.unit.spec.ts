@@ -78,11 +78,12 @@ describe('the house rules', () => {
     ],
   ])('accept %s', async (_, folder, code) => expect(await broken(folder, code)).toEqual([]));
 
-  it('let the dashboard import the fold of sessions, but no schemas', async () => {
+  it('let the dashboard import the folds of sessions and runs, but no schemas', async () => {
     const file = ['apps/dashboard/src/data', 'store.ts'] as const;
     const brokenBy = (contract: string) =>
       broken(file[0], `export * from '@antiphon/contracts/${contract}';`, file[1]);
     expect(await brokenBy('session-fold')).toEqual([]);
+    expect(await brokenBy('run-fold')).toEqual([]);
     expect(await brokenBy('agent')).toContain(BOUNDARY);
   });
 

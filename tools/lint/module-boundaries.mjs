@@ -29,7 +29,12 @@ const RULES = {
   // Runs in browsers, where neither Node's modules nor the schemas of the contracts belong.
   client: { types: [], contracts: 'type-only', external: [] },
   // The dashboard. It talks to the gateway by the client library alone.
-  browser: { types: ['client'], contracts: 'type-only', folds: ['session-fold'], external: 'any' },
+  browser: {
+    types: ['client'],
+    contracts: 'type-only',
+    folds: ['session-fold', 'run-fold'],
+    external: 'any',
+  },
   app: { types: ['kernel', 'platform', 'feature', 'tool', 'client'], contracts: 'all', external: 'any' },
   tool: { types: ['kernel', 'platform', 'tool'], contracts: ['log', 'messaging'], external: 'any' },
   testing: { types: ['kernel', 'platform', 'tool', 'client'], contracts: 'all', external: 'any' },

@@ -21,9 +21,10 @@ const engineRow = (name: string, engine: EngineEntry, url = engine.address): Row
 
 const serviceRows = ({ services, urls }: StackJson): Row[] =>
   Object.entries(services).flatMap(([name, entries]) =>
-    entries.map(({ id, pid, port }, index): Row => {
+    entries.map(({ id, pid, port, process }, index): Row => {
       const url = name === 'gateway' ? (urls.gateways[index] ?? '') : '';
-      const health = `http://127.0.0.1:${shown(port)}/readyz`;
+      const hostedBy = process === undefined ? '' : `  (in ${process})`;
+      const health = `http://127.0.0.1:${shown(port)}/readyz${hostedBy}`;
       return [id, shown(pid), shown(port), url === '' ? health : `${url}  ${url.replace(/^http/, 'ws')}/ws`];
     }),
   );
@@ -77,9 +78,14 @@ const waitForEnd = async (running: RunningStack): Promise<number> => {
 };
 
 const runUp = async (args: readonly string[]): Promise<number> => {
-  const { detach, scale } = parseArguments(args);
+  const { detach, scale, isHosting } = parseArguments(args);
   const signals = listenForSignals();
-  const running = await up({ scale, signal: signals.starting, onProgress: (line) => console.log(line) });
+  const running = await up({
+    scale,
+    isHosting,
+    signal: signals.starting,
+    onProgress: (line) => console.log(line),
+  });
   signals.attach(running);
   if (running.joined) console.log('this stack runs already; `npm stop` ends it');
   const { urls, adminKeyFile } = running.stack;

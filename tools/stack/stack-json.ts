@@ -16,6 +16,8 @@ export interface ServiceEntry {
   readonly restarts: number;
   /** ISO 8601. */
   readonly startedAt: string | null;
+  /** Id of the process that hosts this service; absent for a process of its own. */
+  readonly process?: string;
 }
 
 export interface EngineEntry {

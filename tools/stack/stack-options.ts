@@ -7,11 +7,13 @@ export type Scale = Readonly<Record<ServiceName, number>>;
 
 export interface StackArguments {
   readonly detach: boolean;
+  /** True for memory and metering in the process of the agent. */
+  readonly isHosting: boolean;
   readonly scale: Partial<Scale>;
 }
 
 const MAX_PROCESSES = 16;
-const USAGE = 'usage: npm start -- [--detach] [--scale gateway=3,agent=2]';
+const USAGE = 'usage: npm start -- [--detach] [--separate] [--scale gateway=3,agent=2]';
 
 const refuse = (message: string): never => {
   throw new UserError(`${message}\n${USAGE}`, { exitCode: 2 });
@@ -40,13 +42,17 @@ export const fullScale = (scale: Partial<Scale>): Scale =>
 /** Parses the arguments of `npm start -- …`. */
 export const parseArguments = (args: readonly string[]): StackArguments => {
   let detach = false;
+  let isSeparate = false;
   let scale: Partial<Scale> = {};
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] ?? '';
     if (arg === '--detach' || arg === '-d') detach = true;
+    else if (arg === '--separate') isSeparate = true;
     else if (arg === '--scale') scale = parseScale(args[++i] ?? '');
     else if (arg.startsWith('--scale=')) scale = parseScale(arg.slice('--scale='.length));
     else refuse(`unknown argument "${arg}"`);
   }
-  return { detach, scale };
+  // A number of processes of their own asks for such processes.
+  const isHosting = !isSeparate && scale.memory === undefined && scale.metering === undefined;
+  return { detach, scale, isHosting };
 };

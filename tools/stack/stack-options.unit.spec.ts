@@ -6,9 +6,15 @@ describe('arguments of a start', () => {
     expect(parseArguments(['--detach', '--scale', 'gateway=3,agent=2'])).toEqual({
       detach: true,
       scale: { gateway: 3, agent: 2 },
+      isHosting: true,
     });
-    expect(parseArguments(['--scale=memory=2'])).toEqual({ detach: false, scale: { memory: 2 } });
-    expect(parseArguments([])).toEqual({ detach: false, scale: {} });
+    expect(parseArguments(['--scale=memory=2'])).toEqual({
+      detach: false,
+      scale: { memory: 2 },
+      isHosting: false,
+    });
+    expect(parseArguments([])).toEqual({ detach: false, scale: {}, isHosting: true });
+    expect(parseArguments(['--separate'])).toEqual({ detach: false, scale: {}, isHosting: false });
   });
 
   it('default to one process for each service that is not named', () => {

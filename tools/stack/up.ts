@@ -21,6 +21,8 @@ export interface UpOptions {
   readonly home?: string;
   /** Processes per service; one for each that is not named. */
   readonly scale?: Partial<Scale>;
+  /** True runs memory and metering in the process of the agent. Default: false. */
+  readonly isHosting?: boolean;
   /** Environment of the supervisor and the services. Default: this process's. */
   readonly env?: NodeJS.ProcessEnv;
   /** Base of relative paths, and the folder of `antiphon.toml`. */
@@ -155,14 +157,22 @@ const joinOther = async (home: string, options: UpOptions): Promise<RunningStack
  * stops when this process ends, unless it is detached.
  */
 export const up = async (options: UpOptions = {}): Promise<RunningStack> => {
-  const { env = process.env, cwd, scale = {}, usualPorts = true, watchesHealth = true, mainFiles } = options;
+  const {
+    env = process.env,
+    cwd,
+    scale = {},
+    isHosting = false,
+    usualPorts = true,
+    watchesHealth = true,
+    mainFiles,
+  } = options;
   const home = options.home ?? homeFolder(env, cwd);
   const { logs } = prepareHome(home);
   const running = await joinOther(home, options);
   if (running !== null) return running;
   const folders = { home, cache: cacheFolder(env), root: projectRoot };
   const child = spawnSupervisor(
-    { ...folders, scale: fullScale(scale), usualPorts, watchesHealth, mainFiles },
+    { ...folders, scale: fullScale(scale), isHosting, usualPorts, watchesHealth, mainFiles },
     logs,
     options,
   );

@@ -1,4 +1,3 @@
-export { announceTurnEnd } from './announce-turn-end.js';
 export { AssembleContext } from './context/assemble-context.handler.js';
 export { BelievedFacts } from './context/believed-facts.handler.js';
 export { createRecallFacts } from './context/recall-facts.js';
@@ -7,6 +6,7 @@ export { openIdentityStore } from './identity/identity-store.js';
 export type { IdentityStore, IdentityFact } from './identity/identity-store.js';
 export { MAX_DOCUMENT_BYTES } from './identity/identity-documents.js';
 export { MemoryModule } from './memory.module.js';
+export { MemoryServiceModule } from './memory-service.module.js';
 export { MemoryEntries } from './recall/memory-entries.handler.js';
 export { applySessionEvents } from './projections/apply-session-events.js';
 export { PROJECTION_NAME } from './projections/session-memory.events.js';

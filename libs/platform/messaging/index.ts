@@ -29,7 +29,7 @@ export {
   openJetStreamManager,
 } from './link/streams.js';
 export type { StreamName } from './link/streams.js';
-export { KEY_CHANGED_SUBJECT, natsPermissions } from './permissions.js';
+export { KEY_CHANGED_SUBJECT, mayRequest, natsPermissions } from './permissions.js';
 export type { NatsPermissions } from './permissions.js';
 export { EVENT_HEADERS } from './relay/event-message.js';
 export { Leadership } from './relay/leadership.js';
@@ -37,5 +37,6 @@ export { startRelay } from './relay/relay.js';
 export type { Announcement, Relay, RelayOptions, RelayStatus } from './relay/relay.js';
 export { createRequestClient, requestWithRetry } from './requests/request-client.js';
 export type { RequestClient, RequestOptions } from './requests/request-client.js';
+export { LocalRequests } from './requests/local-requests.js';
 export { HandleRequest, RequestServer } from './requests/request-server.js';
 export type { RequestServerOptions } from './requests/request-server.js';

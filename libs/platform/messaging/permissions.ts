@@ -136,6 +136,24 @@ const consumeEvents = (durable: string): string[] => [
   deadLetterSubject(durable),
 ];
 
+const requestsOf = (service: ServiceName): string[] =>
+  Object.entries(NEEDS[service].requests).flatMap(([other, names]) =>
+    names.map((name) => `cmd.${other}.${name}`),
+  );
+
+/** Returns true if a pattern has this subject; `*` stands for one token. */
+const hasSubject = (pattern: string, subject: string): boolean => {
+  const [wanted, tokens] = [pattern.split('.'), subject.split('.')];
+  return (
+    wanted.length === tokens.length &&
+    wanted.every((token, index) => token === '*' || token === tokens[index])
+  );
+};
+
+/** Returns true if a service may send requests to this subject. */
+export const mayRequest = (service: ServiceName, subject: string): boolean =>
+  requestsOf(service).some((pattern) => hasSubject(pattern, subject));
+
 /**
  * Returns the permissions of a service: its own requests and inbox, and the subjects that it uses.
  */
@@ -143,9 +161,7 @@ export const natsPermissions = (service: ServiceName): NatsPermissions => {
   const needs = NEEDS[service];
   return {
     publish: [
-      ...Object.entries(needs.requests).flatMap(([other, names]) =>
-        names.map((name) => `cmd.${other}.${name}`),
-      ),
+      ...requestsOf(service),
       ...needs.owns.flatMap(ownStream),
       ...needs.reads.flatMap(readStream),
       ...needs.durables.flatMap(consumeEvents),

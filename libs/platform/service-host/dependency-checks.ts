@@ -96,8 +96,22 @@ export const addTemporalCheck = ({ environment, health }: Platform): (() => Prom
   return lazy.close;
 };
 
-/** Reports the state of a service's dependencies as gauges; returns a function that stops it. */
-export const observePlatform = ({ pool, health }: Pick<Platform, 'pool' | 'health'>): (() => void) =>
+/** Returns the checks of all services of a process. A dependency that fails for one is down. */
+const dependenciesOf = async (
+  services: readonly Pick<Platform, 'health'>[],
+): Promise<Map<string, boolean>> => {
+  const up = new Map<string, boolean>();
+  for (const { health } of services)
+    for (const { name, healthy } of (await health.report()).checks)
+      up.set(name, healthy && (up.get(name) ?? true));
+  return up;
+};
+
+/**
+ * Reports the state of the dependencies of a process as gauges, over all services in it. Returns a
+ * function that stops it.
+ */
+export const observePlatforms = (services: readonly Pick<Platform, 'pool' | 'health'>[]): (() => void) =>
   observeGauges(
     {
       antiphon_dependency_up: '1 while a dependency of this process passes its health check, else 0',
@@ -105,11 +119,12 @@ export const observePlatform = ({ pool, health }: Pick<Platform, 'pool' | 'healt
         'Connections to PostgreSQL by state: open, idle (part of open), waiting (requests for one)',
     },
     async (report) => {
-      report('antiphon_database_connections', pool.totalCount, { state: 'open' });
-      report('antiphon_database_connections', pool.idleCount, { state: 'idle' });
-      report('antiphon_database_connections', pool.waitingCount, { state: 'waiting' });
-      const { checks } = await health.report();
-      for (const { name, healthy } of checks)
-        report('antiphon_dependency_up', healthy ? 1 : 0, { dependency: name });
+      const sum = (count: 'totalCount' | 'idleCount' | 'waitingCount'): number =>
+        services.reduce((total, { pool }) => total + pool[count], 0);
+      report('antiphon_database_connections', sum('totalCount'), { state: 'open' });
+      report('antiphon_database_connections', sum('idleCount'), { state: 'idle' });
+      report('antiphon_database_connections', sum('waitingCount'), { state: 'waiting' });
+      for (const [dependency, isUp] of await dependenciesOf(services))
+        report('antiphon_dependency_up', isUp ? 1 : 0, { dependency });
     },
   );

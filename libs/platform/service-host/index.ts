@@ -18,10 +18,10 @@ export { LogStatusModule } from './log-status.module.js';
 export { LogRootsModule } from './log-roots.module.js';
 export { RelayModule } from './relay.module.js';
 export { runService } from './run-service.js';
-export { VERSION, readServiceEnv } from './service-env.js';
+export { VERSION, readHostedEnvironments, readServiceEnv } from './service-env.js';
 export type { Environment, ServiceEnv, ServiceIdentity } from './service-env.js';
 export { startService } from './start-service.js';
-export type { RunningService, ServiceDefinition, StartOptions } from './start-service.js';
+export type { HostedService, RunningService, ServiceDefinition, StartOptions } from './start-service.js';
 export {
   CLOCK,
   CONFIG,

@@ -10,7 +10,7 @@ import type { DatabaseHold } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg, LeaseStore } from '@antiphon/event-store';
 import { connectNats, createLogNotifier, createRequestClient } from '@antiphon/messaging';
-import type { NatsLink, RequestClient } from '@antiphon/messaging';
+import type { LocalRequests, NatsLink, RequestClient } from '@antiphon/messaging';
 import { createLogger, startTelemetry, systemClock, uuidIds } from '@antiphon/observability';
 import type { Logger, Telemetry } from '@antiphon/observability';
 import { waitForDatabase } from './dependency-checks.js';
@@ -47,6 +47,10 @@ export interface PlatformOptions {
   readonly cwd: string;
   /** Replaces the logger to standard output; for tests. */
   readonly logger?: Logger;
+  /** Requests to the services that this process hosts. */
+  readonly local?: LocalRequests;
+  /** Telemetry of the process, for a service that it hosts. Default: its own. */
+  readonly telemetry?: Telemetry;
 }
 
 const identityOf = (service: ServiceName, settings: ServiceEnv): ServiceIdentity => ({
@@ -102,6 +106,8 @@ export const openPlatform = async ({
   env,
   cwd,
   logger: given,
+  local,
+  telemetry: ofProcess,
 }: PlatformOptions): Promise<Platform> => {
   const settings = readServiceEnv(service, env, () => uuidIds.next());
   const logger = given ?? createLogger({ service, level: settings.logLevel });
@@ -109,7 +115,7 @@ export const openPlatform = async ({
   armFailpoints(failpointsFrom(env['FAILPOINTS']));
   const config = readServiceConfig(service, env, cwd);
   const { id: instanceId, version } = identity;
-  const telemetry = await startTelemetry({ service, instanceId, version, env, logger });
+  const telemetry = ofProcess ?? (await startTelemetry({ service, instanceId, version, env, logger }));
   const { pool, databaseHold, nats } = await connect(service, settings, logger).catch(
     async (error: unknown) => {
       await telemetry.stop();
@@ -129,7 +135,7 @@ export const openPlatform = async ({
     eventStore: createPostgresEventStore(pool, { onAppended: createLogNotifier(nats) }),
     leaseStore: createLeaseStore(pool),
     nats,
-    requests: createRequestClient(nats),
+    requests: createRequestClient(nats, local),
     health: createHealthRegistry(identity, systemClock, logger),
     telemetry,
   };

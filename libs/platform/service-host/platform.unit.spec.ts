@@ -4,7 +4,7 @@ import { AppError, ERROR_KINDS, transient } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { createHealthRegistry } from './health-registry.js';
 import { problemOf, retryAfterSeconds, statusOf } from './problem.filter.js';
-import { VERSION, readServiceEnv } from './service-env.js';
+import { VERSION, readHostedEnvironments, readServiceEnv } from './service-env.js';
 
 const identity = {
   service: 'agent',
@@ -124,5 +124,35 @@ describe('version', () => {
       version: string;
     };
     expect(VERSION).toBe(root.version);
+  });
+});
+
+describe('environments of hosted services', () => {
+  const read = (text?: string) => readHostedEnvironments({ ANTIPHON_HOSTED_SERVICES: text });
+
+  it('are found by the name of the service', () => {
+    const environments = read('{"memory":{"A":"1"},"metering":{"A":"2"}}');
+    expect([environments('memory'), environments('metering')]).toEqual([{ A: '1' }, { A: '2' }]);
+  });
+
+  it.each([
+    [undefined, 'is missing or not JSON'],
+    ['', 'is missing or not JSON'],
+    ['{"memory":"hunter2"', 'is missing or not JSON'],
+    ['{"memory":"hunter2"}', 'is not an object of variables for each service'],
+    ['[1]', 'is not an object of variables for each service'],
+    ['{"metering":{"A":"hunter2"}}', 'has no variables for memory'],
+  ])('that are %j are refused, without a value', (text, problem) => {
+    let refused: unknown;
+    try {
+      read(text)('memory');
+    } catch (error) {
+      refused = error;
+    }
+    expect(refused).toMatchObject({
+      code: 'SERVICE.BAD_ENVIRONMENT',
+      message: expect.stringContaining(problem),
+    });
+    expect(String(refused)).not.toContain('hunter2');
   });
 });

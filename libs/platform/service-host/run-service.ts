@@ -2,6 +2,7 @@ import { toAppError } from '@antiphon/kernel';
 import { configProblems, renderConfigErrors } from '@antiphon/config';
 import { createLogger } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
+import type { Platform } from './platform.js';
 import { startService } from './start-service.js';
 import type { RunningService, StartOptions } from './start-service.js';
 
@@ -47,6 +48,20 @@ const stopOnce = (running: RunningService): ((reason: string) => void) => {
   };
 };
 
+/** Ends the process when a connection of a service is lost for good. */
+const exitWithConnections = ({ nats, databaseHold, logger }: Platform): void => {
+  void nats.closed.then((error) => {
+    if (error === undefined) return;
+    logger.fatal({ err: error }, 'NATS connection closed for good');
+    process.exit(1);
+  });
+  void databaseHold.lost.then((error) => {
+    // The state in memory belongs to the replaced log.
+    logger.fatal({ err: error }, 'database was restored, ending');
+    process.exit(1);
+  });
+};
+
 const stopWithProcess = (running: RunningService): void => {
   const stop = stopOnce(running);
   process.on('SIGTERM', () => stop('SIGTERM'));
@@ -57,16 +72,7 @@ const stopWithProcess = (running: RunningService): void => {
   });
   // The supervisor has died: an unsupervised service must not stay.
   process.on('disconnect', () => stop('the supervisor is gone'));
-  void running.platform.nats.closed.then((error) => {
-    if (error === undefined) return;
-    running.platform.logger.fatal({ err: error }, 'NATS connection closed for good');
-    process.exit(1);
-  });
-  void running.platform.databaseHold.lost.then((error) => {
-    // The state in memory belongs to the replaced log.
-    running.platform.logger.fatal({ err: error }, 'database was restored, ending');
-    process.exit(1);
-  });
+  for (const { platform } of [running, ...running.hosted]) exitWithConnections(platform);
 };
 
 const reportFailedStart = (logger: Logger, error: unknown): void => {
@@ -75,9 +81,9 @@ const reportFailedStart = (logger: Logger, error: unknown): void => {
 };
 
 /**
- * Runs a service as this process. Sends `{type:'ready', port}` to the supervisor over IPC, if there
- * is one. Drains on SIGTERM and SIGINT and exits 0; ignores SIGHUP. Exits 1 when the start fails or
- * an error is uncaught.
+ * Runs a service as this process. Sends `{type:'ready', port, hosted}` to the supervisor over IPC,
+ * if there is one; `hosted` has the ports of the services in this process. Drains on SIGTERM
+ * and SIGINT and exits 0; ignores SIGHUP. Exits 1 when the start fails or an error is uncaught.
  */
 export const runService = async (definition: Omit<StartOptions, 'cwd'>): Promise<void> => {
   const bootLogger = createLogger({ service: definition.service });
@@ -86,8 +92,10 @@ export const runService = async (definition: Omit<StartOptions, 'cwd'>): Promise
   try {
     const running = await startService({ ...definition, cwd: process.cwd() });
     stopWithProcess(running);
-    running.platform.logger.info({ host: running.host, port: running.port }, 'ready');
-    process.send?.({ type: 'ready', port: running.port });
+    const { host, port, platform, hosted } = running;
+    platform.logger.info({ host, port }, 'ready');
+    const ports = Object.fromEntries(hosted.map((other) => [other.platform.identity.service, other.port]));
+    process.send?.({ type: 'ready', port, hosted: ports });
   } catch (error) {
     reportFailedStart(bootLogger, error);
     process.exit(1);

@@ -43,6 +43,31 @@ export const parseVariables = <S extends z.ZodType>(schema: S, env: Environment)
   throw invalid('SERVICE.BAD_ENVIRONMENT', `the service cannot start: ${names.join('; ')}`);
 };
 
+const HOSTED = 'ANTIPHON_HOSTED_SERVICES';
+const HostedEnvironments = z.record(z.string(), z.record(z.string(), z.string()));
+
+/**
+ * Returns a function that finds the environment of a service which this process hosts. Throws
+ * `SERVICE.BAD_ENVIRONMENT`, without a value of a variable.
+ */
+export const readHostedEnvironments = (env: Environment): ((service: ServiceName) => Environment) => {
+  const broken = (problem: string) =>
+    invalid('SERVICE.BAD_ENVIRONMENT', `the service cannot start: ${HOSTED} ${problem}`);
+  let parsed: ReturnType<typeof HostedEnvironments.safeParse>;
+  try {
+    parsed = HostedEnvironments.safeParse(JSON.parse(env[HOSTED] ?? ''));
+  } catch {
+    throw broken('is missing or not JSON');
+  }
+  const environments = parsed.data;
+  if (!environments) throw broken('is not an object of variables for each service');
+  return (service) => {
+    const found = environments[service];
+    if (!found) throw broken(`has no variables for ${service}`);
+    return found;
+  };
+};
+
 const ServiceVariables = z.object({
   ANTIPHON_SERVICE_DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   ANTIPHON_SERVICE_NATS_URL: z.url({ protocol: /^(nats|tls)$/ }),

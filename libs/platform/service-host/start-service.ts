@@ -5,9 +5,14 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { isLoopback } from '@antiphon/config';
 import { invalid, transient } from '@antiphon/kernel';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { RequestServer, maintainStreams } from '@antiphon/messaging';
+import { LocalRequests, RequestServer, maintainStreams, mayRequest } from '@antiphon/messaging';
 import type { StreamName } from '@antiphon/messaging';
-import { addPlatformChecks, addStreamCheck, addTemporalCheck, observePlatform } from './dependency-checks.js';
+import {
+  addPlatformChecks,
+  addStreamCheck,
+  addTemporalCheck,
+  observePlatforms,
+} from './dependency-checks.js';
 import { configureHttp, createHttpAdapter, nestLogger } from './http-server.js';
 import type { HttpOptions } from './http-server.js';
 import { closePlatform, openPlatform } from './platform.js';
@@ -31,6 +36,8 @@ export interface ServiceDefinition {
 export interface RunningService {
   readonly app: NestFastifyApplication;
   readonly platform: Platform;
+  /** Services in the same process. */
+  readonly hosted: readonly RunningService[];
   /** HTTP address. */
   readonly host: string;
   readonly port: number;
@@ -40,7 +47,21 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
-export type StartOptions = ServiceDefinition & Omit<PlatformOptions, 'service'>;
+/** A service in the process of another one, with its own environment, credentials and connections. */
+export type HostedService = ServiceDefinition & Pick<PlatformOptions, 'env'>;
+
+export type StartOptions = ServiceDefinition &
+  Omit<PlatformOptions, 'service' | 'local' | 'telemetry'> & {
+    /** Services that run in this process. Requests to them do not go to NATS (docs/adr/0165). */
+    readonly hosts?: readonly HostedService[];
+  };
+
+/** The other services of a process. */
+interface Process {
+  /** Requests of the host that this service answers; undefined for the host itself. */
+  readonly local?: LocalRequests;
+  readonly hosted: readonly RunningService[];
+}
 
 const rootModule = (definition: ServiceDefinition, platform: Platform): DynamicModule => {
   @Module({})
@@ -115,13 +136,20 @@ const once = (work: () => Promise<void>): (() => Promise<void>) => {
   return () => (running ??= work());
 };
 
-const startOn = async (platform: Platform, definition: ServiceDefinition): Promise<RunningService> => {
+const startOn = async (
+  platform: Platform,
+  definition: ServiceDefinition,
+  { local, hosted }: Process,
+): Promise<RunningService> => {
   addPlatformChecks(platform);
-  const stopObserving = observePlatform(platform);
+  const isHost = local === undefined;
+  const stopObserving = isHost
+    ? observePlatforms([platform, ...hosted.map((other) => other.platform)])
+    : () => undefined;
   const closeTemporal = definition.temporal ? addTemporalCheck(platform) : () => Promise.resolve();
   const stopStreams = await maintainOwnStreams(platform, definition.streams ?? []);
   const app = await createApp(definition, platform);
-  const server = new RequestServer({ link: platform.nats, logger: platform.logger });
+  const server = new RequestServer({ link: platform.nats, logger: platform.logger, local });
   app.connectMicroservice({ strategy: server });
   // Features start (onModuleInit, onApplicationBootstrap) before the first request can arrive.
   await app.init();
@@ -134,21 +162,60 @@ const startOn = async (platform: Platform, definition: ServiceDefinition): Promi
     );
     await server.close();
     await app.close();
+    await Promise.all(hosted.map((other) => other.stop()));
     stopObserving();
     stopStreams();
     await closeTemporal();
     await closePlatform(platform);
   });
-  return { app, platform, host, port, stop };
+  return { app, platform, hosted, host, port, stop };
 };
 
-/** Starts a service in this process; resolves once it accepts requests over NATS and HTTP. */
-export const startService = async (options: StartOptions): Promise<RunningService> => {
+const startIn = async (
+  definition: ServiceDefinition,
+  options: PlatformOptions,
+  startOthers: () => Promise<Process>,
+): Promise<RunningService> => {
   const platform = await openPlatform(options);
+  let hosted: readonly RunningService[] = [];
   try {
-    return await startOn(platform, options);
+    const shared = await startOthers();
+    ({ hosted } = shared);
+    return await startOn(platform, definition, shared);
   } catch (error) {
+    await Promise.all(hosted.map((other) => other.stop()));
     await closePlatform(platform);
     throw error;
   }
+};
+
+/** The telemetry of the process ends with its host. */
+const TELEMETRY_OF_HOST = { stop: () => Promise.resolve() };
+
+/** Starts all hosted services. If one fails, it stops the others and rejects. */
+const startHosted = async (
+  { hosts = [], cwd, logger }: StartOptions,
+  local: LocalRequests,
+): Promise<readonly RunningService[]> => {
+  const started = await Promise.allSettled(
+    hosts.map((definition) => {
+      const { service, env } = definition;
+      const options = { service, env, cwd, ...(logger ? { logger } : {}), telemetry: TELEMETRY_OF_HOST };
+      return startIn(definition, options, () => Promise.resolve({ local, hosted: [] }));
+    }),
+  );
+  const running = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const failed = started.find((one) => one.status === 'rejected');
+  if (failed === undefined) return running;
+  await Promise.all(running.map((other) => other.stop()));
+  throw failed.reason;
+};
+
+/**
+ * Starts a service in this process, after the services that it hosts. Resolves once it accepts
+ * requests over NATS and HTTP.
+ */
+export const startService = (options: StartOptions): Promise<RunningService> => {
+  const local = new LocalRequests((subject) => mayRequest(options.service, subject));
+  return startIn(options, { ...options, local }, async () => ({ hosted: await startHosted(options, local) }));
 };

@@ -12,6 +12,8 @@ export interface StartStackOptions {
   /** Variables in addition to a bare environment: providers' keys, log level, failpoints. */
   readonly env?: Readonly<Record<string, string>>;
   readonly scale?: Partial<Scale>;
+  /** True runs memory and metering in the process of the agent, as `npm start` does. */
+  readonly isHosting?: boolean;
   /**
    * Uses PostgreSQL (with a database of its own) and Temporal of the test run. NATS is always its
    * own.
@@ -132,8 +134,8 @@ export const startStack = async (options: StartStackOptions = {}): Promise<TestS
     if (!options.keepHome) rmSync(home, { recursive: true, force: true });
   };
   try {
-    const { scale = {}, watchesHealth = true } = options;
-    const start = () => up({ home, env, cwd: home, usualPorts: false, scale, watchesHealth });
+    const { scale = {}, isHosting = false, watchesHealth = true } = options;
+    const start = () => up({ home, env, cwd: home, usualPorts: false, scale, isHosting, watchesHealth });
     return createTestStack(home, await start(), start, remove);
   } catch (error) {
     await remove();

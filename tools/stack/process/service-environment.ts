@@ -107,3 +107,11 @@ export const serviceEnvironment = (settings: ServiceSettings, env: Environment):
     ? {}
     : { ANTIPHON_TEMPORAL_UI_URL: settings.connections.temporalUi }),
 });
+
+/**
+ * Returns the variable with the environments of the services that a process hosts, as
+ * `readHostedEnvironments` of the service host reads it.
+ */
+export const renderHostedEnvironments = (
+  environments: Readonly<Record<string, Environment>>,
+): Environment => ({ ANTIPHON_HOSTED_SERVICES: JSON.stringify(environments) });

@@ -5,7 +5,7 @@ import type { ServiceName } from '@antiphon/contracts/messaging';
 import { z } from 'zod';
 import type { ServiceConfiguration } from '../supervisor/configuration.js';
 import type { RunningChild } from './child-process.js';
-import { serviceEnvironment } from './service-environment.js';
+import { renderHostedEnvironments, serviceEnvironment } from './service-environment.js';
 import type { Environment, ServiceConnections } from './service-environment.js';
 import type { Incarnation, ProcessSpec } from './supervised-process.js';
 
@@ -32,12 +32,16 @@ export interface ServiceContext {
   readonly watchesHealth: boolean;
   readonly connections: (service: ServiceName) => ServiceConnections;
   /** Returns the program of a service; tests run a smaller one. */
-  readonly mainFile: (service: ServiceName) => string;
+  readonly mainFile: (service: ServiceName, isHost: boolean) => string;
   readonly releaseLeases: (serviceId: string) => Promise<void>;
 }
 
 export interface ServiceInstance {
   readonly service: ServiceName;
+  /** Services in the process of this one. */
+  readonly hosts: readonly ServiceName[];
+  /** Called with the HTTP ports of the hosted services, by name, each time the process is ready. */
+  readonly onHosted: (ports: Readonly<Record<string, number>>) => void;
   /** From 1. */
   readonly index: number;
   readonly host: string;
@@ -45,15 +49,20 @@ export interface ServiceInstance {
   readonly port: () => Promise<number>;
 }
 
-const ReadyMessage = z.object({ type: z.literal('ready'), port: z.int().positive().nullish() });
+const ReadyMessage = z.object({
+  type: z.literal('ready'),
+  port: z.int().positive().nullish(),
+  hosted: z.record(z.string(), z.int().positive()).optional(),
+});
+type ReadyMessage = z.infer<typeof ReadyMessage>;
 
-/** Waits for `{type:'ready', port}` on the channel and returns the port. */
-const waitForReadyMessage = (child: RunningChild, signal: AbortSignal): Promise<number | null> =>
+/** Waits for `{type:'ready', port, hosted}` on the channel. */
+const waitForReadyMessage = (child: RunningChild, signal: AbortSignal): Promise<ReadyMessage> =>
   new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
     child.onMessage((message) => {
       const parsed = ReadyMessage.safeParse(message);
-      if (parsed.success) resolve(parsed.data.port ?? null);
+      if (parsed.success) resolve(parsed.data);
     });
   });
 
@@ -101,18 +110,28 @@ const SERVICE_FLAGS = ['--min-semi-space-size=8', '--max-semi-space-size=16'];
 
 /** Returns how one process of a service is run. */
 export const serviceProcess = (instance: ServiceInstance, context: ServiceContext): ProcessSpec => {
-  const { service, index, host } = instance;
+  const { service, index, host, hosts } = instance;
   const name = `${service}-${index}`;
   const prepare = async (): Promise<Incarnation> => {
     // A new owner of leases for each start: those of the dead process must not look like its own.
+    // Hosted services share it, since they end together.
     const serviceId = `${name}-${randomBytes(4).toString('hex')}`;
     const { home, cache, cwd } = context;
     const configuration = context.configuration();
     const port = await instance.port();
-    const settings = { service, serviceId, host, home, cache, configuration, port };
-    const env = serviceEnvironment({ ...settings, connections: context.connections(service) }, context.env);
+    const settings = { serviceId, host, home, cache, configuration };
+    const environmentOf = (other: ServiceName, port: number): Environment =>
+      serviceEnvironment(
+        { ...settings, service: other, port, connections: context.connections(other) },
+        context.env,
+      );
+    const hosted = hosts.map((other) => [other, environmentOf(other, 0)] as const);
+    const env = {
+      ...environmentOf(service, port),
+      ...(hosts.length > 0 ? renderHostedEnvironments(Object.fromEntries(hosted)) : {}),
+    };
     const logFile = join(context.logs, `${name}.log`);
-    const args = [...SERVICE_FLAGS, context.mainFile(service)];
+    const args = [...SERVICE_FLAGS, context.mainFile(service, hosts.length > 0)];
     return { serviceId, launch: { command: process.execPath, args, env, cwd, home, logFile, ipc: true } };
   };
   return {
@@ -123,7 +142,11 @@ export const serviceProcess = (instance: ServiceInstance, context: ServiceContex
     readyTimeoutMs: 60_000,
     attempts: 2,
     prepare,
-    whenReady: waitForReadyMessage,
+    whenReady: async (child, signal) => {
+      const { port, hosted = {} } = await waitForReadyMessage(child, signal);
+      instance.onHosted(hosted);
+      return port ?? null;
+    },
     ...(context.watchesHealth ? { checkHealth: (port, child) => checkHealth(host, port, child) } : {}),
     afterExit: async ({ serviceId }) => {
       if (serviceId !== undefined) await context.releaseLeases(serviceId);

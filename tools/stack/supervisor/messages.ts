@@ -27,6 +27,8 @@ export interface SupervisorArguments {
   /** Folder of the project. */
   readonly root: string;
   readonly scale: Readonly<Record<string, number>>;
+  /** True runs memory and metering in the process of the agent. */
+  readonly isHosting: boolean;
   /** False takes any free ports, for many stacks on one machine. */
   readonly usualPorts: boolean;
   /** False for tests that suspend services and continue them. */

@@ -126,6 +126,7 @@ class Supervisor {
       configuration,
       watchesHealth: args.watchesHealth,
       scale: args.scale as Scale,
+      isHosting: args.isHosting,
       cwd: process.cwd(),
       mainFiles: args.mainFiles ?? {},
       formerServiceIds: readChildren(paths).flatMap(({ serviceId }) => serviceId ?? []),

@@ -21,6 +21,8 @@ export interface StackPlan extends EnginesOptions {
   readonly configuration: LastGoodConfiguration;
   readonly watchesHealth: boolean;
   readonly scale: Scale;
+  /** True runs memory and metering in the process of the agent. */
+  readonly isHosting: boolean;
   readonly cwd: string;
   readonly mainFiles: Readonly<Record<string, string>>;
   /** Lease owners of this home's previous supervisor. */
@@ -31,7 +33,12 @@ interface RunningService {
   readonly service: ServiceName;
   readonly host: string;
   readonly process: SupervisedProcess;
+  /** HTTP port of a service in the process of another one, null before it is ready. */
+  readonly hosted?: { readonly id: string; readonly port: () => number | null };
 }
+
+/** Services in the process of the agent, in the form of `npm start` (docs/adr/0165). */
+const HOSTED: readonly ServiceName[] = ['memory', 'metering'];
 
 /** Returns the URL for clients on this machine. */
 const urlOf = (host: string, port: number): string => {
@@ -39,9 +46,12 @@ const urlOf = (host: string, port: number): string => {
   return host.includes(':') ? `http://[${host}]:${port}` : `http://${host}:${port}`;
 };
 
-const entryOf = ({ process }: RunningService): ServiceEntry => {
+const entryOf = ({ process, hosted }: RunningService): ServiceEntry => {
   const { pid, port, state, restarts, startedAt } = process.status();
-  return { id: process.name, pid, port, state, restarts, startedAt };
+  const entry = { pid, state, restarts, startedAt };
+  return hosted === undefined
+    ? { id: process.name, port, ...entry }
+    : { id: hosted.id, port: hosted.port(), ...entry, process: process.name };
 };
 
 /** Stops processes in parallel; an abort of `urgent` kills those that still run. */
@@ -64,9 +74,12 @@ export class Stack {
     private readonly engines: Engines,
   ) {
     const services = this.serviceContext();
-    this.services = SERVICE_WAVES.flat().flatMap((service) =>
-      Array.from({ length: plan.scale[service] }, (_, i) => this.createService(service, i + 1, services)),
-    );
+    this.services = SERVICE_WAVES.flat()
+      .filter((service) => !plan.isHosting || !HOSTED.includes(service))
+      .flatMap((service) =>
+        Array.from({ length: plan.scale[service] }, (_, i) => this.createServices(service, i + 1, services)),
+      )
+      .flat();
   }
 
   /** Starts the engines, then the services wave by wave. Resolves when all of them are ready. */
@@ -80,8 +93,14 @@ export class Stack {
     await this.releaseFormerLeases(this.releaser);
     for (const wave of SERVICE_WAVES) {
       if (wave.includes('agent')) await temporalStarted;
-      await this.plan.progress.step(`${wave.join(', ')}: starting`, () =>
-        Promise.all(this.processesOf(wave).map((process) => process.start())),
+      const processes = this.processesOf(wave);
+      const names = [
+        ...new Set(
+          this.services.filter(({ process }) => processes.includes(process)).map(({ service }) => service),
+        ),
+      ];
+      await this.plan.progress.step(`${names.join(', ')}: starting`, () =>
+        Promise.all(processes.map((process) => process.start())),
       );
     }
   }
@@ -143,12 +162,14 @@ export class Stack {
       configuration: () => configuration.reload(),
       watchesHealth,
       connections: (service) => connectionsFor(this.engines, service),
-      mainFile: (service) => mainFiles[service] ?? join(root, 'apps', service, 'dist', 'main.js'),
+      mainFile: (service, isHost) =>
+        mainFiles[service] ?? join(root, 'apps', service, 'dist', isHost ? 'hosting-main.js' : 'main.js'),
       releaseLeases: async (serviceId) => this.releaser?.release(serviceId),
     };
   }
 
-  private createService(service: ServiceName, index: number, services: ServiceContext): RunningService {
+  /** Creates one process of a service. Returns the service, then those that its process hosts. */
+  private createServices(service: ServiceName, index: number, services: ServiceContext): RunningService[] {
     const { configuration, context, hooks } = this.plan;
     const { gateway } = configuration.current().config;
     const isGateway = service === 'gateway';
@@ -156,12 +177,22 @@ export class Stack {
     const preferred = isGateway && index === 1 && context.usualPorts ? gateway.port : 0;
     const sticky = new StickyPort({ ports: context.ports, name: `${service}-${index}`, preferred, host });
     const port = isGateway ? () => sticky.ensure() : () => Promise.resolve(0);
-    const spec = serviceProcess({ service, index, host, port }, services);
-    return { service, host, process: new SupervisedProcess(spec, hooks) };
+    const hosts = this.plan.isHosting && service === 'agent' ? HOSTED : [];
+    let hostedPorts: Readonly<Record<string, number>> = {};
+    const onHosted = (ports: typeof hostedPorts): void => void (hostedPorts = ports);
+    const spec = serviceProcess({ service, index, host, port, hosts, onHosted }, services);
+    const process = new SupervisedProcess(spec, hooks);
+    const hosted = hosts.map((other): RunningService => {
+      const view = { id: `${other}-${index}`, port: () => hostedPorts[other] ?? null };
+      return { service: other, host, process, hosted: view };
+    });
+    return [{ service, host, process }, ...hosted];
   }
 
   private processesOf(wave: readonly ServiceName[]): SupervisedProcess[] {
-    return this.services.filter(({ service }) => wave.includes(service)).map(({ process }) => process);
+    return this.services
+      .filter(({ service, hosted }) => wave.includes(service) && hosted === undefined)
+      .map(({ process }) => process);
   }
 
   private async releaseFormerLeases(releaser: LeaseReleaser): Promise<void> {

@@ -1,13 +1,14 @@
 import { errors } from '@nats-io/transport-node';
 import type { Msg } from '@nats-io/transport-node';
 import type { z } from 'zod';
-import { bug, forbidden, invalid, isAppError, transient } from '@antiphon/kernel';
+import { bug, forbidden, invalid, isAppError, transient, withTimeout } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { RequestContract } from '@antiphon/contracts/messaging';
 import { withSpan } from '@antiphon/observability';
 import type { SpanStart } from '@antiphon/observability';
 import { callWhileConnected, natsUnavailable } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
+import type { LocalHandler, LocalRequests } from './local-requests.js';
 import { contextHeaders, fromWireError, parseJson } from './wire.js';
 import type { WireReply } from './wire.js';
 
@@ -41,7 +42,11 @@ export const translateRequestError = (subject: string, error: unknown): AppError
   const cause = causeOf(error);
   const details = { cause, data: { subject } };
   if (cause instanceof errors.NoRespondersError)
-    return transient('MESSAGING.NO_RESPONDERS', 'no process of the service is there to answer', details);
+    return transient(
+      'MESSAGING.NO_RESPONDERS',
+      'no process of the service answers: it may be restarting, so try again in a few seconds',
+      details,
+    );
   if (cause instanceof errors.TimeoutError)
     return transient('MESSAGING.TIMEOUT', 'the service did not answer in time', details);
   if (cause instanceof errors.PermissionViolationError)
@@ -51,8 +56,12 @@ export const translateRequestError = (subject: string, error: unknown): AppError
   return natsUnavailable(error);
 };
 
-const unpack = <Reply extends z.ZodType>(reply: Reply, message: Msg, subject: string): z.output<Reply> => {
-  const body = parseJson(message.data, 'MESSAGING.BAD_REPLY') as WireReply;
+const unpack = <Reply extends z.ZodType>(
+  reply: Reply,
+  data: Uint8Array,
+  subject: string,
+): z.output<Reply> => {
+  const body = parseJson(data, 'MESSAGING.BAD_REPLY') as WireReply;
   if (!body.ok) throw fromWireError(body.error);
   const parsed = reply.safeParse(body.result);
   if (parsed.success) return parsed.data;
@@ -73,6 +82,23 @@ const send = async (link: NatsLink, subject: string, payload: string, timeout: n
   }
 };
 
+/** Sends a request to a service in this process, with the limits of NATS: size and time. */
+const sendLocally = async (
+  handler: LocalHandler,
+  link: NatsLink,
+  payload: string,
+  timeout: number,
+): Promise<Uint8Array> => {
+  if (Buffer.byteLength(payload) > (link.connection.info?.max_payload ?? Infinity))
+    throw invalid('MESSAGING.TOO_LARGE', 'the request is larger than a message may be');
+  const reply = handler(payload, contextHeaders(link.service));
+  return Buffer.from(
+    await withTimeout(reply, timeout, () =>
+      transient('MESSAGING.TIMEOUT', 'the service did not answer in time'),
+    ),
+  );
+};
+
 const spanOf = (subject: string): SpanStart => ({
   name: subject,
   role: 'client',
@@ -85,13 +111,17 @@ const spanOf = (subject: string): SpanStart => ({
 
 /**
  * Creates a client on the process's connection; the wire form is that of `RequestServer`
- * (docs/adr/0020).
+ * (docs/adr/0020). Requests to services in this process do not go to NATS (docs/adr/0165).
  */
-export const createRequestClient = (link: NatsLink): RequestClient => ({
+export const createRequestClient = (link: NatsLink, local?: LocalRequests): RequestClient => ({
   request: (contract, payload, { timeoutMs = contract.timeoutMs } = {}) =>
     withSpan(spanOf(contract.subject), async () => {
-      const message = await send(link, contract.subject, JSON.stringify(payload), timeoutMs);
-      return unpack(contract.reply, message, contract.subject);
+      const [{ subject }, text] = [contract, JSON.stringify(payload)];
+      const handler = local?.find(subject);
+      const data = handler
+        ? await sendLocally(handler, link, text, timeoutMs)
+        : (await send(link, subject, text, timeoutMs)).data;
+      return unpack(contract.reply, data, subject);
     }),
 });
 

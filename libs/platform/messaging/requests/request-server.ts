@@ -1,6 +1,6 @@
 import { MessagePattern, NatsContext, ServerNats, Transport } from '@nestjs/microservices';
 import type { MessageHandler } from '@nestjs/microservices';
-import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import type { Msg, MsgHdrs, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { firstValueFrom, isObservable } from 'rxjs';
 import { z } from 'zod';
 import { bug, isAppError } from '@antiphon/kernel';
@@ -15,6 +15,7 @@ import {
 import type { Logger, OpenSpan, RequestContext, SpanStart } from '@antiphon/observability';
 import { publishDeadLetter, requestDeadLetters } from '../consumers/dead-letters.js';
 import type { NatsLink } from '../link/nats-link.js';
+import type { LocalRequests } from './local-requests.js';
 import { contextFromHeaders, isUnexpected, parseAs, parseJson, toWireError } from './wire.js';
 import type { WireReply } from './wire.js';
 
@@ -60,11 +61,16 @@ export const HandleRequest =
     MessagePattern(contract.subject, Transport.NATS, { contract: known })(target, name, descriptor);
   };
 
+/** A request by NATS, or by another service of this process. */
+type Received = Pick<Msg, 'data' | 'headers' | 'reply'> & { respond(reply: string): unknown };
+
 export interface RequestServerOptions {
   readonly link: NatsLink;
   readonly logger: Logger;
   /** Time limit of `close` for requests in progress. Default: 10,000 ms. */
   readonly drainTimeoutMs?: number;
+  /** Requests of the process that hosts this service. */
+  readonly local?: LocalRequests | undefined;
 }
 
 const contractOf = (handler: MessageHandler): AnyContract => {
@@ -119,14 +125,16 @@ export class RequestServer extends ServerNats {
   readonly #link: NatsLink;
   readonly #logger: Logger;
   readonly #drainTimeoutMs: number;
+  readonly #local: LocalRequests | undefined;
   readonly #subscriptions: Subscription[] = [];
   readonly #inProgress = new Set<Promise<void>>();
 
-  constructor({ link, logger, drainTimeoutMs = 10_000 }: RequestServerOptions) {
+  constructor({ link, logger, drainTimeoutMs = 10_000, local }: RequestServerOptions) {
     super({ queue: link.service });
     this.#link = link;
     this.#logger = logger;
     this.#drainTimeoutMs = drainTimeoutMs;
+    this.#local = local;
   }
 
   override createNatsClient(): Promise<NatsConnection> {
@@ -134,13 +142,15 @@ export class RequestServer extends ServerNats {
   }
 
   override bindEvents(connection: NatsConnection): void {
-    for (const subject of this.messageHandlers.keys())
+    for (const subject of this.messageHandlers.keys()) {
       this.#subscriptions.push(
         connection.subscribe(subject, {
           queue: this.#link.service,
           callback: (error, message) => this.#receive(subject, error, message),
         }),
       );
+      this.#local?.add(subject, (data, headers) => this.#receiveLocal(subject, data, headers));
+    }
   }
 
   // The link reports the connection's state once for the whole process.
@@ -151,6 +161,7 @@ export class RequestServer extends ServerNats {
    * connection open.
    */
   override async close(): Promise<void> {
+    for (const subject of this.messageHandlers.keys()) this.#local?.remove(subject);
     const subscriptions = this.#subscriptions.splice(0);
     if (this.#link.isConnected())
       await Promise.all(subscriptions.map((subscription) => subscription.drain()));
@@ -161,7 +172,18 @@ export class RequestServer extends ServerNats {
       this.#logger.warn({ requests: this.#inProgress.size }, 'requests unfinished at shutdown');
   }
 
-  #receive(subject: string, error: Error | null, message: Msg): void {
+  #receiveLocal(subject: string, data: string, headers: MsgHdrs): Promise<string> {
+    const limit = this.#link.connection.info?.max_payload ?? Infinity;
+    return new Promise((resolve) => {
+      const respond = (reply: string): void => {
+        if (Buffer.byteLength(reply) > limit) throw new Error('the reply is larger than a message may be');
+        resolve(reply);
+      };
+      this.#receive(subject, null, { data: Buffer.from(data), headers, reply: 'local', respond });
+    });
+  }
+
+  #receive(subject: string, error: Error | null, message: Received): void {
     if (error) return this.#logger.error({ err: error, subject }, 'request subscription failed');
     const work = runWithContext(contextFromHeaders(this.#link.service, message.headers), () =>
       this.handleMessage(subject, message),
@@ -170,11 +192,11 @@ export class RequestServer extends ServerNats {
     void work.finally(() => this.#inProgress.delete(work));
   }
 
-  override handleMessage(subject: string, message: Msg): Promise<void> {
+  override handleMessage(subject: string, message: Received): Promise<void> {
     return withSpan(spanOf(subject), (span) => this.#respond(subject, message, span));
   }
 
-  async #respond(subject: string, message: Msg, span: OpenSpan): Promise<void> {
+  async #respond(subject: string, message: Received, span: OpenSpan): Promise<void> {
     const reply = await this.#handle(subject, message, span);
     if (!message.reply) return;
     try {
@@ -186,7 +208,7 @@ export class RequestServer extends ServerNats {
   }
 
   // The reply is too large or not JSON. An error reply spares the caller its timeout.
-  #respondFailure(message: Msg): void {
+  #respondFailure(message: Received): void {
     if (this.#link.connection.isClosed()) return;
     const error = bug(
       'MESSAGING.REPLY_FAILED',
@@ -195,7 +217,7 @@ export class RequestServer extends ServerNats {
     message.respond(JSON.stringify({ ok: false, error: toWireError(error) } satisfies WireReply));
   }
 
-  async #handle(subject: string, message: Msg, span: OpenSpan): Promise<WireReply> {
+  async #handle(subject: string, message: Received, span: OpenSpan): Promise<WireReply> {
     try {
       const handler = this.messageHandlers.get(subject) as MessageHandler;
       const contract = contractOf(handler);
@@ -217,7 +239,7 @@ export class RequestServer extends ServerNats {
 
   // A request without a reply subject has no caller to report to: its error goes to the dead
   // letters.
-  #publishDeadLetter(subject: string, { data, headers }: Msg, error: unknown): void {
+  #publishDeadLetter(subject: string, { data, headers }: Received, error: unknown): void {
     if (!this.#link.isConnected()) return;
     const consumer = requestDeadLetters(this.#link.service);
     publishDeadLetter(this.#link, { consumer, id: '', subject, data, headers, error, deliveryCount: 1 });
