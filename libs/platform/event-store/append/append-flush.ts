@@ -8,7 +8,8 @@ import {
 import { failpoint, isAppError, retry, transient } from '@antiphon/kernel';
 import { appendBatch } from './append-batch.js';
 import type { AppendOutcome } from './append-outcome.js';
-import { findContended, isLockTimeout, isRowLock } from './contended-rows.js';
+import { findContended, isExtensionLock, isLockTimeout, isRowLock } from './contended-rows.js';
+import { ExtensionPause } from './extension-pause.js';
 import type { PreparedAppend } from './prepare-append.js';
 
 type Batch = readonly PreparedAppend[];
@@ -44,6 +45,8 @@ const RETRY_MS = 100;
  * milliseconds; a longer wait is one request's problem, and the others continue without it.
  */
 const ROW_LOCK_MS = 300;
+/** The same for a batch with extensions. It is sent without them after a longer wait, ms. */
+const EXTENSION_LOCK_MS = 100;
 
 /**
  * True for an event id that is in the log. It is rare, so an append checks only after this error.
@@ -104,6 +107,8 @@ class PendingBatch {
 
 /** Writes batches of the group commit and assigns an error to the request that causes it. */
 export class AppendFlusher {
+  private readonly pause = new ExtensionPause();
+
   constructor(
     private readonly pool: pg.Pool,
     /** Time within which a batch with an unknown outcome is sent again, ms. */
@@ -117,7 +122,7 @@ export class AppendFlusher {
     if (mayExtend) await failpoint('log.extension.taken');
     const mayReserve = batch.some(reserves);
     if (mayReserve) await failpoint('log.reservation.taken');
-    const outcomes = await this.write(batch, ROW_LOCK_MS);
+    const outcomes = await (mayExtend ? this.writeExtended(batch) : this.write(batch, ROW_LOCK_MS));
     if (mayReserve) await failpoint('log.reservation.committed');
     if (mayExtend) await failpoint('log.extension.committed');
     await failpoint('log.batch.committed');
@@ -126,13 +131,19 @@ export class AppendFlusher {
     return outcomes;
   }
 
+  /** Leaves the extensions out while other transactions hold their rows for long. */
+  private async writeExtended(batch: Batch): Promise<FlushOutcome[]> {
+    if (this.pause.isOver()) return this.write(batch, EXTENSION_LOCK_MS);
+    return this.write(batch.map(withoutExtension), ROW_LOCK_MS);
+  }
+
   private async write(batch: Batch, lockTimeoutMs: number | undefined): Promise<FlushOutcome[]> {
     try {
       return await new PendingBatch(this.pool, batch, lockTimeoutMs).resolve(this.resolveWithinMs);
     } catch (error) {
       // An extension is never a reason to refuse an append, nor to wait for its rows.
       if (batch.some(isExtended) && !isConnectionLost(error) && !isAppError(error))
-        return this.write(batch.map(withoutExtension), lockTimeoutMs);
+        return this.writeAfter(error, batch, lockTimeoutMs);
       if (lockTimeoutMs !== undefined && isLockTimeout(error))
         return isRowLock(error) ? this.writeUncontended(batch, error) : this.write(batch, undefined);
       const translated = translateDatabaseError(error);
@@ -141,6 +152,19 @@ export class AppendFlusher {
         return this.writeOneByOne(batch, lockTimeoutMs);
       return batch.map(() => ({ ok: false, error: translated }));
     }
+  }
+
+  /** Writes a batch whose extensions failed, or waited too long. */
+  private writeAfter(
+    error: unknown,
+    batch: Batch,
+    lockTimeoutMs: number | undefined,
+  ): Promise<FlushOutcome[]> {
+    if (isExtensionLock(error)) this.pause.begin();
+    // The end of the log: the extensions wait for it as others do.
+    else if (lockTimeoutMs === EXTENSION_LOCK_MS && isLockTimeout(error) && !isRowLock(error))
+      return this.write(batch, ROW_LOCK_MS);
+    return this.write(batch.map(withoutExtension), lockTimeoutMs === undefined ? undefined : ROW_LOCK_MS);
   }
 
   /** Writes the requests that do not need the locked row. */

@@ -27,6 +27,12 @@ export const isLockTimeout = (error: unknown): boolean => (error as { code?: unk
  */
 export const isRowLock = (error: unknown): boolean => !/ at assignment/.test(contextOf(error));
 
+/** Returns whether a statement ended because it waited too long for a lock of its extensions. */
+export const isExtensionLock = (error: unknown): boolean =>
+  isLockTimeout(error) &&
+  /function antiphon_append_extended\(/.test(contextOf(error)) &&
+  !/function antiphon_append\(/.test(contextOf(error));
+
 /** Returns the requests that need the row whose lock was waited for; none if it is not found. */
 export const findContended = async (
   pool: pg.Pool,
