@@ -114,6 +114,11 @@ export const callTool = defineRequest({
     /** Timeout that the caller wants, ms. The tool's own timeout applies if it is shorter. */
     timeoutMs: z.int().positive().max(MAX_TOOL_TIMEOUT_MS).optional(),
     /**
+     * Set while the request of the call is being committed to the log. A module with a capability
+     * is not run then, and the reply is `TOOL.UNAVAILABLE`.
+     */
+    onlyWithoutGrants: z.literal(true).optional(),
+    /**
      * Module and grants that were approved. Any other module or grants are refused with
      * `TOOL.CHANGED`.
      */

@@ -4,17 +4,11 @@ import type { ModelMessage, ModelPrompt, ModelTool } from '../model-port.js';
 const OVERHEAD_TOKENS = 4;
 /** Cautious for prose (about 4 bytes a token); about right for code and 3-byte scripts. */
 const BYTES_PER_TOKEN = 3;
+/** Maximum UTF-8 length of one UTF-16 unit. */
+const MAX_BYTES_PER_UNIT = 3;
 
-/** Returns the UTF-8 length of a text in bytes. */
-export const utf8Length = (text: string): number => {
-  let bytes = text.length;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    // A surrogate pair is four bytes: two for each half.
-    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
-  }
-  return bytes;
-};
+/** Returns the UTF-8 length of a text in bytes. A native count: texts of 100 KB are counted often. */
+export const utf8Length = (text: string): number => Buffer.byteLength(text);
 
 /**
  * Estimates a text's tokens, cautiously and the same for every model. Contexts are sized by it; the
@@ -70,6 +64,7 @@ export const clipText = (text: string, max: number): string =>
 /** Clips a text to `tokens` by the estimate and appends a note with its whole length. */
 export const clipToTokens = (text: string, tokens: number): string => {
   let room = tokens * BYTES_PER_TOKEN;
+  if (text.length * MAX_BYTES_PER_UNIT <= room) return text;
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
     room -= unit <= 0x7f ? 1 : unit <= 0x7ff || (unit >= 0xd800 && unit <= 0xdfff) ? 2 : 3;

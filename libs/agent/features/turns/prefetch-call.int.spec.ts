@@ -6,6 +6,7 @@ import { systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, createAgentWorld, newAddress, submitTo, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { holdCommits } from '../testing/reserve-world.js';
 import { streams } from '../testing/test-model.js';
 
 jest.setTimeout(30_000);
@@ -25,17 +26,6 @@ beforeEach(() => {
 afterEach(() => world.stopAll());
 afterAll(() => world.close());
 
-/** Locks the log's head, the last lock of every append: no append commits until it is released. */
-const holdCommits = async (): Promise<() => Promise<void>> => {
-  const client = await world.pool.connect();
-  await client.query('begin');
-  await client.query('select pg_advisory_xact_lock(1095652432, 1)');
-  return async () => {
-    await client.query('commit');
-    client.release();
-  };
-};
-
 /**
  * Returns a session of two turns. The commit of the second one left its reservation out, so the
  * next turn requests its own while it is being committed.
@@ -53,7 +43,7 @@ describe('a model call', () => {
   it('is prepared while its start is being committed, with one reservation', async () => {
     const agent = world.process();
     const sessionId = await openSession(agent);
-    const release = await holdCommits();
+    const release = await holdCommits(world.pool);
     const submitted = submitTo(agent, { sessionId });
     await until(() => asked.reserve.length > 0);
     expect(world.model.requests).toHaveLength(2);
@@ -70,7 +60,7 @@ describe('a model call', () => {
     let later = 0;
     const agent = world.process({ clock: { now: () => Date.now() + later } });
     const sessionId = await openSession(agent);
-    const release = await holdCommits();
+    const release = await holdCommits(world.pool);
     const submitted = submitTo(agent, { sessionId });
     await until(() => asked.reserve.length > 0);
     later = 31_000;

@@ -79,10 +79,11 @@ export class CallPrefetch {
     // Never aborted: only metering's response says whether the budget was reserved.
     const { signal } = new AbortController();
     const onParts: CallToPrepare['onParts'] = (...parts) => this.reserves.remember(...parts);
+    const onTooSmall: CallToPrepare['onTooSmall'] = (missing) => this.reserves.widen(state, missing);
     reserved?.then((made) => this.reserves.record(made !== null)).catch(() => undefined);
     const prepared = prepareModelCall(
       deps,
-      { workspace, agent, state, call, context, signal, epoch, reserved, onParts },
+      { workspace, agent, state, call, context, signal, epoch, reserved, onParts, onTooSmall },
       () => Promise.resolve(),
     );
     prepared.catch(() => undefined); // reported to the caller of `take` only

@@ -110,6 +110,8 @@ export interface CallToPrepare {
   readonly reserved?: Promise<ReservedInCommit | null> | undefined;
   /** Receives the parts of the prompt. */
   readonly onParts?: (state: SessionState, parts: KnownParts) => void;
+  /** Receives by how many tokens the prompt exceeds the reservation of the commit, if it does. */
+  readonly onTooSmall?: (missing: number) => void;
 }
 
 /** Returns the prompt of the open turn's role, or the configured one. */
@@ -160,8 +162,10 @@ const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<Mo
 /** Returns the reservation of the commit if the prompt is within it; else requests one. */
 const reserve = async (deps: PrepareDeps, call: CallToPrepare, prompt: ModelPrompt): Promise<Reservation> => {
   const reserved = await call.reserved;
-  const own = reserved && toReservation(reserved, deps.models.inputBound(prompt));
-  return own ?? reserveForCall(deps, call, prompt);
+  if (!reserved) return reserveForCall(deps, call, prompt);
+  const bound = deps.models.inputBound(prompt);
+  if (bound > reserved.inputBound) call.onTooSmall?.(bound - reserved.inputBound);
+  return toReservation(reserved, bound) ?? reserveForCall(deps, call, prompt);
 };
 
 /** Builds the prompt of a model call and reserves its budget. `onPrompt` runs between the two. */

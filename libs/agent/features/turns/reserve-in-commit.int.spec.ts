@@ -1,81 +1,30 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { BudgetReserved, budgetStream } from '@antiphon/contracts/metering';
-import type { BudgetEventOf } from '@antiphon/contracts/metering';
-import { createPool } from '@antiphon/database';
-import type { RecordedEvent } from '@antiphon/event-store';
-import { conflict } from '@antiphon/kernel';
-import { createTestDatabase } from '@antiphon/testing';
-import { WORKSPACE, createAgentWorld, newAddress, submitTo, until } from '../testing/agent-world.js';
-import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
-import { asksFor, createTestModel, says } from '../testing/test-model.js';
+import { newAddress, submitTo, until } from '../testing/agent-world.js';
+import { ReserveWorld, assemble, callsOf, typesOf } from '../testing/reserve-world.js';
+import { asksFor, says } from '../testing/test-model.js';
 
 jest.setTimeout(30_000);
 
-let world: AgentWorld;
-let asked: AgentWorld['responders']['asked'];
-let admin: ReturnType<typeof createPool>;
-
-/** Stands in for a vendor's bound: the bytes of the rendered prompt. */
-const bytesOf = (prompt: object): number => Buffer.byteLength(JSON.stringify(prompt));
-const model = { ...createTestModel(), inputBound: bytesOf };
-
+let given: ReserveWorld;
 beforeAll(async () => {
-  const database = await createTestDatabase();
-  world = await createAgentWorld(database, process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
-  admin = createPool({ url: database.url, applicationName: 'spec', max: 1 });
-  ({ asked } = world.responders);
+  given = await ReserveWorld.open();
 });
-beforeEach(async () => {
-  model.reply = async () => says('hello');
-  model.requests.length = 0;
-  for (const kept of Object.values(asked)) kept.length = 0;
-  await admin.query(`insert into budget_rules (workspace, provider, model, input_price, output_price, valid_until)
-    values ('${WORKSPACE}', 'first', 'm', 1000000, 2000000, now() + interval '1 hour')
-    on conflict (workspace, provider, model) do update set valid_until = excluded.valid_until`);
-});
-afterEach(async () => {
-  world.responders.assemble = assemble;
-  world.responders.reserve = reserve;
-  await world.stopAll();
-});
-afterAll(async () => {
-  await admin.end();
-  await world.close();
-});
-
-const assemble: AgentWorld['responders']['assemble'] = async ({ atLeast }) => ({
-  ...{ soul: null, facts: [], tokens: 0, version: atLeast },
-});
-const reserve: AgentWorld['responders']['reserve'] = async ({ reservationId, maxOutputTokens }) => ({
-  ...{ granted: true, reservationId, maxOutputTokens, price: null },
-});
-
-const start = (): TestProcess => world.process({ models: model });
-const openSession = async (agent: TestProcess): Promise<string> => {
-  const { sessionId } = await submitTo(agent, { address: newAddress() });
-  await world.ended(sessionId);
-  asked.reserve.length = 0;
-  return sessionId;
-};
-const callsOf = (events: readonly RecordedEvent[]): readonly RecordedEvent[] =>
-  events.filter(({ type }) => type === 'ModelCallStarted');
-const budgetOf = ({ data }: RecordedEvent): Promise<RecordedEvent[]> =>
-  world.store.readStream(WORKSPACE, budgetStream(String(data['reservationId'])));
-const reservedBy = async (call: RecordedEvent): Promise<BudgetEventOf<'BudgetReserved'>['data']> =>
-  BudgetReserved.shape.data.parse((await budgetOf(call))[0]?.data);
+beforeEach(() => given.begin());
+afterEach(() => given.end());
+afterAll(() => given.close());
 
 describe('the turn of a session that the process drove before', () => {
   it('reserves its bound in the commit that accepts it, and metering is not asked', async () => {
-    const agent = start();
-    const sessionId = await openSession(agent);
+    const agent = given.start();
+    const sessionId = await given.openSession(agent);
     await submitTo(agent, { sessionId }, 'again');
-    const events = await world.ended(sessionId, 2);
+    const events = await given.world.ended(sessionId, 2);
     const [, second] = callsOf(events);
-    const budget = await budgetOf(second!);
+    const budget = await given.budgetOf(second!);
     expect(budget.map(({ type }) => type)).toEqual(['BudgetReserved', 'BudgetSettled']);
     expect(budget[0]?.position).toBe(second!.position + 1);
-    expect(asked.reserve).toEqual([]);
+    expect(given.asked.reserve).toEqual([]);
     expect(budget[0]?.data).toMatchObject({
       ...{ sessionId, attempt: 2, agentId: 'main', caller: 'spec', provider: 'first', model: 'm' },
       ...{ outputBound: 1_000, price: { inputMicroUsdPerMtok: 1_000_000 } },
@@ -85,10 +34,10 @@ describe('the turn of a session that the process drove before', () => {
   });
 
   it('reserves at least what the provider is sent, with any answers, tools and facts before it', async () => {
-    const agent = start();
-    const sessionId = await openSession(agent);
+    const agent = given.start();
+    const sessionId = await given.openSession(agent);
     let facts = 0;
-    world.responders.assemble = async ({ atLeast }) => ({
+    given.world.responders.assemble = async ({ atLeast }) => ({
       ...{ soul: null, tokens: 0, version: atLeast },
       facts: Array.from({ length: facts }, (_, n) => ({
         ...{ factId: randomUUID(), sourceEventId: randomUUID(), supersededAt: null, confidence: 1 },
@@ -102,95 +51,124 @@ describe('the turn of a session that the process drove before', () => {
         asksFor({ name: 'echo', input: { of: 'ü"\n'.repeat(turn * 9) } }),
         says('é'.repeat(turn * 200)),
       ];
-      model.reply = async () => answers[turn % 2 === 0 ? 1 : Math.min(1, calls++)]!;
+      given.model.reply = async () => answers[turn % 2 === 0 ? 1 : Math.min(1, calls++)]!;
       await submitTo(agent, { sessionId }, 'what? '.repeat(turn * 30));
-      await world.ended(sessionId, turn);
+      await given.world.ended(sessionId, turn);
     }
-    const calls = callsOf(await world.events(sessionId));
+    const calls = callsOf(await given.world.events(sessionId));
     const firsts = calls.filter(({ data }) => data['step'] === 1).slice(1);
     expect(firsts).toHaveLength(7);
     for (const call of firsts) {
-      const { inputBound } = await reservedBy(call);
-      const {
-        signal: _signal,
-        maxOutputTokens: _max,
-        streaming: _streaming,
-        workspace: _own,
-        ...prompt
-      } = model.requests[Number(call.data['attempt']) - 1]!;
-      expect(bytesOf(prompt)).toBeLessThanOrEqual(inputBound);
-      expect(inputBound - bytesOf(prompt)).toBeLessThan(2_048);
+      const { inputBound } = await given.reservedBy(call);
+      const sent = given.sizeOf(Number(call.data['attempt']) - 1);
+      expect(sent).toBeLessThanOrEqual(inputBound);
+      expect(inputBound - sent).toBeLessThan(2_048);
     }
-    // The later steps of a turn request their reservations.
-    expect(asked.reserve).toHaveLength(calls.length - 8);
+    // The memory and the tools of a turn are known from its first prompt.
+    const later = calls.filter(({ data }) => data['step'] !== 1);
+    expect(later).toHaveLength(3);
+    for (const call of later)
+      expect((await given.reservedBy(call)).inputBound).toBe(given.sizeOf(Number(call.data['attempt']) - 1));
+    expect(given.asked.reserve).toEqual([]);
   });
 
   it('makes another attempt if its prompt is larger than the reservation', async () => {
-    const agent = start();
-    const sessionId = await openSession(agent);
-    world.responders.assemble = async (request) => ({
+    const agent = given.start();
+    const sessionId = await given.openSession(agent);
+    given.world.responders.assemble = async (request) => ({
       ...(await assemble(request)),
       soul: { text: 'x'.repeat(3_000), tokens: 1_000 },
     });
-    world.responders.reserve = async (request) => {
-      const { rows } = await admin.query<{ bound: number }>(
-        `select (reserved ->> 'inputBound')::int as bound from budget_reservations where reservation_id = $1`,
-        [request.reservationId],
-      );
-      if (rows[0] && request.inputBound > rows[0].bound)
-        throw conflict('METERING.RESERVATION_CONFLICT', 'it was made for another call');
-      return reserve(request);
-    };
+    given.world.responders.reserve = given.refuseLarger;
     await submitTo(agent, { sessionId }, 'again');
-    const events = await world.ended(sessionId, 2);
+    const events = await given.world.ended(sessionId, 2);
     expect(events.slice(-6).map(({ type }) => type)).toEqual([
       ...['TurnRequested', 'ModelCallStarted', 'ModelCallAborted'],
       ...['ModelCallStarted', 'ModelCallCompleted', 'TurnCompleted'],
     ]);
     expect(events.at(-4)?.data).toMatchObject({ dispatched: false, reason: 'dependency_failed' });
     const [, small, large] = callsOf(events);
-    expect(asked.settle.map(({ reservationId }) => reservationId)).toContain(small!.data['reservationId']);
-    expect(asked.reserve.at(-1)?.reservationId).toBe(large!.data['reservationId']);
-    expect(model.requests).toHaveLength(2);
+    expect(given.asked.settle.map(({ reservationId }) => reservationId)).toContain(
+      small!.data['reservationId'],
+    );
+    const refused = new Set(given.asked.reserve.map(({ reservationId }) => reservationId));
+    expect([...refused]).toEqual([small!.data['reservationId']]);
+    expect((await given.reservedBy(large!)).inputBound).toBe(given.sizeOf(1));
+    expect(given.model.requests).toHaveLength(2);
+  });
+
+  it('leaves more room in a session whose memory varies, after one attempt too many', async () => {
+    const agent = given.start();
+    const sessionId = await given.openSession(agent);
+    given.world.responders.reserve = given.refuseLarger;
+    for (let turn = 2; turn <= 7; turn++) {
+      const soul = { text: 'x'.repeat(turn % 2 === 0 ? 3_000 : 10), tokens: 1_000 };
+      given.world.responders.assemble = async (request) => ({ ...(await assemble(request)), soul });
+      await submitTo(agent, { sessionId }, 'again');
+      await given.world.ended(sessionId, turn);
+    }
+    const events = await given.world.events(sessionId);
+    expect(events.filter(({ type }) => type === 'ModelCallAborted')).toHaveLength(1);
+    const made = await Promise.all(callsOf(events).slice(1).map(given.budgetOf));
+    expect(made.map(typesOf)).toEqual(
+      made.map((_, attempt) => ['BudgetReserved', ...(attempt === 0 ? [] : ['BudgetSettled'])]),
+    );
   });
 
   it('requests its reservation after a commit that left it out, and the next one with its commit', async () => {
-    const agent = start();
-    const sessionId = await openSession(agent);
-    await admin.query('delete from budget_rules');
+    const agent = given.start();
+    const sessionId = await given.openSession(agent);
+    await given.admin.query('delete from budget_rules');
     for (let turn = 2; turn <= 3; turn++) {
       await submitTo(agent, { sessionId }, 'again');
-      await world.ended(sessionId, turn);
+      await given.world.ended(sessionId, turn);
     }
-    const calls = callsOf(await world.events(sessionId));
-    expect(asked.reserve.map(({ reservationId }) => reservationId)).toEqual(
+    const calls = callsOf(await given.world.events(sessionId));
+    expect(given.asked.reserve.map(({ reservationId }) => reservationId)).toEqual(
       calls.slice(1).map(({ data }) => data['reservationId']),
     );
-    expect(await Promise.all(calls.slice(1).map(budgetOf))).toEqual([[], []]);
+    expect(await Promise.all(calls.slice(1).map(given.budgetOf))).toEqual([[], []]);
   });
 
   it('reserves once for a request that is repeated', async () => {
-    const agent = start();
-    const sessionId = await openSession(agent);
+    const agent = given.start();
+    const sessionId = await given.openSession(agent);
     const submit = () => submitTo(agent, { sessionId }, 'again', { idempotencyKey: 'once' });
     const [first, again] = [await submit(), await submit()];
     expect(again).toMatchObject({ turnId: first.turnId, joined: true });
-    const calls = callsOf(await world.ended(sessionId, 2));
+    const calls = callsOf(await given.world.ended(sessionId, 2));
     expect(calls).toHaveLength(2);
-    const { rows } = await admin.query(
-      `select count(*)::int as made from budget_reservations where session_id = $1`,
-      [sessionId],
-    );
-    expect(rows).toEqual([{ made: 1 }]);
-    expect(asked.reserve).toEqual([]);
+    expect(await given.countReserved(sessionId)).toBe(1);
+    expect(given.asked.reserve).toEqual([]);
   });
 });
 
-it('asks metering for the first turn of a session', async () => {
-  const agent = start();
-  const { sessionId } = await submitTo(agent, { address: newAddress() });
-  const [call] = callsOf(await world.ended(sessionId));
-  await until(() => asked.reserve.length > 0);
-  expect(asked.reserve[0]?.reservationId).toBe(call?.data['reservationId']);
-  expect(await budgetOf(call!)).toEqual([]);
+describe('the first turn of a session', () => {
+  it('asks metering if the process drove no turn of its agent before', async () => {
+    const agent = given.start();
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    const [call] = callsOf(await given.world.ended(sessionId));
+    await until(() => given.asked.reserve.length > 0);
+    expect(given.asked.reserve[0]?.reservationId).toBe(call?.data['reservationId']);
+    expect(await given.budgetOf(call!)).toEqual([]);
+  });
+
+  it('is reserved in the commit that begins the session if it did', async () => {
+    const agent = given.start();
+    await given.openSession(agent);
+    const { sessionId } = await submitTo(agent, { address: newAddress() }, 'another person');
+    const events = await given.world.ended(sessionId);
+    const [call] = callsOf(events);
+    expect(typesOf(await given.budgetOf(call!))).toEqual(['BudgetReserved', 'BudgetSettled']);
+    const { inputBound } = await given.reservedBy(call!);
+    const sent = given.sizeOf(1);
+    expect(sent).toBeLessThanOrEqual(inputBound);
+    expect(inputBound - sent).toBeLessThan(2_048);
+    expect(given.asked.reserve).toEqual([]);
+    const { rows } = await given.admin.query(
+      'select distinct xmin::text as transaction from events where position = any($1)',
+      [[events[0]?.position, call!.position, call!.position + 1]],
+    );
+    expect(rows).toHaveLength(1);
+  });
 });

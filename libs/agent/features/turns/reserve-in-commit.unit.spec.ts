@@ -2,15 +2,18 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { buildPrompt, initialSession } from '@antiphon/agent-domain';
 import type { ModelPrompt, OpenTurn, SessionState } from '@antiphon/agent-domain';
-import { ReservesInCommit, toReservation } from './reserve-in-commit.js';
+import { ReservesInCommit, createAgentPrompts, toReservation } from './reserve-in-commit.js';
 import type { KnownParts } from './reserve-in-commit.js';
 
 const inputBound = (prompt: ModelPrompt): number => Buffer.byteLength(JSON.stringify(prompt));
 const times = { attemptMs: 1_000 };
-const create = (systemPrompt: string | null = 'Be kind.'): ReservesInCommit =>
+const create = (
+  systemPrompt: string | null = 'Be kind.',
+  agentPrompts = createAgentPrompts(),
+): ReservesInCommit =>
   new ReservesInCommit(
     {
-      ...{ times, models: { inputBound, maxOutputTokens: () => 9_999 } },
+      ...{ agentPrompts, times, models: { inputBound, maxOutputTokens: () => 9_999 } },
       agents: { find: () => ({ systemPrompt }) },
       agentChain: () => ['main', 'parent'],
     } as never,
@@ -45,10 +48,11 @@ const past = (content: string, text: string): SessionState['recent'][number] => 
   steps: [{ text, provider: 'p', model: 'm', calls: [] }],
 });
 
-const askFor = (state: SessionState, parts: KnownParts = PARTS) => {
+const EARLIER = stateOf({ turnId: 'earlier' });
+const askFor = (state: SessionState, last = EARLIER) => {
   const reserves = create();
-  reserves.remember(stateOf(), parts);
-  return reserves.extensionFor(state).extension?.reserve;
+  reserves.remember(last, PARTS);
+  return reserves.extensionFor(state)?.reserve;
 };
 
 describe('a reservation in the commit of a turn', () => {
@@ -60,6 +64,13 @@ describe('a reservation in the commit of a turn', () => {
       ...{ sessionKey: 'main:ws:a:b', caller: 'key/1', inputBound: exact + 1_024 },
       ...{ maxOutputTokens: 4_096, lifetimeMs: 61_000 },
     });
+  });
+
+  it('asks for the exact bound of a later step, whose turn has its memory and tools already', () => {
+    const step = { text: '', provider: 'p', model: 'm', calls: [] };
+    const state = stateOf({ steps: [step] }, { recent: [past('first', 'answer')] });
+    const exact = inputBound(buildPrompt(state, state.open!, { ...PARTS, choice: CALL }));
+    expect(askFor(state, stateOf())?.inputBound).toBe(exact);
   });
 
   it('has a bound of at least the prompt while memory grows by less than the slack', () =>
@@ -79,6 +90,30 @@ describe('a reservation in the commit of a turn', () => {
         },
       ),
     ));
+
+  it('leaves as much more room as a prompt was too large, within bounds', () => {
+    const reserves = create();
+    reserves.remember(EARLIER, PARTS);
+    const bound = () => reserves.extensionFor(stateOf())?.reserve?.inputBound ?? 0;
+    const first = bound();
+    reserves.widen(EARLIER, 2_000);
+    expect(bound()).toBe(first + 2_000);
+    reserves.widen(EARLIER, 50_000);
+    expect(bound()).toBe(first + 7 * 1_024);
+  });
+
+  it('asks for the first call of a session by the last prompt of its agent', () => {
+    const prompts = createAgentPrompts();
+    const other = create('Be kind.', prompts);
+    other.remember(EARLIER, PARTS);
+    other.widen(EARLIER, 100);
+    const reserves = create('Be kind.', prompts);
+    expect(reserves.extensionFor(stateOf())?.reserve?.inputBound).toBe(
+      (askFor(stateOf())?.inputBound ?? 0) + 100,
+    );
+    const otherAgent = { sessionId: 's', sessionKey: 'other:ws:a:b', agentId: 'other' };
+    expect(reserves.extensionFor(stateOf({}, { started: otherAgent }))).toBeNull();
+  });
 
   const UNKNOWN: readonly (readonly [string, SessionState])[] = [
     ['begins no call', stateOf({ call: null })],
@@ -102,19 +137,19 @@ describe('a reservation in the commit of a turn', () => {
     expect(askFor(state)).toBeUndefined(),
   );
 
-  it('asks for nothing before the first prompt', () => expect(create().extensionFor(stateOf())).toEqual({}));
+  it('asks for nothing before the first prompt', () => expect(create().extensionFor(stateOf())).toBeNull());
 
   it('uses the system prompt that the agent has now', () => {
     const longer = create('Be kind. '.repeat(100));
-    longer.remember(stateOf(), PARTS);
-    const bound = longer.extensionFor(stateOf()).extension?.reserve?.inputBound ?? 0;
+    longer.remember(EARLIER, PARTS);
+    const bound = longer.extensionFor(stateOf())?.reserve?.inputBound ?? 0;
     expect(bound - (askFor(stateOf())?.inputBound ?? 0)).toBe(892);
   });
 
   it('asks less and less often while it is left out, and each time again once it is made', () => {
     const reserves = create();
     reserves.remember(stateOf(), PARTS);
-    const asks = (): boolean => reserves.extensionFor(stateOf()).extension !== undefined;
+    const asks = (): boolean => reserves.extensionFor(stateOf()) !== null;
     const countSkipped = (): number => {
       let skipped = 0;
       while (!asks()) skipped += 1;

@@ -1,5 +1,5 @@
 import type { ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
-import { createBatcher, isoTime } from '@antiphon/kernel';
+import { bug, createBatcher, isoTime } from '@antiphon/kernel';
 import type { NativeTools } from '../native-tools/run-native-tool.js';
 import { isNativeTool } from '../native-tools/tool-schemas.js';
 import { recordedOutcome } from './recorded-tools.js';
@@ -31,6 +31,17 @@ const refusalOf = (
         type: 'ToolCallFailed',
         data: { turnId, callId, code: 'TOOL.UNKNOWN', message: `there is no tool "${name}" for this agent` },
       };
+
+/** A call without effects records nothing before its outcome. */
+const refuseRecord = (): Promise<never> =>
+  Promise.reject(bug('TOOL.RECORDED_EARLY', 'a call recorded a fact before its request was committed'));
+
+type CallerContext = Pick<StepContext, 'actor' | 'signal' | 'confirmLease'>;
+
+const callContext = ({ actor, signal, confirmLease }: CallerContext): ToolCallContext => ({
+  ...{ actor, signal, confirmClaim: confirmLease },
+  epoch: () => actor.lease.held()?.epoch ?? 0,
+});
 
 /** Runs the tool calls of a step. */
 export class ToolRunner {
@@ -72,22 +83,30 @@ export class ToolRunner {
     for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
   }
 
-  private callTool(
+  /** Makes one attempt of a call without effects whose request is being committed (`EarlyTools`). */
+  runEarly(context: CallerContext, turnId: string, call: TurnToolCall): Promise<ToolResult> {
+    const early = { ...callContext(context), isRequestCommitted: false };
+    return observeTool(call, () =>
+      isNativeTool(call.name)
+        ? this.deps.nativeTools.run({ ...context, record: refuseRecord }, call)
+        : this.caller.call(early, turnId, call, refuseRecord),
+    );
+  }
+
+  private async callTool(
     context: StepContext,
     turnId: string,
     call: TurnToolCall,
     { claim, onRecorded }: { readonly claim: Claim; readonly onRecorded: () => void },
-  ): ToolResult | Promise<ToolResult> {
-    const { actor, signal, confirmLease } = context;
-    const epoch = (): number => actor.lease.held()?.epoch ?? 0;
-    const callContext: ToolCallContext = { actor, signal, confirmClaim: confirmLease, epoch };
-    return (
-      refusalOf(context, turnId, call) ??
-      observeTool(call, () =>
-        isNativeTool(call.name)
-          ? this.deps.nativeTools.run(context, call, onRecorded)
-          : this.caller.call(callContext, turnId, call, claim),
-      )
+  ): Promise<ToolResult> {
+    const refusal = refusalOf(context, turnId, call);
+    if (refusal) return refusal;
+    const early = await context.takeEarlyTool(call.callId);
+    if (early) return early;
+    return observeTool(call, () =>
+      isNativeTool(call.name)
+        ? this.deps.nativeTools.run(context, call, onRecorded)
+        : this.caller.call(callContext(context), turnId, call, claim),
     );
   }
 

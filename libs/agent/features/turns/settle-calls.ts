@@ -10,14 +10,14 @@ const completedIn = (events: readonly SessionEvent[]) =>
   events.find((event) => event.type === 'ModelCallCompleted');
 
 /**
- * Returns the settlement for the commit that ends a call. Its event id is the one that metering
- * would give it, so that the log has at most one.
+ * Returns the settlement for the commit that ends a call; null for any other. Its event id is the
+ * one that metering would give it, so that the log has at most one.
  */
-export const settlementInCommit = (events: readonly SessionEvent[]): { extension?: CallExtension } => {
+export const settlementInCommit = (events: readonly SessionEvent[]): Pick<CallExtension, 'settle'> | null => {
   const completed = completedIn(events);
-  if (!completed) return {};
+  if (!completed) return null;
   const { reservationId } = completed.data;
-  return { extension: { settle: { reservationId, eventId: v5('BudgetSettled ', reservationId) } } };
+  return { settle: { reservationId, eventId: v5('BudgetSettled ', reservationId) } };
 };
 
 /** Logs the usage record of a call that the commit settled, in the form of metering's. */

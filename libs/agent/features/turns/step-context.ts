@@ -1,5 +1,5 @@
 import type { AgentConfig } from '@antiphon/config';
-import type { OpenCall, SessionCommand, Step } from '@antiphon/agent-domain';
+import type { OpenCall, SessionCommand, Step, ToolDeferral, ToolOutcome } from '@antiphon/agent-domain';
 import type { BlobAppend, StreamAppend } from '@antiphon/event-store';
 import { isAppError, retry } from '@antiphon/kernel';
 import type { TurnFailpoint } from '@antiphon/kernel';
@@ -55,6 +55,8 @@ export interface StepContext {
   readonly context: () => Promise<TurnContext>;
   /** Returns the call that was prepared while its start was being committed; null when none was. */
   readonly takePrefetched: (call: OpenCall) => Promise<PreparedCall | null>;
+  /** Returns the result of a tool call that ran while its request was being committed; else null. */
+  readonly takeEarlyTool: (callId: string) => Promise<ToolOutcome | ToolDeferral | null>;
   /**
    * Checks that this process still holds the session, before a call leaves it. Throws `Stopped`.
    */

@@ -34,6 +34,8 @@ export interface ToolCallContext extends Pick<StepContext, 'actor' | 'signal'> {
    * seen.
    */
   readonly epoch: () => number;
+  /** False while the request of the call is being committed: a tool with a capability is not run. */
+  readonly isRequestCommitted?: boolean;
 }
 
 /** Records that a call's tool may be reached from now on. */
@@ -256,6 +258,7 @@ export class ToolCaller {
       input: toStorableJson(input) as typeof input,
       idempotencyKey,
       ...(timeoutMs ? { timeoutMs } : {}),
+      ...(context.isRequestCommitted === false ? { onlyWithoutGrants: true as const } : {}),
       ...(approval
         ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } }
         : {}),

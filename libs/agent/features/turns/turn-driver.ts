@@ -1,15 +1,18 @@
 import { canBegin, followUps, nextStep } from '@antiphon/agent-domain';
-import type { CallExtension } from '@antiphon/contracts/metering';
+import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { FollowUpContext, OpenTurn, SessionCommand, SessionState } from '@antiphon/agent-domain';
 import { rejected } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { SessionFold } from '../sessions/session-fold.js';
 import type { SessionDriver, UpcomingTurn } from '../sessions/session-registry.js';
+import type { Decision } from '../sessions/session-stream.js';
+import { EarlyTools } from './early-tools.js';
 import { CallPrefetch } from './prefetch-call.js';
 import { requestContext } from './prepare-call.js';
 import type { ContextDeps, TurnContext } from './prepare-call.js';
 import { ReservesInCommit } from './reserve-in-commit.js';
+import type { ReservesDeps } from './reserve-in-commit.js';
 import { logCharge, settleCalls, settlementInCommit } from './settle-calls.js';
 import { Stopped, retryTransient } from './step-context.js';
 import type { RecordOptions, StepContext, StopReason } from './step-context.js';
@@ -17,7 +20,7 @@ import { findAgent, followUpContext, policyOf } from './turn-policy.js';
 import type { ActiveStep, StepDeps, TurnSteps } from './turn-steps.js';
 import { turnContext } from './turn-telemetry.js';
 
-export interface DriverDeps extends StepDeps, ContextDeps {}
+export interface DriverDeps extends StepDeps, ContextDeps, ReservesDeps {}
 
 /** Made once, because each turn ends with a stop, and an error's stack costs more than the rest. */
 const STOPS: Readonly<Record<StopReason, Stopped>> = {
@@ -46,6 +49,7 @@ export class TurnDriver implements SessionDriver {
   private context: { readonly turnId: string; readonly requested: Promise<TurnContext> } | null = null;
   private readonly prefetch: CallPrefetch;
   private readonly reserves: ReservesInCommit;
+  private readonly earlyTools: EarlyTools;
 
   /** Sets the actor's listeners. */
   constructor(
@@ -58,9 +62,14 @@ export class TurnDriver implements SessionDriver {
     this.reserves = new ReservesInCommit(deps, workspace);
     this.prefetch = new CallPrefetch(deps, workspace, contextOf, () => this.epoch(), this.reserves);
     actor.onChange(() => this.onChange());
-    actor.onAppending((fold, reserved) =>
-      this.prefetch.onAppending(fold, actor.fold().state.open?.call ?? null, reserved),
+    this.earlyTools = new EarlyTools(deps, actor, (turnId, call, signal) =>
+      steps.runToolEarly({ actor, signal, confirmLease: this.confirmLease(signal) }, turnId, call),
     );
+    actor.onAppending((fold, reserved) => {
+      const { state } = actor.fold();
+      this.prefetch.onAppending(fold, state.open?.call ?? null, reserved);
+      this.earlyTools.onAppending(fold?.state ?? null, state);
+    });
   }
 
   wake(): void {
@@ -75,8 +84,9 @@ export class TurnDriver implements SessionDriver {
     void this.requestContext(turn).catch(() => undefined);
   }
 
-  reserveInCommit(state: SessionState): { extension?: CallExtension } {
-    return this.reserves.extensionFor(state);
+  reserveInCommit(state: SessionState): Pick<Decision, 'extension'> {
+    const reserve = this.reserves.extensionFor(state);
+    return reserve ? { extension: reserve } : {};
   }
 
   isWorking(): boolean {
@@ -198,12 +208,18 @@ export class TurnDriver implements SessionDriver {
       signal,
       context: () => this.requestContext(turn),
       takePrefetched: (call) => this.prefetch.take(call),
-      confirmLease: async () => {
-        // While the log is unavailable the owner is unknown, and no call is started.
-        const isHeld = await retryTransient(() => actor.lease.confirm(), signal, deps.logger);
-        if (!isHeld) throw new Stopped('lost');
-      },
+      takeEarlyTool: (callId) => this.earlyTools.take(callId, signal),
+      confirmLease: this.confirmLease(signal),
       record: (command, options) => this.record(command, options),
+    };
+  }
+
+  /** Returns the check that this process holds the session. */
+  private confirmLease(signal: AbortSignal): StepContext['confirmLease'] {
+    return async () => {
+      // While the log is unavailable the owner is unknown, and no call is started.
+      const isHeld = await retryTransient(() => this.actor.lease.confirm(), signal, this.deps.logger);
+      if (!isHeld) throw new Stopped('lost');
     };
   }
 
@@ -221,11 +237,12 @@ export class TurnDriver implements SessionDriver {
         const next = decided.reduce(decider.evolve, state);
         const begins = this.allowedCalls();
         const context = followUpContext(deps, actor, next, { begins, ignoresInbox });
-        const events = [...decided, ...followUps(next, context)];
-        const settlement = settlementInCommit(events);
+        const following = followUps(next, context);
+        const events = [...decided, ...following];
+        const extended = this.extensionFor(events, following.reduce(decider.evolve, next));
         return decided.length > 0
-          ? { ...appends, events, ...settlement, isOfCommand: true }
-          : { events, ...settlement };
+          ? { ...appends, events, ...extended, isOfCommand: true }
+          : { events, ...extended };
       });
     const committed = await retryTransient(commit, this.recording.signal, deps.logger);
     if (committed.outcome !== 'appended') return;
@@ -234,6 +251,14 @@ export class TurnDriver implements SessionDriver {
     if (settled) setImmediate(logCharge, deps.logger, actor.fold().state, committed.decision.events, settled);
     settleCalls(deps, actor.workspace, committed.decision.events, settled?.reservationId);
     if ('isOfCommand' in committed.decision) onRecorded?.();
+  }
+
+  /** Returns the work of metering for a commit: the call that it ends, and the one that it begins. */
+  private extensionFor(events: readonly SessionEvent[], next: SessionState): Pick<Decision, 'extension'> {
+    const settle = settlementInCommit(events);
+    const begins = events.some(({ type }) => type === 'ModelCallStarted');
+    const reserve = begins ? this.reserves.extensionFor(next) : null;
+    return settle || reserve ? { extension: { ...settle, ...reserve } } : {};
   }
 
   private allowedCalls(): FollowUpContext['begins'] {

@@ -1,5 +1,5 @@
 import { backoffMs, beginCommand } from '@antiphon/agent-domain';
-import type { BeginCall, Step } from '@antiphon/agent-domain';
+import type { BeginCall, Step, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime, sleep } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
 import { MessageReceiver } from '../messages/receive-messages.js';
@@ -12,7 +12,7 @@ import type { CallResult, ModelCallDeps } from './model-call.js';
 import { toFailure } from './model-outcome.js';
 import type { NativeTools } from '../native-tools/run-native-tool.js';
 import { ToolRunner } from './run-tools.js';
-import type { RunToolsDeps } from './run-tools.js';
+import type { RunToolsDeps, ToolResult } from './run-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
 import { unknownOutcome } from './tool-call.js';
 import type { ToolRetries } from './tool-retry.js';
@@ -50,6 +50,15 @@ export class TurnSteps {
     if (step.kind === 'run_call') return this.runCall(context, step);
     await this.performOther(context, step, retryAfterMs);
     return 0;
+  }
+
+  /** Makes one attempt of a tool call whose request is being committed. */
+  runToolEarly(
+    context: Pick<StepContext, 'actor' | 'signal' | 'confirmLease'>,
+    turnId: string,
+    call: TurnToolCall,
+  ): Promise<ToolResult> {
+    return this.tools.runEarly(context, turnId, call);
   }
 
   private performOther(

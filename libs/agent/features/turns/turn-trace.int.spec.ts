@@ -49,7 +49,8 @@ const diesBeforeTheTool = (): { process: TestProcess; died: Promise<void> } => {
 
 describe('a turn that two processes drove', () => {
   it('is one tree under one span, written by the process that ended it', async () => {
-    world.responders.tools = [echoTool(true)];
+    // A tool with a capability does not run before its request is committed.
+    world.responders.tools = [{ ...echoTool(true), grants: ['http:example.com'] }];
     world.model.reply = (request, sink, call) =>
       request.messages.at(-1)?.role === 'tool'
         ? streams('done')(request, sink, call)

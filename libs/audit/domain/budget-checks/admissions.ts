@@ -132,7 +132,7 @@ class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
   }
 
   /**
-   * The commit of a driver may only reserve at the price of the model, and charge within the bound.
+   * The commit of a driver may only reserve at the price in its event, and charge within the bound.
    * Metering decides all else. The limits of each admission are checked with the balances.
    */
   private checkDriver(at: EventPlace, event: BudgetEvent, epoch: number | undefined): Finding[] {
@@ -159,12 +159,13 @@ class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
 
 /**
  * Checks that a reservation is made once and ends once, and that only an expired one is corrected.
- * In the commit of a driver, a reservation is at the price of the model, and a charge within it.
+ * In the commit of a driver, the amount is that of the bound at the price in the event, and the
+ * charge is within it. The price itself is not compared with the configuration of that time.
  */
 export const reservationsEndOnce: ReservationCheck = {
   name: 'reservations-end-once',
   about:
-    'every reservation is made once and ends once, settled, released or expired; only an expired one is corrected, and a driver reserves at the price of the model and charges within the bound',
+    'every reservation is made once and ends once, settled, released or expired; only an expired one is corrected, and a driver reserves at the price that its event records and charges within the bound',
   counts: 'reservations',
   start: () => new ReservationRun(),
 };

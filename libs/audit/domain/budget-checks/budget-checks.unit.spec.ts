@@ -81,7 +81,7 @@ describe('reservations-end-once', () => {
   });
 
   it.each([
-    ['reserves at the price of the model', {}, []],
+    ['reserves at the price in the event', {}, []],
     [
       'reserves less money than its bound costs',
       { price: { inputMicroUsdPerMtok: 9_000_000, outputMicroUsdPerMtok: 9_000_000 }, microUsd: 1 },

@@ -31,7 +31,10 @@ const WRITE_SQL = `insert into budget_rules (${COLUMNS}, valid_until)
     as r (${COLUMNS}) order by ${NAMES.join(', ')}
   on conflict (${NAMES.join(', ')}) do update set valid_until = excluded.valid_until,
     ${AMOUNTS.map((name) => `${name} = excluded.${name}`).join(', ')}`;
-/** Rows of an earlier configuration, of any process. The others write theirs again. */
+/**
+ * All rows, as some may be of an earlier configuration. Each process writes its own again: at once
+ * for a call that metering admits, and otherwise at its next renewal.
+ */
 const CLEAR_SQL = 'delete from budget_rules';
 const DELETE_OLD_SQL = `delete from budget_rules where valid_until < now() - interval '1 hour'`;
 

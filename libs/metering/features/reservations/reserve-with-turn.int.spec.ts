@@ -8,6 +8,7 @@ import { createLeaseStore, createPostgresEventStore, verifyChain } from '@antiph
 import type { AppendRequest, EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { rebuildBalances } from '../ledger/rebuild-balances.js';
+import { until } from '@antiphon/testing';
 import { callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
 
 jest.setTimeout(Number(process.env['ANTIPHON_ROUNDS'] ?? 0) * 2_000 + 60_000);
@@ -279,6 +280,30 @@ describe('the commit that begins a call', () => {
     client.release();
     expect(await eventsOf(call)).toEqual([]);
     await expect(process.reserve(call)).resolves.toMatchObject({ granted: true });
+  });
+
+  it('does not wait for each commit of a ledger that stays locked, and is made again afterwards', async () => {
+    const process = metering.start();
+    await tellRules(process, 'stalled');
+    const pool = createPool({ url: metering.urlFor('agent'), applicationName: 'spec-stalled', max: 2 });
+    const store = createPostgresEventStore(pool);
+    const beginHere = async (): Promise<boolean> =>
+      (await begin(metering.request({ model: 'stalled' }), {}, store)).extension !== undefined;
+    expect(await beginHere()).toBe(true);
+    const client = await metering.admin.connect();
+    await client.query('begin; lock table budget_balances in exclusive mode');
+    const lockedAt = performance.now();
+    const whileLocked: boolean[] = [];
+    for (let call = 0; call < 10; call++) whileLocked.push(await beginHere());
+    const tookMs = performance.now() - lockedAt;
+    await client.query('rollback');
+    client.release();
+    expect(whileLocked).not.toContain(true);
+    // Each of the ten would wait on its own otherwise.
+    expect(tookMs).toBeLessThan(10 * 100);
+    await until(beginHere);
+    await store.close();
+    await pool.end();
   });
 
   it('gives the role no way to the rules or the limits', async () => {

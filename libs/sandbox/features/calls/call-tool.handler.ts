@@ -33,6 +33,7 @@ const ENTRY = 'handle_tool_call';
 const LATE = 'the request came after its deadline; the tool was not run';
 const GIVEN_UP = 'the caller gave the call up before a cell was free; the tool was not run';
 const UNAPPROVED = 'this call needs an approval and came without one; it was not run';
+const UNCOMMITTED = 'the tool has capabilities, and the request of its call is not in the log yet';
 const CHANGED = 'the tool has changed since this call was approved; it was not run';
 
 const fingerprintOf = (name: string, input: Buffer): string =>
@@ -83,9 +84,10 @@ const isApproved = (tool: LoadedPlugin, approved: NonNullable<CallToolRequest['a
 const findRefusal = (
   agents: CallToolDeps['agents'],
   tool: LoadedPlugin,
-  { approved, agentId }: CallToolRequest,
+  { approved, agentId, onlyWithoutGrants }: CallToolRequest,
   { length }: Buffer,
 ): ToolOutcome | null => {
+  if (onlyWithoutGrants && sortedGrants(tool).length > 0) return toolFailed('TOOL.UNAVAILABLE', UNCOMMITTED);
   if (approved === undefined && needsApproval(agents, tool, agentId))
     return toolFailed('TOOL.DENIED', UNAPPROVED);
   if (approved !== undefined && !isApproved(tool, approved)) return toolFailed('TOOL.CHANGED', CHANGED);
