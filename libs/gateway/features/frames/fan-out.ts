@@ -1,5 +1,5 @@
-import { setImmediate as yieldToEvents } from 'node:timers/promises';
 import type { LiveFrame } from '@antiphon/contracts/agent';
+import { nextEventLoopRound } from '@antiphon/kernel';
 
 /** Follower of a session, whose reader gets its live frames. */
 export interface FrameTarget {
@@ -14,7 +14,7 @@ const MAX_WAITING = 256;
 const pushInSlices = async (frame: LiveFrame, targets: readonly FrameTarget[]): Promise<void> => {
   for (let from = 0; from < targets.length; from += SLICE) {
     for (const { reader } of targets.slice(from, from + SLICE)) reader.push(frame);
-    await yieldToEvents();
+    await nextEventLoopRound();
   }
 };
 

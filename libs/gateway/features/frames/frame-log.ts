@@ -19,9 +19,9 @@ export interface FramePage {
 /** Bounds of one read, which a reader holds while its client reads slowly. */
 const PAGE = { limit: 64, maxBytes: 512 * 1024 };
 const MAX_CHECKPOINTS = 10_000;
-/** Pages that are kept for readers that need them a moment later: their number and time, ms. */
-const MAX_PAGES = 16;
-const KEEP_MS = 5_000;
+/** Pages in the cache, for readers that need them a moment later: their number and time, ms. */
+const MAX_CACHED_PAGES = 16;
+const PAGE_TTL_MS = 5_000;
 const BEGINNING: FoldedTo = { version: 0, cursor: initialCursor, openSince: null };
 
 /** Returns no frames for an unknown event type, which a newer service may have written. */
@@ -75,7 +75,7 @@ export class FrameLog {
   /** Reads of pages, by session and place. */
   readonly #reads = new Map<string, PageReads>();
   /** Pages that were read last. Events do not change, but further ones may follow. */
-  readonly #recent = createBoundedMap<FoldedPage>(MAX_PAGES);
+  readonly #pageCache = createBoundedMap<FoldedPage>(MAX_CACHED_PAGES);
 
   /** Without `readVersions` the version of each event stream is read by a query of its own. */
   constructor(store: StreamReads, readVersions?: ReadVersions) {
@@ -139,16 +139,16 @@ export class FrameLog {
   #readShared(workspace: string, sessionId: string, at: FoldedTo): Promise<FoldedPage> {
     const { attempt, lastOffset } = at.cursor;
     const key = `${workspace}/${sessionId}/${at.version}/${attempt}/${lastOffset}/${at.openSince}`;
-    const recent = this.#recent.get(key);
+    const cached = this.#pageCache.get(key);
     // It may have been the last page when it was read: the end of the log is always read.
-    if (recent)
-      return this.#checkReadable(workspace, sessionId, at).then(() => ({ ...recent, hasMore: true }));
+    if (cached)
+      return this.#checkReadable(workspace, sessionId, at).then(() => ({ ...cached, hasMore: true }));
     const reads = this.#reads.get(key) ?? { running: Promise.resolve(), next: null };
     this.#reads.set(key, reads);
     const end = (): void => void (reads.next === null && this.#reads.delete(key));
     reads.next ??= reads.running.then(() => {
       reads.next = null;
-      const page = this.#readPage(workspace, sessionId, at).then((read) => this.#keep(key, read));
+      const page = this.#readPage(workspace, sessionId, at).then((read) => this.#cache(key, read));
       reads.running = page.then(end, end);
       return page;
     });
@@ -161,10 +161,10 @@ export class FrameLog {
     await this.#store.readStreamPage(workspace, sessionStream(sessionId), firstEvent);
   }
 
-  #keep(key: string, page: FoldedPage): FoldedPage {
+  #cache(key: string, page: FoldedPage): FoldedPage {
     if (page.steps.length === 0) return page;
-    this.#recent.put(key, page);
-    setTimeout(() => this.#recent.delete(key), KEEP_MS).unref();
+    this.#pageCache.put(key, page);
+    setTimeout(() => this.#pageCache.delete(key), PAGE_TTL_MS).unref();
     return page;
   }
 

@@ -1,5 +1,6 @@
 import { liveSubject, turnEndSubject } from '@antiphon/contracts/agent';
 import { countError, recordTurnStage } from '@antiphon/observability';
+import { EarlyFrames } from './early-frames.js';
 import { FanOut } from './fan-out.js';
 import type { FrameLog } from './frame-log.js';
 import { FrameReader, type FrameReaderOptions } from './frame-reader.js';
@@ -58,6 +59,7 @@ interface Feed extends PolledSession {
   readonly unsubscribe: () => void;
   readonly live: LiveReplay;
   readonly fanOut: FanOut;
+  readonly early: EarlyFrames;
   /** Resolves once NATS has its subscriptions; null if nothing waits for that yet. */
   subscribed: Promise<void> | null;
   /**
@@ -70,6 +72,11 @@ interface Feed extends PolledSession {
 
 /** Returns true for a reader that waits for frames: one of an idle session costs nothing. */
 const isWaiting = ({ reader, turnId }: Follower): boolean => turnId !== undefined || reader.expectsMore();
+
+const hasFollowerOf = ({ followers }: Feed, turnId: string): boolean => {
+  for (const follower of followers) if (follower.turnId === turnId) return true;
+  return false;
+};
 
 const notifyOfEnd = (feed: Feed, turnId: string): void => {
   const { followers, fanOut } = feed;
@@ -117,6 +124,9 @@ export class SessionFeeds {
     const follower: Follower = { reader, turnId };
     feed.followers.add(follower);
     if (options.catchUp) this.#readPast(feed, reader);
+    const early = turnId === undefined ? [] : feed.early.take(turnId);
+    // Delivered after the caller has the function that ends its following.
+    if (early.length > 0) queueMicrotask(() => early.forEach((frame) => reader.push(frame)));
     return () => this.#release(key, feed, follower);
   }
 
@@ -147,6 +157,7 @@ export class SessionFeeds {
 
   #drop(key: string, feed: Feed): void {
     feed.unsubscribe();
+    feed.early.clear();
     this.#poller.remove(feed);
     this.#feeds.delete(key);
   }
@@ -167,6 +178,7 @@ export class SessionFeeds {
       unsubscribe: () => (endLive(), endTurns()),
       live: new LiveReplay((since, each) => this.#bus.replay(subject, since, each)),
       fanOut: new FanOut(followers),
+      early: new EarlyFrames(),
       subscribed: null,
       epoch: 0,
       linger: null,
@@ -181,6 +193,7 @@ export class SessionFeeds {
     const frame = parseLive(text);
     if (!frame || frame.epoch < feed.epoch) return;
     feed.epoch = frame.epoch;
+    if (!hasFollowerOf(feed, frame.turnId)) feed.early.add(frame, text.length);
     feed.fanOut.send(frame);
     if (frame.event === 'done') recordTurnStage('frame_delivered', receivedAt);
   }
