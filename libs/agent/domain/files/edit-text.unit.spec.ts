@@ -69,7 +69,16 @@ describe('An exact edit', () => {
   it('finds its place in a file of 50 MB and in a line of 10 MB', () => {
     const large = new Uint8Array(50_000_000).fill(97);
     large.set(bytes('needle'), 40_000_000);
-    expect(editBytes(large, { old: 'needle', new: 'n' })).toHaveLength(49_999_995);
+    const expected = new Uint8Array(49_999_995).fill(97);
+    expected.set(bytes('n'), 40_000_000);
+    expect(Buffer.compare(editBytes(large, { old: 'needle', new: 'n' }), expected)).toBe(0);
+    const line = new Uint8Array(10_000_002).fill(98);
+    line.set(bytes('\n'), 0);
+    line.set(bytes('\n'), 10_000_001);
+    line.set(bytes('needle'), 5_000_000);
+    const edited = Uint8Array.from(line);
+    edited.set(bytes('thread'), 5_000_000);
+    expect(Buffer.compare(editBytes(line, { old: 'needle', new: 'thread' }), edited)).toBe(0);
   });
 
   it('is refused where the text occurs never or more than once, also where places overlap', () => {
@@ -87,7 +96,14 @@ describe('An exact edit', () => {
     ['end of a line', 'one \ntwo\n', 'one\ntwo'],
     ['capital letters', 'One Two\n', 'one two'],
   ])('names a difference that is not visible, and changes nothing: %s', (name, file, old) => {
-    expect(() => editBytes(bytes(file), { old, new: 'x' })).toThrow(name);
+    const before = bytes(file);
+    expect(() => editBytes(before, { old, new: 'x' })).toThrow(
+      expect.objectContaining({
+        message: expect.stringContaining(name),
+        data: expect.objectContaining({ lines: [1] }),
+      }),
+    );
+    expect(before).toEqual(bytes(file));
   });
 
   it('applies several edits in order, or none', () => {

@@ -53,10 +53,11 @@ export interface FileDecisionContext {
 
 const missing = (path: string): Error => notFound('FILE.NOT_FOUND', `there is no file "${path}"`);
 
-/** Returns the file of a path. Throws `FILE.IS_FOLDER` or `FILE.NOT_FOUND`. */
+/** Returns the file of a path. Throws `FILE.VIRTUAL`, `FILE.IS_FOLDER` or `FILE.NOT_FOUND`. */
 export const requireFile = ({ files, names }: FileTree, path: string): FileEntry => {
   const file = files.get(path);
   if (file) return file;
+  checkWritable(path);
   const used = names.get(foldCase(path));
   if (used?.path === path) throw rejected('FILE.IS_FOLDER', `"${path}" is a folder`);
   if (used) throw notFound('FILE.NOT_FOUND', `there is no file "${path}"; there is "${used.path}"`);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { decideFiles } from './file-tree.decider.js';
+import { decideFiles, requireFile } from './file-tree.decider.js';
 import type { FileCommand, FileLimits } from './file-tree.decider.js';
 import { emptyFileTree, foldFileTree, streamVersionOf } from './file-tree.js';
 import type { FileTree } from './file-tree.js';
@@ -107,10 +107,14 @@ describe('A file tree', () => {
     expect(refused(two, write(path))).toBe('FILE.PATH_CLASH'),
   );
 
-  it('refuses to write a folder or a virtual file', () => {
+  it('refuses to write a folder, and to write, move or delete a virtual file', () => {
     expect(refused(two, write('docs'))).toBe('FILE.IS_FOLDER');
     expect(refused(two, write('talk.chat'))).toBe('FILE.VIRTUAL');
     expect(refused(two, { op: 'move', path: 'b.txt', to: 'talk.CHAT' })).toBe('FILE.VIRTUAL');
+    expect(refused(two, { op: 'move', path: 'talk.chat', to: 'talk.md' })).toBe('FILE.VIRTUAL');
+    expect(refused(two, { op: 'delete', path: 'talk.chat' })).toBe('FILE.VIRTUAL');
+    expect(refused(two, { op: 'delete', path: 'talk.chat', files: 1 })).toBe('FILE.VIRTUAL');
+    expect(() => requireFile(two, 'talk.chat')).toThrow(expect.objectContaining({ code: 'FILE.VIRTUAL' }));
   });
 
   it('moves a file or a folder, and never over another file', () => {

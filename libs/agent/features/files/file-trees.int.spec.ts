@@ -94,11 +94,14 @@ describe('File trees', () => {
     const versions: number[] = [];
     const request = {
       ...{ workspace: WORKSPACE, treeId, cause: { actor: 'agent/main', callId: randomUUID() } },
-      record: async ({ expectedVersion, streamId }: StreamAppend) => {
-        versions.push(Number(expectedVersion));
-        if (versions.length > 1) return false;
-        await write(world.process({ config: testConfig() }), 'k.txt', 'between');
-        throw conflict('LOG.VERSION_CONFLICT', 'another change', { data: { streamId } });
+      recorder: {
+        fence: () => ({ lease: 'unused', epoch: 1 }),
+        append: async ({ expectedVersion, streamId }: StreamAppend) => {
+          versions.push(Number(expectedVersion));
+          if (versions.length > 1) return false;
+          await write(world.process({ config: testConfig() }), 'k.txt', 'between');
+          throw conflict('LOG.VERSION_CONFLICT', 'another change', { data: { streamId } });
+        },
       },
     };
     const { version } = await workspaceFiles.change(request, () => [
@@ -115,7 +118,7 @@ describe('File trees', () => {
     const request = {
       ...{ workspace: WORKSPACE, treeId, cause: { actor: 'key/k1' } },
       idempotency: { scope: 'key/k1/file.write', key: randomUUID(), digest: '0'.repeat(64) },
-      record: () => Promise.resolve(true),
+      recorder: { append: () => Promise.resolve(true), fence: () => ({ lease: 'unused', epoch: 1 }) },
     };
     await expect(
       workspaceFiles.change(request, () => [{ op: 'write', path: 'never.txt', ...stored }]),

@@ -26,7 +26,7 @@ import type { BoundedMap, Ids, SerialQueue } from '@antiphon/kernel';
 import { toNewEvent } from '../event-envelope.js';
 import type { FileTreeSnapshots } from './file-tree-snapshots.js';
 
-/** Events for a tree, and appends in the same transaction. With `record`, events only. */
+/** Events for a tree, and appends in the same transaction. With a recorder, events only. */
 export interface FileDecision {
   readonly events: readonly FileTreeEvent[];
   readonly also?: readonly StreamAppend[];
@@ -42,14 +42,18 @@ export interface DecidedAppend {
   readonly version: number;
 }
 
-/**
- * Appends a decided change together with facts of another stream. A change of very many files is
- * appended alone, without this call. Returns false if it appended nothing. Throws
- * `LOG.VERSION_CONFLICT` of the tree, after which the change is decided again.
- */
-export type RecordDecided = (append: DecidedAppend) => Promise<boolean>;
+/** Records a decided change together with facts of another stream. */
+export interface DecisionRecorder {
+  /**
+   * Appends both. Returns false if it appended nothing. Throws `LOG.VERSION_CONFLICT` of the tree,
+   * after which the change is decided again.
+   */
+  append(append: DecidedAppend): Promise<boolean>;
+  /** Returns the fence of a change of very many files, which is appended alone. */
+  fence(): Fence;
+}
 
-/** A tree after a commit. `result` is null if nothing was decided, or if `record` appended it. */
+/** A tree after a commit. `result` is null if nothing was decided, or if its recorder appended it. */
 export interface FileCommit {
   readonly tree: FileTree;
   readonly result: AppendResult | null;
@@ -65,7 +69,7 @@ export interface FileTreesPort {
     workspace: string,
     treeId: string,
     decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
-    record?: RecordDecided,
+    recorder?: DecisionRecorder,
   ): Promise<FileCommit>;
   /** Returns the bytes of a digest. Throws `FILE.NO_BYTES`. */
   readBytes(workspace: string, digest: string): Promise<Uint8Array>;
@@ -138,10 +142,10 @@ export class FileTrees implements FileTreesPort {
     workspace: string,
     treeId: string,
     decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
-    record?: RecordDecided,
+    recorder?: DecisionRecorder,
   ): Promise<FileCommit> {
     const local = this.open(workspace, treeId);
-    return local.enqueue(() => this.commitNow(local, workspace, treeId, decide, record));
+    return local.enqueue(() => this.commitNow(local, workspace, treeId, decide, recorder));
   }
 
   readBytes(workspace: string, digest: string): Promise<Uint8Array> {
@@ -185,7 +189,7 @@ export class FileTrees implements FileTreesPort {
     workspace: string,
     treeId: string,
     decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
-    record?: RecordDecided,
+    recorder?: DecisionRecorder,
   ): Promise<FileCommit> {
     const streamId = fileTreeStream(treeId);
     for (let round = 1; ; round++) {
@@ -195,7 +199,7 @@ export class FileTrees implements FileTreesPort {
       if (events.length === 0 && also.length === 0) return { tree, result: null, events };
       try {
         await failpoint('agent.file.decided');
-        const { isAppended, result } = await this.append(workspace, streamId, tree, decision, record);
+        const { isAppended, result } = await this.append(workspace, streamId, tree, decision, recorder);
         await failpoint('agent.file.recorded');
         if (isAppended && hasOwnFold(events)) local.tree = foldFileTree(tree, events);
         else await this.refresh(local, workspace, treeId);
@@ -213,16 +217,20 @@ export class FileTrees implements FileTreesPort {
     streamId: string,
     tree: FileTree,
     { events, also = [], ...guards }: FileDecision,
-    record?: RecordDecided,
+    recorder?: DecisionRecorder,
   ): Promise<{ isAppended: boolean; result: AppendResult | null }> {
     const own = { streamId, expectedVersion: streamVersionOf(tree), events: this.toNew(events) };
-    if (record && (also.length > 0 || guards.fence || guards.idempotency))
+    if (recorder && (also.length > 0 || guards.fence || guards.idempotency))
       throw bug('FILE.DECISION_NOT_RECORDED', 'only the events of a decision can be recorded');
     // An append of very many events has no room for others.
-    if (record && events.length <= JOINT_EVENTS)
-      return { isAppended: await record({ stream: own, events, version: tree.version }), result: null };
+    if (recorder && events.length <= JOINT_EVENTS)
+      return {
+        isAppended: await recorder.append({ stream: own, events, version: tree.version }),
+        result: null,
+      };
     const streams = events.length === 0 ? also : [own, ...also];
-    const result = await this.deps.store.append({ workspace, streams, ...guards });
+    const fence = recorder ? { fence: recorder.fence() } : {};
+    const result = await this.deps.store.append({ workspace, streams, ...guards, ...fence });
     return { isAppended: result.outcome === 'appended', result };
   }
 

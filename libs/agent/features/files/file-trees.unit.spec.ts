@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { decideFiles } from '@antiphon/agent-domain';
 import type { FileTree } from '@antiphon/agent-domain';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import { createMemoryEventStore, createMemoryLeaseStore } from '@antiphon/event-store';
 import { APPENDED_BYTES, FileTrees } from './file-trees.js';
 import type { FileTreesDeps } from './file-trees.js';
 
@@ -12,11 +12,14 @@ const LIMITS = { maxFiles: 1e6, maxBytes: 1e9, maxVersions: 1e6, maxFileBytes: 1
 const put = jest.fn<FileTreesDeps['blobs']['put']>((_, bytes) =>
   Promise.resolve({ digest: 'a'.repeat(64), size: bytes.byteLength }),
 );
+const fence = { lease: 'session/s', epoch: 1 };
+let leases: ReturnType<typeof createMemoryLeaseStore>;
 let trees: FileTrees;
 beforeEach(() => {
+  leases = createMemoryLeaseStore();
   put.mockClear();
   trees = new FileTrees({
-    store: createMemoryEventStore(),
+    store: createMemoryEventStore({ leases }),
     blobs: {
       put,
       read: () => Promise.reject(new Error('unused')),
@@ -39,15 +42,19 @@ const writes = (count: number) => (tree: FileTree) => ({
 
 describe('a change of a tree with facts of another stream', () => {
   it('is appended by the caller that records both', async () => {
-    const record = jest.fn(() => Promise.resolve(true));
-    await trees.commit('default', TREE, writes(2), record);
-    expect(record).toHaveBeenCalledTimes(1);
+    const append = jest.fn(() => Promise.resolve(true));
+    await trees.commit('default', TREE, writes(2), { append, fence: () => fence });
+    expect(append).toHaveBeenCalledTimes(1);
   });
 
-  it('is appended alone if it has as many events as an append takes', async () => {
-    const record = jest.fn(() => Promise.resolve(true));
-    const { result } = await trees.commit('default', TREE, writes(1_000), record);
-    expect([record.mock.calls.length, result?.outcome]).toEqual([0, 'appended']);
+  it('is appended alone, under the lease, if it has as many events as an append takes', async () => {
+    const append = jest.fn(() => Promise.resolve(true));
+    const recorder = { append, fence: () => fence };
+    const commit = () => trees.commit('default', TREE, writes(1_000), recorder);
+    await expect(commit()).rejects.toMatchObject({ code: 'LOG.FENCED' });
+    await leases.acquire('default', fence.lease, 'spec', 60_000);
+    const { result } = await commit();
+    expect([append.mock.calls.length, result?.outcome]).toEqual([0, 'appended']);
     expect((await trees.read('default', TREE)).files.size).toBe(1_000);
   });
 });

@@ -19,7 +19,7 @@ import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { changedOf, resultOf } from './file-changes.js';
 import type { FilesChanged } from './file-changes.js';
-import type { FileDecision, FileTrees } from './file-trees.js';
+import type { DecisionRecorder, FileDecision, FileTrees } from './file-trees.js';
 import { SessionTrees } from './session-tree.js';
 import type { SessionTreeDeps } from './session-tree.js';
 import { lastPositionOf, virtualEntry } from './virtual-files.js';
@@ -33,16 +33,18 @@ export interface FilesDeps {
   readonly clock: Clock;
 }
 
+/** As `DecisionRecorder`, by the files that a change changes. */
+export interface ChangeRecorder extends Pick<DecisionRecorder, 'fence'> {
+  append(stream: StreamAppend, changed: FilesChanged): Promise<boolean>;
+}
+
 export interface ChangeRequest {
   readonly workspace: string;
   readonly treeId: string;
   readonly cause: FileCause;
   readonly idempotency?: Omit<IdempotencyClaim, 'response'>;
-  /**
-   * Appends the change together with facts of another stream, instead of alone. Returns false if it
-   * appended nothing.
-   */
-  readonly record?: (stream: StreamAppend, changed: FilesChanged) => Promise<boolean>;
+  /** Records the change together with facts of another stream. */
+  readonly recorder?: ChangeRecorder | undefined;
 }
 
 /** A file whose bytes can be read. */
@@ -176,7 +178,7 @@ export class Files {
     request: ChangeRequest,
     toCommands: (tree: FileTree) => readonly FileCommand[] | Promise<readonly FileCommand[]>,
   ): Promise<FilesChanged> {
-    const { workspace, treeId, cause, idempotency, record } = request;
+    const { workspace, treeId, cause, idempotency, recorder } = request;
     const { trees, clock, config } = this.deps;
     let repeated: CallVersions | undefined;
     const decide = async (now: FileTree): Promise<FileDecision> => {
@@ -193,7 +195,10 @@ export class Files {
       workspace,
       treeId,
       decide,
-      record && ((append) => record(append.stream, changedOf(append))),
+      recorder && {
+        append: (append) => recorder.append(append.stream, changedOf(append)),
+        fence: () => recorder.fence(),
+      },
     );
     const joined = result?.outcome === 'joined' ? (result.response as unknown as CallVersions) : repeated;
     if (joined) return this.resultAt(workspace, treeId, tree, joined);

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { HANDOVER_LOOP, HAND_OVER, checkHop, factsOf, recipientOf } from '@antiphon/agent-domain';
 import type { HopVerdict, OpenTurn, TurnToolCall } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { BlobAppend, EventStore, StreamAppend } from '@antiphon/event-store';
+import type { BlobAppend, EventStore, Fence, StreamAppend } from '@antiphon/event-store';
 import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -51,6 +51,8 @@ export interface NativeCall {
    * false if the call has an outcome already: nothing was appended then.
    */
   readonly recordWith?: (content: string, effect: CallEffect) => Promise<boolean>;
+  /** Returns the fence of an effect that is not recorded with the result. Throws `Stopped`. */
+  readonly fence: () => Fence;
 }
 
 /** Facts of another stream that a call causes, and the bytes that they cite. */

@@ -1,4 +1,6 @@
 import { structuredPatch } from 'diff';
+import type { FilesChanged } from '../files/file-changes.js';
+import { resultOf } from './file-access.js';
 import { isBinary } from './search-files.js';
 
 const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -53,3 +55,14 @@ export const describeChange = (before: Uint8Array, after: Uint8Array): string =>
     ...(lines.length > shown.length ? [`… ${lines.length - shown.length} more lines`] : []),
   ].join('\n');
 };
+
+/** Returns the function that describes a change to the model, and what it has seen by it. */
+export const describeWith =
+  (isWhole: (path: string) => boolean) =>
+  ({ version, files }: FilesChanged): string => {
+    const seen = files.flatMap(({ path, digest }) =>
+      digest === null ? [] : [{ path, digest, whole: isWhole(path) }],
+    );
+    const changes = files.map(({ path, before, digest, size }) => ({ path, before, digest, bytes: size }));
+    return resultOf({ version, changes, seen });
+  };

@@ -1,4 +1,4 @@
-import { isBelow, normalizeFolder, normalizePath } from '@antiphon/agent-domain';
+import { foldCase, isBelow, normalizeFolder, normalizePath } from '@antiphon/agent-domain';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import { forbidden } from '@antiphon/kernel';
@@ -29,6 +29,15 @@ export const resultOf = (header: object, text = ''): string =>
 export const isWithin = (roots: readonly string[], path: string): boolean =>
   roots.some((root) => isBelow(path, normalizeFolder(root)));
 
+/** Folder of the role files and other state of agents. People change it, agents do not. */
+const AGENT_STATE = 'system';
+
+/** Returns true for the folder of the agents' state, what is in it, and folders that have it. */
+const hasAgentState = (path: string): boolean => {
+  const folded = foldCase(path);
+  return isBelow(folded, AGENT_STATE) || isBelow(AGENT_STATE, folded);
+};
+
 type Caller = Pick<NativeCall, 'workspace' | 'agentId'>;
 
 /** Finds the tree of a call, and the folders that its agent may use. */
@@ -39,9 +48,17 @@ export class FileAccess {
     return this.deps.workspaceFiles.treeIdOf(workspace, sessionId);
   }
 
-  /** Returns a normalised path within the roots of the agent. Throws `FILE.NOT_ALLOWED`. */
+  /**
+   * Returns a normalised path within the roots of the agent. Throws `FILE.NOT_ALLOWED`, also for a
+   * change of the agents' state.
+   */
   async allow(call: Caller, use: keyof FileRoots, given: string): Promise<string> {
     const path = normalizePath(given);
+    if (use === 'write' && hasAgentState(path))
+      throw forbidden(
+        'FILE.NOT_ALLOWED',
+        `no agent may change "${path}": ${AGENT_STATE}/ has the instructions of agents, which people change`,
+      );
     const roots = (await this.rootsOf(call))[use];
     if (!isWithin(roots, path))
       throw forbidden(

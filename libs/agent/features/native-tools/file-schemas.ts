@@ -76,6 +76,7 @@ export const FILE_INPUT = {
     regex: z.boolean().default(false),
     ignore_case: z.boolean().default(false),
     ignored: Ignored,
+    from: z.int().min(1).max(10_000).default(1).describe('Number of the first found line to return.'),
     limit: z.int().min(1).max(500).default(100).describe('Maximum number of lines.'),
   }),
 } as const;

@@ -1,6 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { ModelRequest } from '@antiphon/agent-domain';
 import type { JsonValue } from '@antiphon/kernel';
 import type { ApprovalRule } from '@antiphon/config';
 import { inWorkspace } from '@antiphon/database';
@@ -17,12 +16,10 @@ import {
 } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { HOSTILE_PATTERNS } from '../testing/hostile-patterns.js';
-import { asksFor, says } from '../testing/test-model.js';
+import { asksFor } from '../testing/test-model.js';
+import { call, runCalls } from '../testing/tool-calls.js';
 
 const TOOLS = ['ls', 'read', 'write', 'edit', 'rm', 'move', 'search'];
-type Call = { readonly name: string; readonly input: Record<string, unknown> };
-
-const call = (name: string, input: Record<string, unknown>): Call => ({ name, input });
 
 describe('Tools for files', () => {
   let world: AgentWorld;
@@ -37,25 +34,8 @@ describe('Tools for files', () => {
   });
   afterAll(() => world.close(), 30_000);
 
-  /** Runs calls one after another in one turn, and returns the result or code of each. */
-  const run = async (process: TestProcess, ...calls: (Call | (() => Promise<Call>))[]) => {
-    let made = 0;
-    world.model.reply = async (_request: ModelRequest) => {
-      const step = calls[made++];
-      const next = typeof step === 'function' ? await step() : step;
-      return next ? asksFor({ name: next.name, input: next.input as never }) : says('done');
-    };
-    const { sessionId } = await submitTo(process, { address: newAddress('main') }, 'work');
-    const events = await world.ended(sessionId, 1, 60_000);
-    const results = events.flatMap(({ type, data }) =>
-      type === 'ToolCallCompleted'
-        ? [String(data['content'])]
-        : type === 'ToolCallFailed'
-          ? [`${String(data['code'])}: ${String(data['message'])}`]
-          : [],
-    );
-    return { sessionId, results, events };
-  };
+  const run = (process: TestProcess, ...calls: Parameters<typeof runCalls>[2][]) =>
+    runCalls(world, process, ...calls);
   const put = async (path: string, text: string, process = agent): Promise<void> => {
     const { files, workspaceFiles } = process.runtime.services;
     const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
@@ -114,6 +94,67 @@ describe('Tools for files', () => {
     ]);
     expect(results[6]).toContain('line 9');
     expect(await textOf(agent, 'notes.txt')).toContain('line 80');
+  });
+
+  it('never change the instructions of agents, also within the roots', async () => {
+    await put('system/agents/main.md', 'Be kind.\n');
+    await put('notes/a.md', 'x\n');
+    const { results } = await run(
+      agent,
+      call('read', { path: 'system/agents/main.md' }),
+      call('write', { path: 'system/agents/main.md', content: 'Obey me.' }),
+      call('edit', { path: 'system/agents/main.md', old: 'kind', new: 'mine' }),
+      call('write', { path: 'System/Agents/new.md', content: 'x' }),
+      call('rm', { path: 'system', files: 1 }),
+      call('move', { path: 'system/agents/main.md', to: 'taken.md' }),
+      call('move', { path: 'notes/a.md', to: 'system/agents/a.md' }),
+    );
+    expect(results.map((result) => result.split(':')[0])).toEqual([
+      expect.any(String),
+      ...Array.from({ length: 6 }, () => 'FILE.NOT_ALLOWED'),
+    ]);
+    expect(await textOf(agent, 'system/agents/main.md')).toBe('Be kind.\n');
+  });
+
+  it('offer the text that an edit may have meant, and apply it only when it is asked for exactly', async () => {
+    await put('tabs.ts', 'if (a) {\n\treturn b;\n}\n');
+    const { results } = await run(
+      agent,
+      call('read', { path: 'tabs.ts' }),
+      call('edit', { path: 'tabs.ts', old: 'if (a) {\n  return b;\n}', new: 'return a && b;' }),
+      call('read', { path: 'tabs.ts' }),
+      call('edit', { path: 'tabs.ts', old: 'if (a) {\n\treturn b;\n}', new: 'return a && b;' }),
+    );
+    expect(results[1]).toContain('FILE.NO_MATCH');
+    expect(results[1]?.endsWith('if you mean it:\nif (a) {\n\treturn b;\n}')).toBe(true);
+    expect(results[2]).toContain('\treturn b;');
+    expect(await textOf(agent, 'tabs.ts')).toBe('return a && b;\n');
+  });
+
+  it('name the commands that bring removed files back', async () => {
+    for (const path of ["old/it's.md", 'old/b.md']) await put(path, 'x\n');
+    const { results } = await run(agent, call('rm', { path: 'old', files: 2 }));
+    const { restore } = JSON.parse(results[0] ?? '') as { restore: string[] };
+    expect(restore.toSorted()).toEqual([
+      "antiphon files restore 'old/it'\\''s.md'",
+      'antiphon files restore old/b.md',
+    ]);
+  });
+
+  it('return found lines page by page, with their total at the end', async () => {
+    await put('many.txt', Array.from({ length: 7 }, (_, index) => `needle ${index + 1}\n`).join(''));
+    const search = (from: number) => call('search', { query: 'needle', path: 'many.txt', from, limit: 3 });
+    const { results } = await run(agent, search(1), search(4), search(7));
+    const headers = results.map((result) => JSON.parse(result.split('\n')[0] ?? '') as object);
+    expect(headers).toMatchObject([
+      { returned: 3, truncated: true, next: 4 },
+      { returned: 3, truncated: true, next: 7 },
+      { returned: 1, truncated: false, total: 7 },
+    ]);
+    const lines = results.flatMap((result) => result.split('\n').slice(1));
+    expect(lines.map((line) => line.split('\t')[1])).toEqual(
+      Array.from({ length: 7 }, (_, index) => `needle ${index + 1}`),
+    );
   });
 
   it('make several edits or none, and refuse a file that another caller changed', async () => {

@@ -2,15 +2,18 @@ import type pg from 'pg';
 import { checkRemoval, editBytes, isBelow, requireFile } from '@antiphon/agent-domain';
 import type { FileCommand, FileEntry, FileTree } from '@antiphon/agent-domain';
 import type { FileCause } from '@antiphon/contracts/agent';
-import type { BlobAppend, StreamAppend } from '@antiphon/event-store';
+import type { BlobAppend } from '@antiphon/event-store';
 import { conflict, isAppError, rejected } from '@antiphon/kernel';
+import { fileTreeIdOf } from '../derived-ids.js';
 import type { FilesChanged } from '../files/file-changes.js';
 import { APPENDED_BYTES } from '../files/file-trees.js';
+import type { ChangeRecorder } from '../files/files.js';
 import type { NativeCall } from './ask-agent.js';
-import { describeChange } from './describe-change.js';
+import { describeChange, describeWith } from './describe-change.js';
 import { FileAccess, resultOf } from './file-access.js';
 import type { FileInput } from './file-access.js';
 import type { FileToolName } from './file-schemas.js';
+import { restoreCommands } from './restore-commands.js';
 import { ReadTools } from './read-tools.js';
 import type { ReadToolsDeps } from './read-tools.js';
 import { SessionReads } from './session-reads.js';
@@ -51,17 +54,6 @@ interface DecidedFiles {
   readonly commands: readonly FileCommand[];
   readonly blobs: readonly BlobAppend[];
 }
-
-/** Returns the function that describes a change to the model, and what it has seen by it. */
-const describeWith =
-  (isWhole: (path: string) => boolean) =>
-  ({ version, files }: FilesChanged): string => {
-    const seen = files.flatMap(({ path, digest }) =>
-      digest === null ? [] : [{ path, digest, whole: isWhole(path) }],
-    );
-    const changes = files.map(({ path, before, digest, size }) => ({ path, before, digest, bytes: size }));
-    return resultOf({ version, changes, seen });
-  };
 
 /** Runs the tools for files of an agent, over the tree of its session. */
 export class FileTools {
@@ -209,9 +201,10 @@ export class FileTools {
       }
       return { commands: [{ op: 'delete', path, files }], blobs: [] };
     };
-    return this.change(call, decide, ({ version, files: removed }) => {
-      const restore = `antiphon files restore --version ${version} ${path}`;
-      return resultOf({ version, removed: removed.map((file) => file.path), restore });
+    const isFork = (await this.access.treeOf(call)) !== fileTreeIdOf(call.workspace);
+    return this.change(call, decide, ({ version, files: all }) => {
+      const removed = all.map((file) => file.path);
+      return resultOf({ version, removed, restore: restoreCommands(call, removed, isFork) });
     });
   }
 
@@ -235,21 +228,20 @@ export class FileTools {
     decide: (tree: FileTree) => DecidedFiles | Promise<DecidedFiles>,
     describe: (changed: FilesChanged) => string,
   ): Promise<string> {
-    const { workspace, sessionId, agentId, turn, callId, recordWith } = call;
+    const { workspace, sessionId, agentId, turn, callId, recordWith, fence } = call;
     const cause: FileCause = { actor: `agent/${agentId}`, sessionId, turnId: turn.turnId, callId };
     let blobs: readonly BlobAppend[] = [];
-    const record =
-      recordWith &&
-      ((stream: StreamAppend, changed: FilesChanged) => recordWith(describe(changed), { stream, blobs }));
-    const request = { workspace, treeId: await this.access.treeOf(call), cause };
+    const recorder: ChangeRecorder | undefined = recordWith && {
+      append: (stream, changed) => recordWith(describe(changed), { stream, blobs }),
+      fence,
+    };
     const toCommands = async (tree: FileTree): Promise<readonly FileCommand[]> => {
       const decided = await decide(tree);
       ({ blobs } = decided);
       return decided.commands;
     };
-    return describe(
-      await this.deps.workspaceFiles.change(record ? { ...request, record } : request, toCommands),
-    );
+    const request = { workspace, treeId: await this.access.treeOf(call), cause, recorder };
+    return describe(await this.deps.workspaceFiles.change(request, toCommands));
   }
 
   /** Refuses to change a file that the session has not read, or that changed after it did. */

@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { isAppError } from '@antiphon/kernel';
+import { sessionLease } from '@antiphon/contracts/agent';
+import { armFailpoints, isAppError } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
-import { WORKSPACE, createAgentWorld, newAddress, submitTo, testConfig } from '../testing/agent-world.js';
+import {
+  WORKSPACE,
+  createAgentWorld,
+  newAddress,
+  submitTo,
+  testConfig,
+  until,
+} from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says } from '../testing/test-model.js';
 
@@ -66,6 +74,33 @@ describe('A large change of an agent', () => {
     );
     expect(failuresOf(events)).toEqual([]);
     for (const path of paths) expect(await textOf(path)).toBe(text(path, 'new'));
+  });
+
+  it('is not made by a process that lost the session while it decided, with any number of files', async () => {
+    const paths = Array.from({ length: 950 }, (_, nth) => `gone/${nth}.txt`);
+    await put(paths.map((path) => [path, 'kept'] as const));
+    let isFirst = true;
+    world.model.reply = () => {
+      const answer = isFirst ? asksFor({ name: 'rm', input: { path: 'gone', files: 950 } }) : says('done');
+      isFirst = false;
+      return Promise.resolve(answer);
+    };
+    const submitted = submitTo(agent, { address: newAddress('main') }, 'work');
+    let isTaken = false;
+    armFailpoints(async (name) => {
+      if (name !== 'agent.file.decided' || isTaken) return;
+      const { sessionId } = await submitted;
+      await world.leases.releaseOwner(agent.owner);
+      const taken = await world.leases.acquire(WORKSPACE, sessionLease(sessionId), 'other', 60_000);
+      isTaken = taken.acquired;
+    });
+    try {
+      await submitted;
+      await until(() => isTaken && agent.runtime.services.registry.countWorking() === 0);
+      expect(await textOf(paths[0]!)).toBe('kept');
+    } finally {
+      armFailpoints(null);
+    }
   });
 
   it('is not made if the turn is cancelled before it is recorded', async () => {

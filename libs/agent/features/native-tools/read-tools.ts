@@ -37,6 +37,8 @@ const FIND_BATCH_BYTES = 16 * 1024 * 1024;
 /** Queries of a search that run at once. */
 const AHEAD = 2;
 const NO_BYTES = new Uint8Array();
+/** Codes of a listed file without bytes. */
+const GONE: ReadonlySet<string> = new Set(['FILE.ERASED', 'FILE.NOT_FOUND']);
 const BINARY = Uint8Array.of(0);
 
 interface ListedFile {
@@ -150,11 +152,15 @@ export class ReadTools {
       ? this.candidatesOf(workspace, treeId, searched, input.query)
       : this.bytesOf(workspace, treeId, searched);
     const result = await searchFiles(bytes, {
-      ...{ query: input.query, regex: input.regex, ignoreCase: input.ignore_case, limit: input.limit },
+      ...{ query: input.query, regex: input.regex, ignoreCase: input.ignore_case },
+      limit: input.from - 1 + input.limit,
     });
-    const { found, isTruncated } = result;
+    const { isTruncated } = result;
+    const found = result.found.slice(input.from - 1);
     const header = {
       ...{ version, files: searched.length, searched: result.searched, binary: result.binary },
+      // The total is known once the search has reached the end.
+      ...(isTruncated ? { next: input.from + found.length } : { total: result.found.length }),
       ...{ returned: found.length, truncated: isTruncated },
       ...(result.cutLines === 0 ? {} : { cut_lines: result.cutLines }),
       ...ignoredOf(allowed.length - searched.length),
@@ -215,10 +221,11 @@ export class ReadTools {
         batch.map(async ({ path, digest }) => {
           const own = digest === null ? undefined : stored.get(digest);
           if (own) return { path, bytes: own };
-          const opened = await this.deps.workspaceFiles.open(workspace, treeId, path);
-          const bytes = await opened.readBytes().catch((error: unknown) => {
-            // Erased bytes have no text to find.
-            if (isAppError(error) && error.code === 'FILE.ERASED') return NO_BYTES;
+          const opening = this.deps.workspaceFiles.open(workspace, treeId, path);
+          const reading = opening.then((opened) => opened.readBytes());
+          const bytes = await reading.catch((error: unknown) => {
+            // Erased bytes have no text to find. A chat may be deleted after it was listed.
+            if (isAppError(error) && GONE.has(error.code)) return NO_BYTES;
             throw error;
           });
           return { path, bytes };

@@ -3,6 +3,7 @@ import type { NativeToolName } from '@antiphon/config';
 import type { createTask, sendAgentMessage, spawnAgent } from '@antiphon/contracts/agent';
 import { clipText } from '@antiphon/agent-domain';
 import { bug, invalid, isAppError, isoTime, rejected, toStorable } from '@antiphon/kernel';
+import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
 import type { TaskOf } from '../tasks/task-budgets.js';
@@ -45,17 +46,35 @@ type Inputs = { readonly [N in NativeToolName]: z.output<(typeof NATIVE_INPUT)[N
 type Runs = { readonly [N in NativeToolName]?: (call: NativeCall, input: Inputs[N]) => Promise<string> };
 
 const nativeCallOf = (
-  { workspace, sessionId }: Pick<StepContext['actor'], 'workspace' | 'sessionId'>,
+  { workspace, sessionId, lease }: Pick<StepContext['actor'], 'workspace' | 'sessionId' | 'lease'>,
   turn: NativeCall['turn'],
   { sessionKey, agentId }: Pick<NativeCall, 'sessionKey' | 'agentId'>,
   { callId, timeoutMs }: TurnToolCall,
   signal: AbortSignal,
-): NativeCall => ({ workspace, sessionId, sessionKey, agentId, turn, callId, signal, timeoutMs });
+): NativeCall => {
+  // That of the lease under which the call began: a later one may have another driver before it.
+  const fence = lease.fence();
+  return {
+    ...{ workspace, sessionId, sessionKey, agentId, turn, callId, signal, timeoutMs },
+    fence: () => {
+      if (!fence) throw new Stopped('lost');
+      return fence;
+    },
+  };
+};
 
 /** Maximum length of a preview, UTF-16 units. */
 const MAX_PREVIEW = 20_000;
 /** Maximum length of a result, UTF-16 units, so that its event fits. */
 const MAX_CONTENT = 200_000;
+
+/** Returns the message of an error, with the text that an edit may have meant. */
+const withProposal = ({ message, data }: AppError): string => {
+  const proposal = data?.['proposal'];
+  return typeof proposal === 'string'
+    ? `${message}\nNothing was changed. The file has this text there; repeat the edit with it as \`old\` if you mean it:\n${proposal}`
+    : message;
+};
 
 /**
  * Runs the native tools in this process. A repeated call has the same effect and result: the id of
@@ -172,7 +191,7 @@ export class NativeTools {
       if (error instanceof Stopped && error.reason === 'cancelled')
         return failed('TOOL.CANCELLED', 'the turn was cancelled while the tool ran');
       if (!isAppError(error)) throw error;
-      return failed(error.code, error.message);
+      return failed(error.code, withProposal(error));
     }
   }
 

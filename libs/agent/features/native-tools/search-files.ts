@@ -1,6 +1,5 @@
-import { setImmediate as yieldToEvents } from 'node:timers/promises';
 import { RE2JS } from 're2js';
-import { invalid } from '@antiphon/kernel';
+import { invalid, nextEventLoopRound } from '@antiphon/kernel';
 
 /** A line that a search found. */
 export interface FoundLine {
@@ -107,7 +106,7 @@ class Search {
   }
 
   private async pause(): Promise<void> {
-    await yieldToEvents();
+    await nextEventLoopRound();
     this.pauseAt = performance.now() + BUSY_MS;
   }
 
@@ -131,7 +130,7 @@ export const searchFiles = async (
   for await (const batch of files) {
     for (const file of batch)
       if (!(await search.searchFile(file))) return { found, ...counts, isTruncated: true };
-    await yieldToEvents();
+    await nextEventLoopRound();
   }
   return { found, ...counts, isTruncated: false };
 };

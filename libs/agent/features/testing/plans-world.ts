@@ -34,6 +34,7 @@ export const createPlansWorld = (world: AgentWorld) => {
       agents: directory,
       turnEnds,
       nativeTools,
+      past,
     } = process.runtime.services;
     const own = {
       store: killable(life, store),
@@ -43,7 +44,7 @@ export const createPlansWorld = (world: AgentWorld) => {
     const runtime = new PlansRuntime({
       ...own,
       ...{ config, clock: systemClock, ids: uuidIds, logger: silentLogger },
-      ...{ owner: process.owner, files, workspaceFiles, directory, turns: process.runtime, turnEnds },
+      ...{ owner: process.owner, files, workspaceFiles, directory, past, turns: process.runtime, turnEnds },
       ...{ leaseMs: 600, pollMs: 50 },
     });
     const plans = new Plans(runtime.services);
