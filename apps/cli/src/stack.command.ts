@@ -28,11 +28,13 @@ export const addStack = (program: Command, context: ContextOf): void => {
     .command('up')
     .description('start engines and services, as `npm start` does')
     .option('--detach', 'return once the stack is ready')
+    .option('--separate', 'run memory and metering in processes of their own')
     .option('--scale <services>', 'processes per service, such as gateway=3,agent=2')
     .addHelpText('after', '\nExample:\n  antiphon up --detach --scale gateway=2')
-    .action(async (options: { detach?: boolean; scale?: string }, command: Command) => {
+    .action(async (options: { detach?: boolean; separate?: boolean; scale?: string }, command: Command) => {
       const scale = options.scale === undefined ? [] : ['--scale', options.scale];
-      await runScript('start', [...(options.detach ? ['--detach'] : []), ...scale]);
+      const flags = [...(options.detach ? ['--detach'] : []), ...(options.separate ? ['--separate'] : [])];
+      await runScript('start', [...flags, ...scale]);
       const { output } = context(command);
       if (options.detach && output.json) output.result({ started: true }, '');
     });

@@ -47,6 +47,7 @@ import { SessionRegistry } from './sessions/session-registry.js';
 import type { RegistryDeps } from './sessions/session-registry.js';
 import type { CancelTurnDeps } from './turns/cancel-turn.handler.js';
 import { SandboxWatch } from './turns/lost-call.js';
+import { createAgentPrompts } from './turns/reserve-in-commit.js';
 import { RoleFiles } from './turns/role-files.js';
 import type { Failpoint } from './turns/step-context.js';
 import type { SubmitTurnDeps } from './turns/submit-turn.handler.js';
@@ -248,6 +249,7 @@ const createSharedServices = (
     onAppended: reportAppended(options, hooks),
     readVersions: createReadVersions(pool),
     boundSessions: createBoundedMap<KeyBinding>(MAX_BOUND_SESSIONS),
+    agentPrompts: createAgentPrompts(),
     times: { ...DRIVE_TIMES, ...options.times },
     random: options.random ?? Math.random,
     failpoint: options.failpoint ?? failpoint,

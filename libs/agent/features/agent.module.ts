@@ -114,8 +114,8 @@ const createPlans = (
   turnEnds: TurnEndWatcher,
 ): PlansRuntime => {
   const { config, leases, pool, logger, clock, ids, identity } = platform;
-  const { store, files, workspaceFiles, agents: directory, nativeTools } = turns.services;
-  const shared = { config, store, leases, pool, logger, clock, ids, files, workspaceFiles, directory };
+  const { store, files, workspaceFiles, agents: directory, nativeTools, past } = turns.services;
+  const shared = { config, store, leases, pool, logger, clock, ids, files, workspaceFiles, directory, past };
   const plans = new PlansRuntime({ ...shared, owner: identity.id, turns, turnEnds });
   nativeTools.connectPlans(new Plans(plans.services));
   return plans;

@@ -164,8 +164,8 @@ export type AgentMetrics = z.infer<typeof AgentMetrics>;
 /** Returns the samples of an agent, newest first. */
 export const readAgentMetrics = defineRequest({
   subject: 'cmd.agent.agent.metrics',
-  request: z.strictObject({ ...target, limit: z.int().min(1).max(2_880).default(120) }),
-  reply: z.object({ samples: z.array(AgentMetrics) }),
+  request: z.strictObject({ ...target, limit: z.int().min(1).max(2_880).default(120), ...asOfRequest }),
+  reply: z.object({ samples: z.array(AgentMetrics), ...asOfReply }),
   timeoutMs: 5_000,
 });
 

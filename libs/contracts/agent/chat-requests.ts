@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
@@ -112,6 +113,7 @@ export const listChats = defineRequest({
     workspace: WorkspaceId,
     limit: z.int().min(1).max(200),
     cursor: z.string().max(200).optional(),
+    ...asOfRequest,
   }),
   reply: z.object({
     chats: z.array(ChatView),
@@ -119,6 +121,7 @@ export const listChats = defineRequest({
       .string()
       .nullable()
       .describe('Pass it as `cursor` for the next page; null on the last page.'),
+    ...asOfReply,
   }),
   timeoutMs: 5_000,
 });

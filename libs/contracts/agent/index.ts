@@ -21,6 +21,7 @@ export * from './plan-events.js';
 export * from './plan-requests.js';
 export * from './requests.js';
 export * from './run-events.js';
+export * from './run-history.js';
 export * from './session-requests.js';
 export * from './session-history.js';
 export * from './session-turns.js';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentActor } from './agent-requests.js';
@@ -51,8 +52,9 @@ export const listAgentMessages = defineRequest({
     limit: z.int().min(1).max(500).default(100),
     cursor: z.string().max(500).optional(),
     offset: z.int().min(0).max(100_000).optional(),
+    ...asOfRequest,
   }),
-  reply: z.object({ messages: z.array(MessageItem), nextCursor: z.string().nullable() }),
+  reply: z.object({ messages: z.array(MessageItem), nextCursor: z.string().nullable(), ...asOfReply }),
   timeoutMs: 5_000,
 });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
@@ -52,13 +53,13 @@ export type PlanView = z.infer<typeof PlanView>;
 const place = { workspace: WorkspaceId, path: PlanPath };
 
 /**
- * Reads a plan. An edit of its file becomes facts first. Errors: `PLAN.NOT_FOUND`, `PLAN.NO_STEPS`,
- * `PLAN.TOO_LARGE`.
+ * Reads a plan. An edit of its file becomes facts first, except for a read of the past. Errors:
+ * `PLAN.NOT_FOUND`, `PLAN.NO_STEPS`, `PLAN.TOO_LARGE`.
  */
 export const getPlan = defineRequest({
   subject: 'cmd.agent.plan.get',
-  request: z.strictObject(place),
-  reply: z.object({ plan: PlanView }),
+  request: z.strictObject({ ...place, ...asOfRequest }),
+  reply: z.object({ plan: PlanView, ...asOfReply }),
   timeoutMs: 10_000,
 });
 

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { MessagePart } from './chat-events.js';
 import { SessionTurn } from './session-turns.js';
 
-/** An event of a session in its newest form, with its places. */
+/** An event of a session or a run in its newest form, with its places. */
 export const HistoryEvent = z.object({
-  version: z.int().positive().describe('Version in the event stream of the session.'),
+  version: z.int().positive().describe('Version in the event stream of the session or the run.'),
   position: z.int().positive(),
   recordedAt: z.iso.datetime(),
   event: z.object({
@@ -15,8 +15,8 @@ export const HistoryEvent = z.object({
 });
 export type HistoryEvent = z.infer<typeof HistoryEvent>;
 
-/** Turns of a session as of a position, and the events after it. */
-export const SessionHistory = z.object({
+/** Places of a part of a history, and how far it is complete. */
+export const HISTORY_PLACES = {
   from: z.int().nonnegative().describe('Position of the snapshot.'),
   position: z
     .int()
@@ -24,6 +24,11 @@ export const SessionHistory = z.object({
     .describe('Position up to which the events are complete. The next page begins there.'),
   head: z.int().nonnegative().describe('Position of the newest event of the log.'),
   isLast: z.boolean().describe('True if the events are complete up to the position that was asked for.'),
+};
+
+/** Turns of a session as of a position, and the events after it. */
+export const SessionHistory = z.object({
+  ...HISTORY_PLACES,
   snapshot: z.object({
     turns: z.array(SessionTurn).describe('The latest turns as of `from`, in the order of the log.'),
   }),

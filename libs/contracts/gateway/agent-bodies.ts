@@ -86,7 +86,7 @@ export const BudgetsQuery = z.strictObject({
 /** Query of an agent's history. */
 export const HistoryQuery = z.strictObject({ limit: pageLimit(1_000, 100), cursor: Cursor, at: At });
 /** Query of an agent's metrics. */
-export const MetricsQuery = z.strictObject({ limit: pageLimit(2_880, 120) });
+export const MetricsQuery = z.strictObject({ limit: pageLimit(2_880, 120), at: At });
 /** Params of `agent.status`. */
 export const AgentParams = z.strictObject({ agentId: AgentId });
 /** Params of `agent.control`. */
@@ -145,7 +145,12 @@ export const TaskCancelParams = TaskParams.extend({ reason: Reason });
 /** Body of `POST /api/v1/agents/{id}/messages`. */
 export const AgentMessageBody = MessageSpec.omit({ to: true });
 /** Query of `GET /api/v1/agents/{id}/messages`. */
-export const MessagesQuery = z.strictObject({ limit: pageLimit(500, 100), cursor: Cursor, offset: Offset });
+export const MessagesQuery = z.strictObject({
+  limit: pageLimit(500, 100),
+  cursor: Cursor,
+  offset: Offset,
+  at: At,
+});
 /** Params of `message.send`. */
 export const MessageSendParams = MessageSpec.extend(idempotency);
 const MemoryFilter = {

@@ -3,6 +3,7 @@ import { MAX_REASON_LENGTH } from '../agent/approval-requests.js';
 import { ChatName, MessageId } from '../agent/chat-events.js';
 import { WorkspaceId } from '../log/index.js';
 import { MessageContent } from '../agent/requests.js';
+import { At } from './at.js';
 import { PageQuery } from './http-bodies.js';
 
 /** Path parameter `id` of the workspace: the one of the credential. */
@@ -17,7 +18,7 @@ export const ByChat = ByWorkspace.extend({
 export const ByMessage = ByChat.extend({ message: MessageId });
 
 /** Query of `GET /api/v1/workspaces/:id/chats`. */
-export const ChatsQuery = PageQuery;
+export const ChatsQuery = PageQuery.extend({ at: At });
 
 /** Query of `GET /api/v1/workspaces/:id/chats/:chat`. */
 export const ChatQuery = z.strictObject({

@@ -100,6 +100,7 @@ export const ExportQuery = z.strictObject({
   format: ExportFormat.default('jsonl').describe(
     '`jsonl`: a header line, then one event a line. `json`: one document.',
   ),
+  at: Position.optional().describe('Position of the log up to which the events are exported. Default: all.'),
 });
 
 /** Query of `GET /api/v1/sessions`. */
@@ -125,7 +126,7 @@ export const TurnsQuery = z.strictObject({
 
 /** Query of `GET /api/v1/sessions/:id/history`. */
 export const HistoryRangeQuery = z.strictObject({
-  from: Position.default(0).describe('Position of the snapshot. 0, the default, is before every session.'),
+  from: Position.default(0).describe('Position of the snapshot. 0, the default, is before every event.'),
   to: Position.optional().describe('Last position. Default: the head of the log.'),
   limit: z.coerce.number().int().min(1).max(1_000).default(500).describe('Maximum number of events.'),
   turns: z.coerce
@@ -136,6 +137,9 @@ export const HistoryRangeQuery = z.strictObject({
     .default(20)
     .describe('Maximum number of turns before `from`.'),
 });
+
+/** Query of `GET /api/v1/runs/:id/history`. */
+export const RunHistoryQuery = HistoryRangeQuery.omit({ turns: true });
 
 /** Body of `POST /api/v1/sessions/:id/fork`. */
 export const ForkBody = forkSession.request.omit({

@@ -148,7 +148,8 @@ export const AGENT_ROUTES = {
     feature: 'agent_runtime_v1',
     summary: 'Read the metrics of an agent',
     description:
-      'Returns samples of processor time, memory, disk, turns and tokens, newest first. A sample covers 30 seconds.',
+      'Returns samples of processor time, memory, disk, turns and tokens, newest first. A sample covers 30 seconds. ' +
+      'They are measurements, not facts: with `at`, those that had ended at the last event up to the position.',
     params: ByAgentId,
     query: MetricsQuery,
     reply: { schema: readAgentMetrics.reply },

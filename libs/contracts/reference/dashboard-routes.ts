@@ -60,6 +60,22 @@ export const DASHBOARD_ROUTES = {
       429: 'too many failed attempts from this address',
     },
   }),
+  extendSession: defineRoute({
+    method: 'patch',
+    path: '/api/v1/dashboard/session',
+    access: 'authenticated',
+    tag: 'Dashboard',
+    summary: 'Stay signed in',
+    description:
+      'Replaces the session of the cookie by one that ends after 12 hours, or with its key. The former cookie ends, and ' +
+      'its WebSockets are closed within a second.',
+    reply: { schema: Identity },
+    example: { reply: { ...OWN, signedInBy: 'session', expiresAt: '2026-11-22T22:15:00.000Z' } },
+    problems: {
+      401: '`GATEWAY.SIGN_IN_REFUSED`: another request has replaced the session',
+      422: '`GATEWAY.NO_SESSION`: the credential is no session of a dashboard',
+    },
+  }),
   signOut: defineRoute({
     method: 'delete',
     path: '/api/v1/dashboard/session',

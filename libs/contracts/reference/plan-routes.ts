@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { AgentId } from '../agent/agent-id.js';
 import { PlanPath, PlanView, runPlan } from '../agent/plan-requests.js';
+import { At } from '../gateway/index.js';
+import { asOfReply } from '../log/as-of.js';
 import { defineRoute } from './http-route.js';
 
 const PLAN = {
@@ -45,9 +47,10 @@ export const PLAN_ROUTES = {
     summary: 'Show a plan',
     description:
       'Returns a plan by the path of its file. An edit of the file becomes facts first; parts of it that ' +
-      'contradict the facts are in `conflicts`.',
-    query: ByPath,
-    reply: { schema: PlanView },
+      'contradict the facts are in `conflicts`. With `at`, the facts up to that position of the log, without later ' +
+      'edits of the file.',
+    query: ByPath.extend({ at: At }),
+    reply: { schema: PlanView.extend(asOfReply) },
     example: { query: { path: PLAN.path }, reply: PLAN },
     problems: { 400: INVALID, 404: MISSING },
   }),

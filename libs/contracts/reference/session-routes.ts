@@ -186,7 +186,8 @@ export const SESSION_ROUTES = {
     description:
       'Streams all events of a session with their hashes. The hash chain is verified before the first byte is sent. ' +
       '`jsonl` (the default) has a header line, then one event a line; `json` is one document. ' +
-      'The same session at the same version always gives the same bytes.',
+      'The same session at the same version always gives the same bytes. With `at`, the headers ' +
+      '`antiphon-position` and `antiphon-head` have the position and the head of the log.',
     params: ById,
     query: ExportQuery,
     reply: { schema: z.string(), media: 'application/jsonl' },

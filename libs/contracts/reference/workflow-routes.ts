@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RunHistory } from '../agent/run-history.js';
 import {
   RunView,
   WorkflowView,
@@ -12,6 +13,7 @@ import {
   ById,
   PageQuery,
   RunBody,
+  RunHistoryQuery,
   RunsQuery,
   StartBody,
   WorkflowBody,
@@ -175,6 +177,40 @@ export const RUN_ROUTES = {
     reply: { schema: getRun.reply },
     example: { params: RUN_ID, reply: RUN },
     problems: NO_RUN,
+  }),
+  readRunHistory: defineRoute({
+    method: 'get',
+    path: '/api/v1/runs/{id}/history',
+    access: 'runs:read',
+    tag: 'Runs',
+    summary: 'Read a part of the history of a run',
+    description:
+      'Returns the run as of `from`, and the events after it up to `to`. The rules of a run fold them to the run ' +
+      'as of any position between, as `GET /api/v1/runs/{id}?at=` returns it. A page has at most 4 MiB of events. ' +
+      'Continue with `from` at `position` while `isLast` is false.',
+    params: ById,
+    query: RunHistoryQuery,
+    reply: { schema: RunHistory },
+    example: {
+      params: RUN_ID,
+      query: { from: 181_059, limit: 1 },
+      reply: {
+        ...{ from: 181_059, position: 181_060, head: 184_203, isLast: false, snapshot: { run: RUN } },
+        events: [
+          {
+            ...{ version: 4, position: 181_060, recordedAt: '2026-11-22T10:22:00.000Z' },
+            event: {
+              ...{ type: 'RunCancelRequested', schemaVersion: 1 },
+              data: { runId: IDS.run, requestedAt: '2026-11-22T10:22:00.000Z' },
+            },
+          },
+        ],
+      },
+    },
+    problems: {
+      404: 'there is no run with this id, or it started after `to`',
+      422: '`from` or `to` is beyond the head of the log (`LOG.POSITION_AHEAD`)',
+    },
   }),
   cancelRun: defineRoute({
     method: 'post',

@@ -1,7 +1,7 @@
 import type { MemoryEntry } from '@antiphon/contracts/memory';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import { getJson } from '../connection/http-client.js';
+import { type AtOption, getJson, pathAt } from '../connection/http-client.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 interface QueryOptions {
@@ -41,8 +41,9 @@ const query = async (
   output.result(page, [...lines, `as of position ${page.position} of ${page.head}`].join('\n'));
 };
 
-const show = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
-  const entry = await getJson<MemoryEntry>(await gateway(), `/api/v1/memory/${encodeURIComponent(id)}`);
+const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const path = pathAt(`/api/v1/memory/${encodeURIComponent(id)}`, at);
+  const entry = await getJson<MemoryEntry>(await gateway(), path);
   output.result(entry, renderEntry(entry));
 };
 
@@ -75,6 +76,7 @@ export const addMemory = (program: Command, context: ContextOf): void => {
   memory
     .command('show <id>')
     .description('print one entry with the message that it was learned from')
+    .option('--at <position>', 'as of this position of the log')
     .addHelpText('after', '\nExample:\n  antiphon memory show 01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7')
-    .action((id: string, _: unknown, command: Command) => show(context(command), id));
+    .action((id: string, at: AtOption, command: Command) => show(context(command), id, at));
 };

@@ -3,7 +3,7 @@ import type { TaskEvent, TaskItem } from '@antiphon/contracts/agent';
 import { invalid, rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import type { GatewayAddress } from '../connection/gateway-address.js';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf, Output } from '../output.js';
 import { parseBudget, parseWhole, renderTask, renderTasks, splitNames, withProgress } from './agent-views.js';
 import { readInput } from './chat.command.js';
@@ -158,8 +158,8 @@ const list = async ({ output, gateway }: CommandContext, options: ListOptions): 
   output.result(page, [table, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const show = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
-  const task = await getJson<TaskItem>(await gateway(), pathOf(id));
+const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const task = await getJson<TaskItem>(await gateway(), pathAt(pathOf(id), at));
   output.result(task, renderTask(task));
 };
 
@@ -225,8 +225,9 @@ export const addTask = (program: Command, context: ContextOf): void => {
   task
     .command('show <id>')
     .description('show one task: its state, its failed attempts and its result')
+    .option('--at <position>', 'as of this position of the log')
     .addHelpText('after', '\nExample:\n  antiphon task show 01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5')
-    .action((id: string, _: unknown, command: Command) => show(context(command), id));
+    .action((id: string, at: AtOption, command: Command) => show(context(command), id, at));
   task
     .command('cancel <id>')
     .description('cancel a task and the turn that works on it')

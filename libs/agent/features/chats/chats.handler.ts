@@ -17,7 +17,7 @@ import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import { readBackwards, positionOfCursor } from '@antiphon/event-store';
-import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
+import type { EventStore, IdempotencyClaim, PastReads, StreamAppend } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -43,6 +43,7 @@ export interface ChatsDeps {
   readonly pool: pg.Pool;
   readonly log: SessionLog;
   readonly registry: SessionRegistry;
+  readonly past: Pick<PastReads, 'readAt'>;
   /** Files of the workspace, as the newest version of their tree has them. */
   readonly files: {
     read(
@@ -124,17 +125,19 @@ export class Chats {
     return at === undefined ? now : this.chats.atVersion(workspace, now, at);
   }
 
-  /** Lists the chats of a workspace, oldest first. */
+  /** Lists the chats of a workspace, oldest first, now or as of a position of the log. */
   @HandleRequest(listChats)
-  async list({ workspace, limit, cursor }: ListRequest): Promise<z.output<typeof listChats.reply>> {
+  async list({ workspace, limit, cursor, at }: ListRequest): Promise<z.output<typeof listChats.reply>> {
     const after = positionOfCursor(cursor, 'CHAT.INVALID_CURSOR') ?? 0;
-    const found = await this.chats.list(workspace, after, limit + 1);
-    const page = found.slice(0, limit);
-    const last = page.at(-1);
-    return {
-      chats: page.map(({ chat }) => chat),
-      nextCursor: found.length > limit && last ? encodeCursor(last.position) : null,
-    };
+    return this.deps.past.readAt(at, async (upTo) => {
+      const found = await this.chats.list(workspace, after, limit + 1, upTo);
+      const page = found.slice(0, limit);
+      const last = page.at(-1);
+      return {
+        chats: page.map(({ chat }) => chat),
+        nextCursor: found.length > limit && last ? encodeCursor(last.position) : null,
+      };
+    });
   }
 
   /** Edits or deletes a message. The first text stays in the log. */

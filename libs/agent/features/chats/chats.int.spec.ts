@@ -55,6 +55,20 @@ describe('a chat', () => {
     expect(await chats.get({ workspace: WORKSPACE, chat: chat.name.toUpperCase() })).toEqual(chat);
   });
 
+  it('is listed as of a position with the name of that time', async () => {
+    const before = await world.store.headPosition();
+    const chat = await create();
+    const created = await world.store.headPosition();
+    await names.rename({ workspace: WORKSPACE, chat: chat.id, name: randomUUID(), caller });
+    const listAt = (at: number) => chats.list({ workspace: WORKSPACE, limit: 200, at });
+    expect((await listAt(before)).chats.map(({ id }) => id)).not.toContain(chat.id);
+    expect(await listAt(created)).toMatchObject({
+      ...{ chats: expect.arrayContaining([chat]), position: created },
+      head: await world.store.headPosition(),
+    });
+    await expect(listAt(10 ** 9)).rejects.toMatchObject({ code: 'LOG.POSITION_AHEAD' });
+  });
+
   it('is a virtual file that is listed and read like any other, and cannot be written', async () => {
     const chat = await create();
     await ask(chat, 'a question for the file', 1);

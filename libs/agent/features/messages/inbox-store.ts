@@ -39,18 +39,18 @@ interface MessageRow {
 const STATE_SQL = `select
   coalesce((select version from stream_heads where workspace = $1 and stream_id = $2), 0) as version,
   coalesce((select (data ->> 'upTo')::bigint from events
-    where workspace = $1 and stream_id = $2 and type = 'InboxRead'
+    where workspace = $1 and stream_id = $2 and type = 'InboxRead' and position <= $4
     order by position desc limit 1), 0) as up_to,
   coalesce((select position from events
-    where workspace = $1 and stream_id = $3 and stream_version = 1), 0) as since,
+    where workspace = $1 and stream_id = $3 and stream_version = 1 and position <= $4), 0) as since,
   (select coalesce(jsonb_agg(jsonb_build_object('topic', topic, 'position', position)), '[]'::jsonb)
     from (select distinct on (topic) topic, type, position from (
         (select data ->> 'topic' as topic, type, position from events
-          where workspace = $1 and stream_id = $2 and type = 'TopicSubscribed'
+          where workspace = $1 and stream_id = $2 and type = 'TopicSubscribed' and position <= $4
           order by position desc limit 10000)
         union all
         (select data ->> 'topic' as topic, type, position from events
-          where workspace = $1 and stream_id = $2 and type = 'TopicUnsubscribed'
+          where workspace = $1 and stream_id = $2 and type = 'TopicUnsubscribed' and position <= $4
           order by position desc limit 10000)) changes
       order by topic, position desc) newest
     where type = 'TopicSubscribed') as topics`;
@@ -94,11 +94,12 @@ const toStored = ({ position, data }: MessageRow): StoredMessage => ({
 export class InboxStore {
   constructor(private readonly pool: pg.Pool) {}
 
-  async readState(workspace: string, agentId: string): Promise<InboxState> {
+  /** Returns the inbox now, or with its cursor and topics as of a position of the log. */
+  async readState(workspace: string, agentId: string, upTo = Number.MAX_SAFE_INTEGER): Promise<InboxState> {
     const uuid = agentUuidOf(workspace, agentId);
     const streamId = agentInboxStream(uuid);
     const query = { name: 'agent_inbox_state', text: STATE_SQL };
-    const [row] = await this.query<StateRow>(workspace, query, [streamId, agentStream(uuid)]);
+    const [row] = await this.query<StateRow>(workspace, query, [streamId, agentStream(uuid), upTo]);
     return {
       streamId,
       version: Number(row?.version ?? 0),

@@ -11,9 +11,17 @@ import {
 import type { AgentMessage } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
-import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-store';
+import type { EventStore, IdempotencyClaim, NewEvent, PastReads } from '@antiphon/event-store';
 import { positionOfCursor } from '@antiphon/event-store';
-import { exhausted, failpoint, invalid, isAppError, isoTime, toStorableJson } from '@antiphon/kernel';
+import {
+  exhausted,
+  failpoint,
+  invalid,
+  isAppError,
+  isoTime,
+  notFound,
+  toStorableJson,
+} from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -28,6 +36,7 @@ export interface MessagesDeps {
   readonly agents: Pick<AgentDirectory, 'load' | 'require'>;
   readonly store: EventStore;
   readonly inboxes: InboxStore;
+  readonly past: Pick<PastReads, 'readAt'>;
   readonly clock: Clock;
   readonly ids: Ids;
 }
@@ -113,12 +122,23 @@ export class Messages {
 
   /** Lists the messages of an agent, newest first. */
   @HandleRequest(listAgentMessages)
-  async list({ workspace, agentId, limit, cursor, offset = 0 }: ListQuery): Promise<ListReply> {
-    const { inboxes, agents } = this.deps;
+  async list(query: ListQuery): Promise<ListReply> {
+    const { workspace, agentId, at } = query;
+    const { agents, past } = this.deps;
     // The messages of an agent that has ended stay readable.
     if (!(await agents.load(workspace, agentId))) await agents.require(workspace, agentId);
-    const before = positionOfCursor(cursor);
-    const state = await inboxes.readState(workspace, agentId);
+    return past.readAt(at, (upTo) => this.listUpTo(query, upTo));
+  }
+
+  private async listUpTo(
+    { workspace, agentId, limit, cursor, offset = 0, at }: ListQuery,
+    upTo: number,
+  ): Promise<ListReply> {
+    const { inboxes } = this.deps;
+    const state = await inboxes.readState(workspace, agentId, upTo);
+    if (at !== undefined && state.since === 0)
+      throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
+    const before = Math.min(positionOfCursor(cursor) ?? Infinity, upTo + 1);
     const found = await inboxes.readNewest(workspace, state, offset + limit + 1, before);
     const shown = found.slice(offset, offset + limit);
     const last = shown.at(-1);

@@ -159,6 +159,30 @@ describe('Messages between agents', () => {
     expect(await receivedIn(await turnOf('reader'))).toEqual(['unread']);
   });
 
+  it('are listed as of a position, with the topics and the reads of that time', async () => {
+    const headOf = () => world.store.headPosition();
+    const listAt = async (at?: number) => {
+      const page = await messages().list({ workspace: WORKSPACE, agentId: 'reader', limit: 2, at });
+      return { ...page, shown: page.messages.map(({ content, isRead }) => [content['text'], isRead]) };
+    };
+    const topic = { workspace: WORKSPACE, agentId: 'reader', topic: 'tides', actor };
+    await messages().subscribe({ ...topic, subscribed: true });
+    await send('high tide', { topic: 'tides' });
+    const unread = await headOf();
+    await turnOf('reader');
+    const read = await headOf();
+    await messages().subscribe({ ...topic, subscribed: false });
+    await send('after');
+    expect((await listAt()).shown[0]).toEqual(['after', false]);
+    const [before, then] = [await listAt(unread), await listAt(read)];
+    expect(before.shown[0]).toEqual(['high tide', false]);
+    expect(then.shown[0]).toEqual(['high tide', true]);
+    expect([then.position, then.head]).toEqual([read, await headOf()]);
+    await expect(listAt(0)).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    await expect(listAt((await headOf()) + 1)).rejects.toMatchObject({ code: 'LOG.POSITION_AHEAD' });
+    expect(await receivedIn(await turnOf('reader'))).toEqual(['after']);
+  });
+
   it('are in one context although two sessions of the agent step at once', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, index) => send(`m${index}`)));
     const sessions = await Promise.all(Array.from({ length: 6 }, () => turnOf('reader')));

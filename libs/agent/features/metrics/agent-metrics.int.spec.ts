@@ -1,12 +1,20 @@
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createPool } from '@antiphon/database';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import {
+  createMemoryEventStore,
+  createPostgresEventStore,
+  type EventStore,
+  type PastReads,
+} from '@antiphon/event-store';
+import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { createTestDatabase, newEvent, until, type TestDatabase } from '@antiphon/testing';
 import type pg from 'pg';
+import { AgentRows } from '../agents/agent-rows.js';
+import { createPastReads } from '../projections.js';
 import { AGENT_FOLDERS, AgentFolders, createFoldersOnStart } from './agent-folders.js';
 import { AgentMetricsSampler, SAMPLE_MS, type ProcessUse } from './agent-metrics.js';
 import { ReadAgentMetrics } from './read-agent-metrics.handler.js';
@@ -15,6 +23,8 @@ const START = Date.parse('2026-11-22T10:00:00.000Z');
 
 let database: TestDatabase;
 let pool: pg.Pool;
+let store: EventStore;
+let past: PastReads;
 let home: string;
 let folders: AgentFolders;
 let now = START;
@@ -26,20 +36,24 @@ const sampler = (process: string) =>
     clock: { now: () => now },
     readUse: () => use,
   });
-const read = async (agentId: string, workspace = 'default') => {
+const readPage = (agentId: string, workspace = 'default', at?: number) => {
   const agents = { load: () => Promise.resolve({ id: agentId } as never) };
-  const { samples } = await new ReadAgentMetrics({ pool, agents }).handle({ workspace, agentId, limit: 10 });
-  return samples;
+  const handler = new ReadAgentMetrics({ agents, agentRows: new AgentRows(pool), past });
+  return handler.handle({ workspace, agentId, limit: 10, at });
 };
+const read = async (agentId: string, workspace?: string) => (await readPage(agentId, workspace)).samples;
 
 beforeAll(async () => {
   database = await createTestDatabase();
   pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 2 });
+  store = createPostgresEventStore(pool);
+  past = createPastReads(pool);
   home = await mkdtemp(join(tmpdir(), 'antiphon-agents-'));
   folders = new AgentFolders(home, silentLogger);
   use = { cpuMs: 0, heapBytes: 0, readBytes: 0, writtenBytes: 0 };
 }, 60_000);
 afterAll(async () => {
+  await past?.close();
   await pool?.end();
   await database?.drop();
   await rm(home, { recursive: true });
@@ -113,6 +127,30 @@ describe('samples of what agents use', () => {
     now += SAMPLE_MS;
     await one.sample();
     expect(await read('worker')).toMatchObject([{ diskBytes: 150, cpuMs: 0, turns: 0 }, { diskBytes: 100 }]);
+  });
+
+  it('are read as of a position once they had ended by then', async () => {
+    const taken = sampler('p4');
+    const sampleAt = async (time: number): Promise<void> => {
+      taken.record('default', 'timed', [{ type: 'TurnCompleted', data: {} }]);
+      now = time;
+      await taken.sample();
+    };
+    await sampleAt(Date.now() - 10 * SAMPLE_MS);
+    const golden = new URL('../../../contracts/events/golden/agent/AgentSpawned.v1.json', import.meta.url);
+    const { data } = JSON.parse(await readFile(golden, 'utf8')) as { data: JsonObject };
+    const spawned = newEvent({ ...data, agentId: 'timed' }, { type: 'AgentSpawned' });
+    const streams = [{ streamId: 'agent-timed', expectedVersion: 'any' as const, events: [spawned] }];
+    await store.append({ workspace: 'default', streams });
+    const position = await store.headPosition();
+    await sampleAt(Date.now());
+    await sampleAt(Date.now() + 10 * SAMPLE_MS);
+    expect(await read('timed')).toHaveLength(3);
+    const then = await readPage('timed', 'default', position);
+    expect([then.samples.length, then.position, then.head]).toEqual([1, position, position]);
+    await expect(readPage('timed', 'default', position - 1)).rejects.toMatchObject({
+      code: 'AGENT.NOT_FOUND',
+    });
   });
 
   it('are deleted after the days that the configuration names', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { PlanEvent, planStream } from '@antiphon/contracts/agent';
+import { PlanEvent, fileTreeStream, planStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileTreeEvent } from '@antiphon/contracts/agent';
 import { decideFiles, documentOf, planDecider, renderPlan } from '@antiphon/agent-domain';
 import type {
@@ -101,6 +101,39 @@ export class PlanStore {
   /** Reads the facts alone. An edit of the file stays for the next read. */
   peek(ref: PlanRef): Promise<{ readonly state: PlanFold }> {
     return this.streams.read(ref.workspace, this.idOf(ref));
+  }
+
+  /**
+   * Reads the facts and the file of a plan as of a position of the log. An edit that was no fact
+   * yet stays one. Throws `PLAN.NOT_FOUND` before the first fact.
+   */
+  async readUpTo(ref: PlanRef, upTo: number): Promise<Omit<PlanAt, 'calls'>> {
+    const { state } = await this.streams.read(ref.workspace, this.idOf(ref), upTo);
+    if (!state.created) throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
+    const treeId = fileTreeIdOf(ref.workspace);
+    const version = await this.treeVersionAt(ref.workspace, treeId, upTo);
+    const file = (await this.deps.trees.read(ref.workspace, treeId, version)).files.get(ref.path) ?? null;
+    const isConflicted = file !== null && file.digest === state.conflicted?.digest;
+    const isInvalid = isConflicted && file.digest !== state.rendered?.digest && state.conflicts.some(isFatal);
+    return { state, file, isInvalid };
+  }
+
+  /** Finds the version that a tree had at a position of the log, by bisection. */
+  private async treeVersionAt(workspace: string, treeId: string, upTo: number): Promise<number> {
+    const { events } = await this.deps.trees.readFacts(workspace, treeId, { limit: 1 });
+    let known = 0;
+    let beyond = (events[0]?.streamVersion ?? 0) + 1;
+    while (beyond - known > 1) {
+      const fromVersion = Math.floor((known + beyond) / 2);
+      const page = await this.deps.store.readStreamPage(workspace, fileTreeStream(treeId), {
+        fromVersion,
+        limit: 1,
+      });
+      const position = page.events[0]?.position ?? Infinity;
+      if (position <= upTo) known = fromVersion;
+      else beyond = fromVersion;
+    }
+    return known;
   }
 
   idOf({ workspace, path }: PlanRef): string {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import type { EventStore, LeaseStore, PastReads } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -17,6 +17,7 @@ export interface PlansRuntimeOptions {
   readonly config: AntiphonConfig;
   readonly store: EventStore;
   readonly leases: LeaseStore;
+  readonly past: Pick<PastReads, 'readAt'>;
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -41,11 +42,11 @@ export class PlansRuntime {
   private running: Promise<void> = Promise.resolve();
 
   constructor(options: PlansRuntimeOptions) {
-    const { config, store, clock, ids, files, workspaceFiles, directory } = options;
+    const { config, store, clock, ids, files, workspaceFiles, directory, past } = options;
     const plans = new PlanStore({ store, trees: files, fileLimits: () => config.files, clock, ids });
     this.runs = new PlanRuns({ ...options, plans, agents: directory });
     const access = new FileAccess({ settings: config, agents: directory, workspaceFiles });
-    this.services = { plans, directory, access, ids, wake: () => this.runs.wake() };
+    this.services = { plans, past, directory, access, ids, wake: () => this.runs.wake() };
   }
 
   start(): void {

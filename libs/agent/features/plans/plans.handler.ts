@@ -3,6 +3,7 @@ import { getPlan, runPlan, stopPlan } from '@antiphon/contracts/agent';
 import type { PlanEvidence, PlanView } from '@antiphon/contracts/agent';
 import { planStatus, toStepText } from '@antiphon/agent-domain';
 import type { OpenTurn } from '@antiphon/agent-domain';
+import type { PastReads } from '@antiphon/event-store';
 import { conflict, invalid, notFound, rejected } from '@antiphon/kernel';
 import type { Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -17,6 +18,7 @@ type PlanReply = { readonly plan: PlanView };
 
 export interface PlansDeps {
   readonly plans: PlanStore;
+  readonly past: Pick<PastReads, 'readAt'>;
   readonly directory: Pick<AgentDirectory, 'load'>;
   readonly access: Pick<FileAccess, 'allow' | 'treeOf'>;
   readonly ids: Ids;
@@ -30,7 +32,7 @@ export const PLAN_SERVICES = Symbol('PLAN_SERVICES');
 /** Tool by which an agent completes a step. */
 const PLAN_STEP = 'plan_step';
 
-const toView = ({ state, file, isInvalid }: PlanAt): PlanView => {
+const toView = ({ state, file, isInvalid }: Omit<PlanAt, 'calls'>): PlanView => {
   const status = planStatus(state);
   const { created, steps, conflicts, conflicted, run } = state;
   return {
@@ -82,8 +84,11 @@ export class Plans {
   constructor(@Inject(PLAN_SERVICES) private readonly deps: PlansDeps) {}
 
   @HandleRequest(getPlan)
-  async get(ref: z.output<typeof getPlan.request>): Promise<PlanReply> {
-    return { plan: toView(await this.deps.plans.read(ref)) };
+  async get({ at, ...ref }: z.output<typeof getPlan.request>): Promise<z.output<typeof getPlan.reply>> {
+    const { plans, past } = this.deps;
+    if (at === undefined) return { plan: toView(await plans.read(ref)) };
+    // A read of the past changes nothing: an edit of the file stays for the next live read.
+    return past.readAt(at, async (upTo) => ({ plan: toView(await plans.readUpTo(ref, upTo)) }));
   }
 
   /** Starts a run of the plan's open steps by an agent that has the tool for it. */

@@ -314,6 +314,37 @@ describe('an edit of a plan file', () => {
     expect((await factsOf(path)).map(({ type }) => type)).toEqual(types);
   });
 
+  it('is read as of each position as it was read when that was the head', async () => {
+    const path = nextPath();
+    const process = start();
+    const at = async () => ({ plan: await show(process, path), position: await world.store.headPosition() });
+    const seen: Awaited<ReturnType<typeof at>>[] = [];
+    const before = await world.store.headPosition();
+    for (const text of [
+      '- [ ] a\n',
+      '- [ ] a <!-- s1 -->\n- [ ] b\n',
+      'no steps\n',
+      '- [ ] a <!-- s1 -->\n',
+    ]) {
+      await write(process, path, text);
+      seen.push(await at());
+    }
+    expect(seen.map(({ plan }) => plan.status)).toEqual(['open', 'open', 'invalid', 'open']);
+    const head = await world.store.headPosition();
+    for (const { plan, position } of seen)
+      expect(await process.plans.get({ workspace: WORKSPACE, path, at: position })).toEqual({
+        ...{ plan, position, head },
+      });
+    const missing = { workspace: WORKSPACE, path, at: before };
+    await expect(process.plans.get(missing)).rejects.toMatchObject({ code: 'PLAN.NOT_FOUND' });
+    // An edit that no live read has seen stays one.
+    await write(process, path, '- [ ] a <!-- s1 -->\n- [ ] later\n');
+    const edited = await world.store.headPosition();
+    const { plan } = await process.plans.get({ workspace: WORKSPACE, path, at: edited });
+    expect(plan.steps).toHaveLength(1);
+    expect(await world.store.headPosition()).toBe(edited);
+  });
+
   it('without steps is a conflict that is shown once, keeps the file, and starts no run', async () => {
     const path = nextPath();
     const process = start();

@@ -6,7 +6,7 @@ import type { RunState } from '@antiphon/agent-domain';
 import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { runView } from './run-queries.handler.js';
+import { requireRunStatus } from './run-queries.handler.js';
 import { RUN_SERVICES, TURN_COMMANDS, runEndAppends } from './run-streams.js';
 import type { RunStreams, TurnCommands } from './run-streams.js';
 
@@ -48,7 +48,7 @@ export class CancelRun {
   }: z.output<typeof cancelRun.request>): Promise<z.output<typeof cancelRun.reply>> {
     let wasOpen = false;
     const { state } = await this.deps.runs.commit(workspace, runId, ({ state: before }) => {
-      const { status } = runView(before);
+      const status = requireRunStatus(before);
       wasOpen = status === 'running' || status === 'cancelling';
       const now = isoTime(this.deps.clock);
       const events = runDecider.decide({ type: 'CancelRun', data: {}, now }, before);
@@ -56,6 +56,6 @@ export class CancelRun {
     });
     await failpoint('agent.run.cancelled');
     await cancelTurnsOf(this.turns, workspace, state);
-    return { cancelled: wasOpen, status: runView(state).status };
+    return { cancelled: wasOpen, status: requireRunStatus(state) };
   }
 }

@@ -1,16 +1,9 @@
 import { Controller, Inject } from '@nestjs/common';
-import { getRun, getWorkflow, listRuns, listWorkflows } from '@antiphon/contracts/agent';
-import type {
-  RunSummary,
-  RunView,
-  RunNodeView,
-  WorkflowSummary,
-  WorkflowView,
-} from '@antiphon/contracts/agent';
+import { foldRun, getRun, getWorkflow, listRuns, listWorkflows } from '@antiphon/contracts/agent';
+import type { RunSummary, RunView, WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
-import { clipText, isOpenRun } from '@antiphon/agent-domain';
-import type { RunState, TaskState, WorkflowState } from '@antiphon/agent-domain';
+import type { RunState, WorkflowState } from '@antiphon/agent-domain';
 import { translateDatabaseError } from '@antiphon/database';
 import type { WorkspaceQueries } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
@@ -20,44 +13,12 @@ import { HandleRequest } from '@antiphon/messaging';
 import { RUN_SERVICES } from './run-streams.js';
 import type { RunStreams } from './run-streams.js';
 
-/** Maximum length of an output in a view, UTF-16 units; the log has all of it. */
-const MAX_OUTPUT_LENGTH = 16 * 1024;
+const noRun = (): Error => notFound('RUN.NOT_FOUND', 'there is no run with this id');
 
-const taskView = (task: TaskState, isOpen: boolean): RunNodeView => {
-  const { node, output } = task;
-  return {
-    id: node.id,
-    agent: node.agent,
-    needs: node.needs,
-    // In an ended run, a waiting task never starts.
-    status: task.status === 'waiting' && !isOpen ? 'skipped' : task.status,
-    attempt: task.attempt,
-    sessionId: task.sessionId,
-    turnId: task.turnId,
-    output: output === null ? null : clipText(output, MAX_OUTPUT_LENGTH),
-    outputTruncated: output !== null && output.length > MAX_OUTPUT_LENGTH,
-    error: task.error,
-    startedAt: task.startedAt,
-    endedAt: task.endedAt,
-  };
-};
-
-/** Returns the public view of a run. Throws `RUN.NOT_FOUND`. */
-export const runView = (state: RunState): RunView => {
-  const { started, status } = state;
-  if (started === null || status === 'new') throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
-  const isOpen = isOpenRun(state);
-  return {
-    id: started.runId,
-    workflowId: started.workflowId,
-    workflowVersion: started.workflowVersion,
-    name: started.definition.name,
-    status,
-    inputs: started.inputs,
-    startedAt: started.startedAt,
-    endedAt: state.endedAt,
-    tasks: [...state.tasks.values()].map((task) => taskView(task, isOpen)),
-  };
+/** Returns the status of a run that has started. Throws `RUN.NOT_FOUND`. */
+export const requireRunStatus = ({ status }: RunState): RunView['status'] => {
+  if (status === 'new') throw noRun();
+  return status;
 };
 
 /** Returns the public view of a workflow. Throws `WORKFLOW.NOT_FOUND`. */
@@ -163,9 +124,11 @@ export class RunQueries {
 
   @HandleRequest(getRun)
   getRun({ workspace, runId, at }: z.output<typeof getRun.request>): Promise<z.input<typeof getRun.reply>> {
-    return this.deps.past.readAt(at, async (upTo) =>
-      runView((await this.deps.runs.read(workspace, runId, upTo)).state),
-    );
+    return this.deps.past.readAt(at, async (upTo) => {
+      const run = foldRun(await this.deps.runs.readEvents(workspace, runId, upTo));
+      if (run === null) throw noRun();
+      return run;
+    });
   }
 
   @HandleRequest(listRuns)

@@ -12,6 +12,7 @@ import type {
   Fence,
   IdempotencyClaim,
   NewEvent,
+  RecordedEvent,
   StreamAppend,
 } from '@antiphon/event-store';
 import { bug, isAppError, isoTime } from '@antiphon/kernel';
@@ -83,22 +84,14 @@ interface AnyEvent {
 export class StreamStore<State, Command, Event extends AnyEvent> {
   constructor(private readonly options: StreamStoreOptions<State, Command, Event>) {}
 
-  /**
-   * Folds a stream up to a position of the log. Throws `WORKFLOW.EVENT_UNKNOWN`, a bug, for an
-   * event of a newer version.
-   */
+  /** Folds a stream up to a position of the log. Throws as `readEvents` does. */
   async read(workspace: string, id: string, upTo = Number.MAX_SAFE_INTEGER): Promise<Folded<State>> {
-    const { store, streamOf, decider, schema } = this.options;
-    const all = await store.readStream(workspace, streamOf(id));
-    const recorded = all.filter(({ position }) => position <= upTo);
-    const state = recorded.reduce((before, event) => {
-      const parsed = schema.safeParse(upcast(event));
-      if (!parsed.success)
-        throw bug('WORKFLOW.EVENT_UNKNOWN', `this version does not know ${event.type}`, {
-          cause: parsed.error,
-        });
-      return decider.evolve(before, parsed.data);
-    }, decider.initialState());
+    const { decider } = this.options;
+    const recorded = await this.readRecorded(workspace, id, upTo);
+    const state = recorded.reduce(
+      (before, event) => decider.evolve(before, this.parse(event)),
+      decider.initialState(),
+    );
     const first = recorded[0];
     const { correlationId, traceparent } = first?.metadata ?? {};
     return {
@@ -106,6 +99,14 @@ export class StreamStore<State, Command, Event extends AnyEvent> {
       version: recorded.length,
       origin: { correlationId, traceparent, causationId: first?.eventId },
     };
+  }
+
+  /**
+   * Reads the events of a stream up to a position of the log. Throws `WORKFLOW.EVENT_UNKNOWN`, a
+   * bug, for an event of a newer version.
+   */
+  async readEvents(workspace: string, id: string, upTo: number): Promise<Event[]> {
+    return (await this.readRecorded(workspace, id, upTo)).map((event) => this.parse(event));
   }
 
   /**
@@ -124,6 +125,19 @@ export class StreamStore<State, Command, Event extends AnyEvent> {
       first = undefined;
       return this.append(workspace, id, folded, await decide(folded));
     }, MAX_ROUNDS);
+  }
+
+  private async readRecorded(workspace: string, id: string, upTo: number): Promise<RecordedEvent[]> {
+    const { store, streamOf } = this.options;
+    const all = await store.readStream(workspace, streamOf(id));
+    return all.filter(({ position }) => position <= upTo);
+  }
+
+  private parse(recorded: RecordedEvent): Event {
+    const { data, error } = this.options.schema.safeParse(upcast(recorded));
+    if (error)
+      throw bug('WORKFLOW.EVENT_UNKNOWN', `this version does not know ${recorded.type}`, { cause: error });
+    return data;
   }
 
   private async append(

@@ -43,6 +43,7 @@ describe('the rules of the reference', () => {
     const changes = HTTP_ROUTES.filter(({ method, access }) => method !== 'get' && access !== 'open');
     const own = changes.filter(({ access }) => access === 'authenticated');
     expect(own.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      'patch /api/v1/dashboard/session',
       'delete /api/v1/dashboard/session',
       'post /api/v1/dashboard/links',
     ]);

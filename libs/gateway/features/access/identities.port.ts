@@ -14,6 +14,8 @@ export interface Identities {
   authenticateSession(secret: string, kind: 'session' | 'link'): Promise<Principal | null>;
   /** Returns true for the principal of a session. */
   isSession(principal: Principal): boolean;
+  /** Returns the end of the credential that signed in, ms; null for one without an end. */
+  signerEndOf(session: Principal): number | null;
   /** Returns the version of the secret that signed in or was presented; 0 for none. */
   versionOf(principal: Principal): number;
   /**
@@ -30,6 +32,7 @@ export const NO_IDENTITIES: Identities = {
   authenticate: () => Promise.resolve(null),
   authenticateSession: () => Promise.resolve(null),
   isSession: () => false,
+  signerEndOf: () => null,
   versionOf: () => 0,
   watch: () => () => undefined,
   onRevoked: () => () => undefined,

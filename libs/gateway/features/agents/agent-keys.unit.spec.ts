@@ -138,8 +138,12 @@ describe('the key of an agent', () => {
 
   it('reads no runs, whose results are answers of any agents', async () => {
     const { requests, sent } = createRequests('lead');
-    const runs = new RunsController(requests);
-    for (const read of [() => runs.list(input, KEY), () => runs.get(input, KEY)])
+    const runs = new RunsController(requests, undefined as never);
+    for (const read of [
+      () => runs.list(input, KEY),
+      () => runs.get(input, KEY),
+      () => runs.history(input, KEY),
+    ])
       await expect((async () => read())()).rejects.toMatchObject(REFUSED);
     expect(sent).toEqual([]);
   });

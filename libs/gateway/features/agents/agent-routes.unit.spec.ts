@@ -244,7 +244,7 @@ describe('the key of an agent', () => {
 
   it('changes no workflow and no run, whose nodes are turns of any agents', async () => {
     const { requests, sent } = recordRequests();
-    const runs = new RunsController(requests);
+    const runs = new RunsController(requests, undefined as never);
     const workflows = new WorkflowsController(requests);
     const body = { workflow: {}, inputs: {} };
     for (const change of [

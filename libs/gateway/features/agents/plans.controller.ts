@@ -23,12 +23,12 @@ export class PlansController {
   async get(
     { query }: RouteInput<Routes['getPlan']>,
     @CurrentPrincipal() principal: Principal,
-  ): Promise<PlanView> {
+  ): Promise<PlanView & { position?: number; head?: number }> {
     const { workspace } = principal;
-    const { plan } = await this.requests.request(getPlan, { workspace, ...query });
+    const { plan, ...places } = await this.requests.request(getPlan, { workspace, ...query });
     // A plan is a file: the key of an agent reads only those that its agents run.
     await this.access.requireAny(principal, [plan.run?.agentId ?? null]);
-    return plan;
+    return { ...plan, ...places };
   }
 
   @HandleRoute(PLAN_ROUTES.runPlan)

@@ -61,6 +61,38 @@ export const PIPE_LIMITS: PipeLimits = {
   graceMs: 5_000,
 };
 
+/** Maximum number of readers that are cut or closed in one round of the event loop. */
+const ENDS_A_ROUND = 4;
+
+/**
+ * Ends of readers. Many become slow at the same moment, and closing a thousand connections at once
+ * would stop the process for others.
+ */
+class EndQueue {
+  readonly #waiting: (() => void)[] = [];
+  #inRound = 0;
+
+  add(end: () => void): void {
+    this.#waiting.push(end);
+    this.#run();
+  }
+
+  #run(): void {
+    while (this.#waiting.length > 0 && this.#inRound < ENDS_A_ROUND) {
+      if (this.#inRound === 0) setImmediate(() => this.#nextRound());
+      this.#inRound++;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  #nextRound(): void {
+    this.#inRound = 0;
+    this.#run();
+  }
+}
+
+const ends = new EndQueue();
+
 /**
  * Server-sent events of one chat to one reader, with bounded memory. A reader that is too slow gets
  * `behind` with the id to resume from, and is cut.
@@ -118,7 +150,7 @@ export class ChatPipe extends Readable {
     this.#isEnded = true;
     this.#stop();
     this.push(null);
-    setTimeout(() => this.destroy(), this.#limits.graceMs).unref();
+    setTimeout(() => ends.add(() => this.destroy()), this.#limits.graceMs).unref();
   }
 
   /** Called when the reader has room. The chunk that it is about to get still counts as held. */
@@ -143,7 +175,11 @@ export class ChatPipe extends Readable {
   }
 
   #after(ms: number): NodeJS.Timeout {
-    return setTimeout(() => (this.#isFull() ? this.#cut() : undefined), ms).unref();
+    return setTimeout(() => ends.add(() => this.#cutIfFull()), ms).unref();
+  }
+
+  #cutIfFull(): void {
+    if (this.#isFull() && !this.#isEnded) this.#cut();
   }
 
   #cut(): void {

@@ -83,6 +83,28 @@ describe('a pipe', () => {
     expect(held).toBeGreaterThan(LIMITS.slowBytes);
   });
 
+  it('ends a few of many slow readers in each round of the event loop, and all in the end', async () => {
+    const limits = { ...LIMITS, graceMs: 60_000 };
+    const pipes = Array.from({ length: 10 }, () => pipeOf(limits));
+    let cut = 0;
+    for (const pipe of pipes) {
+      const send = pipe.send.bind(pipe);
+      pipe.send = (event, ...rest) => {
+        if (event === 'behind') cut++;
+        send(event, ...rest);
+      };
+      pipe.deliver(frame('text', 'x'.repeat(2_000), 1));
+    }
+    const rounds: number[] = [];
+    for (let before = 0; cut < pipes.length; before = cut) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (cut > before) rounds.push(cut - before);
+    }
+    expect(rounds.length).toBeGreaterThan(1);
+    expect(Math.max(...rounds)).toBeLessThanOrEqual(4);
+    for (const pipe of pipes) pipe.destroy();
+  });
+
   it('has no room for the past while its reader reads nothing, and room again when it reads', async () => {
     const pipe = pipeOf({ ...LIMITS, stalledMs: 5_000, slowMs: 5_000 });
     expect(pipe.waitForRoom()).toBeUndefined();

@@ -17,11 +17,18 @@ const PAGE = { limit: 1_000, maxBytes: 4 * 1024 * 1024 };
 const MAX_TRANSCRIPTS = 64;
 const MAX_CHARS = 1024 * 1024;
 
+/** Maximum number of chats whose ids are known. */
+const MAX_PLACES = 10_000;
+
+/** The part of a chat that never changes. */
+export type ChatPlace = Pick<ChatView, 'id' | 'sessionId' | 'agentId'>;
+
 /** Reads chats: their names from the agent service, their messages from the log. */
 export class ChatReader {
   readonly #requests: GatewayRequests;
   readonly #store: Pick<EventStore, 'readStreamPage'>;
   readonly #transcripts = createBoundedMap<ChatTranscript>(MAX_TRANSCRIPTS);
+  readonly #places = createBoundedMap<ChatPlace>(MAX_PLACES);
 
   constructor(requests: GatewayRequests, store: Pick<EventStore, 'readStreamPage'>) {
     this.#requests = requests;
@@ -35,6 +42,20 @@ export class ChatReader {
    */
   require(workspace: string, chat: string, at?: number): Promise<ChatView> {
     return this.#requests.request(getChat, { workspace, chat, at });
+  }
+
+  /**
+   * Returns the part of a chat that never changes. One whose id is known costs no request, also
+   * after it was deleted: the append of a message refuses it then. Throws `CHAT.NOT_FOUND` and
+   * `CHAT.DELETED`.
+   */
+  async requirePlace(workspace: string, chat: string): Promise<ChatPlace> {
+    const known = this.#places.get(`${workspace}/${chat}`);
+    if (known) return known;
+    const { id, sessionId, agentId } = await this.require(workspace, chat);
+    const place = { id, sessionId, agentId };
+    this.#places.put(`${workspace}/${id}`, place);
+    return place;
   }
 
   /** Returns a chat at a version, by default the newest. Throws `CHAT.NO_VERSION`. */

@@ -37,7 +37,7 @@ import { approverOf } from '../http/approvals.controller.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { commonOf } from '../sessions/session-methods.js';
 import { toEventId } from './chat-cursor.js';
-import { ChatReader } from './chat-reader.js';
+import { ChatReader, type ChatPlace } from './chat-reader.js';
 import type { ChatStreams } from './chat-streams.js';
 
 type Routes = typeof CHAT_ROUTES;
@@ -106,7 +106,8 @@ export class ChatsController implements OnModuleDestroy {
     { params, body, idempotencyKey }: RouteInput<Routes['sendChatCommand']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<Reply> {
-    const chat = await this.find(principal, params);
+    const isMessage = body.command === 'message';
+    const chat = await (isMessage ? this.findPlace(principal, params) : this.find(principal, params));
     const reply: Reply = {
       ...{ chatId: chat.id, sessionId: chat.sessionId, version: null },
       ...{ turnId: null, cursor: null, joined: false },
@@ -198,8 +199,19 @@ export class ChatsController implements OnModuleDestroy {
     return chat;
   }
 
+  /** As `find`, for a message: the append refuses one to a deleted chat. */
+  private async findPlace(
+    principal: Principal,
+    params: { readonly id: string; readonly chat: string },
+  ): Promise<ChatPlace> {
+    requireWorkspace(principal, params.id);
+    const chat = await this.chats.requirePlace(principal.workspace, params.chat);
+    await this.access.requireAny(principal, [chat.agentId]);
+    return chat;
+  }
+
   private async append(
-    { sessionId }: ChatView,
+    { sessionId }: ChatPlace,
     principal: Principal,
     { content }: Extract<ChatCommand, { command: 'message' }>,
     idempotencyKey: string | undefined,

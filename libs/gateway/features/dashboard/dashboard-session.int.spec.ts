@@ -194,6 +194,40 @@ describe('a session of the dashboard', () => {
     expect(named.status).toBe(400);
   });
 
+  it('is replaced by one of 12 hours on request, once, and its former cookie and sockets end', async () => {
+    const { cookie } = await session('member');
+    const client = await connectClient(`ws://${url}/ws`, { ...own(), cookie });
+    expect(await client.call('ping')).toBe('pong');
+    const extend = (headers: Headers) => send('PATCH', '/api/v1/dashboard/session', headers);
+    const replies = await Promise.all([1, 2, 3].map(() => extend({ ...own(), cookie })));
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 401, 401]);
+    const won = replies.find(({ status }) => status === 200);
+    const next = won?.cookie.split(';', 1)[0] ?? '';
+    const { expiresAt, signedInBy, role } = JSON.parse(won?.text ?? '{}') as Record<string, string>;
+    expect([signedInBy, role]).toEqual(['session', 'member']);
+    expect(Date.parse(expiresAt ?? '') - Date.now()).toBeGreaterThan(43_100_000);
+    expect(await client.closed).toBe(4403);
+    const statuses = [cookie, next].map(
+      async (each) => (await send('GET', '/api/v1/me', { cookie: each })).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([401, 200]);
+    expect(codeOf(await extend({ ...own(), origin: 'https://evil.test', cookie: next }))).toBe(
+      'GATEWAY.ORIGIN_REFUSED',
+    );
+    const notOne = await extend(bearer);
+    expect([notOne.status, codeOf(notOne)]).toEqual([422, 'GATEWAY.NO_SESSION']);
+  });
+
+  it('ends with the key that signed in, also by a link and after it is extended', async () => {
+    const expiresAt = new Date(Date.now() + 600_000).toISOString();
+    const key = await createKey({ role: 'member', expiresAt });
+    const link = await send('POST', '/api/v1/dashboard/links', { authorization: `Bearer ${key.token}` });
+    const code = (JSON.parse(link.text) as { path: string }).path.split('=')[1];
+    const byLink = await signIn({ code });
+    const extended = await send('PATCH', '/api/v1/dashboard/session', { ...own(), cookie: byLink.cookie });
+    for (const { text } of [byLink, extended]) expect(JSON.parse(text)).toMatchObject({ expiresAt });
+  });
+
   it('ends with a sign-out: the cookie is removed, its sockets are closed, and no page is stored', async () => {
     const { cookie } = await session('member');
     const client = await connectClient(`ws://${url}/ws`, { ...own(), cookie });

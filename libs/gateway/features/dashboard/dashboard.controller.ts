@@ -53,13 +53,21 @@ export class DashboardController {
     this.requireOwnRequest(request);
     const signer =
       'key' in body ? await this.signerOf(body.key, request) : await this.exchange(body.code, request);
-    const { token, expiresAt } = await this.issue(signer, 'session');
-    const session = await this.identities.authenticateSession(token, 'session');
-    if (!session) throw refused();
-    const seconds = Math.floor((expiresAt - this.clock.now()) / 1_000);
-    void reply.header('set-cookie', this.authenticator.cookie.render(request.headers, token, seconds));
-    void reply.header('cache-control', 'no-store');
-    return this.identity(undefined, session);
+    return this.begin(signer, request, reply);
+  }
+
+  @HandleRoute(DASHBOARD_ROUTES.extendSession)
+  async extendSession(
+    _input: unknown,
+    @CurrentPrincipal() principal: Principal,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Identity> {
+    if (!this.identities.isSession(principal) || principal.keyId === null)
+      throw rejected('GATEWAY.NO_SESSION', 'only a session of the dashboard can be extended');
+    // One session becomes one: a copy of the old cookie does not outlive it.
+    if (!(await this.keys.consume(principal, principal.keyId))) throw refused();
+    return this.begin(principal, request, reply);
   }
 
   @HandleRoute(DASHBOARD_ROUTES.signOut)
@@ -83,6 +91,17 @@ export class DashboardController {
       throw rejected('GATEWAY.NO_LINK', 'only an API key or the configured token creates links');
     const { token, expiresAt } = await this.issue(principal, 'link');
     return { path: `/#sign-in=${token}`, expiresAt: isoAt(expiresAt) };
+  }
+
+  /** Begins a session with the rights of a credential, in a cookie of the reply. */
+  private async begin(signer: Principal, request: FastifyRequest, reply: FastifyReply): Promise<Identity> {
+    const { token, expiresAt } = await this.issue(signer, 'session');
+    const session = await this.identities.authenticateSession(token, 'session');
+    if (!session) throw refused();
+    const seconds = Math.floor((expiresAt - this.clock.now()) / 1_000);
+    void reply.header('set-cookie', this.authenticator.cookie.render(request.headers, token, seconds));
+    void reply.header('cache-control', 'no-store');
+    return this.identity(undefined, session);
   }
 
   private signedInBy(principal: Principal): Identity['signedInBy'] {
@@ -123,8 +142,8 @@ export class DashboardController {
     const { workspace, role, scopes, agentId, caller } = signer;
     const keyId = caller.startsWith('key/') ? caller.slice('key/'.length) : null;
     const latest = this.clock.now() + LIFE_MS[kind];
-    // The life of a link does not limit that of its session.
-    const limit = this.identities.isSession(signer) ? null : signer.expiresAt;
+    // The life of a link or a session does not limit that of the next session.
+    const limit = this.identities.isSession(signer) ? this.identities.signerEndOf(signer) : signer.expiresAt;
     const expiresAt = Math.min(latest, limit ?? latest);
     const version = this.identities.versionOf(signer);
     const name = sessionKeyName({ kind, keyId, version });

@@ -10,14 +10,16 @@ import {
   startRun,
   validateWorkflow,
 } from '@antiphon/contracts/agent';
-import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
+import type { RunHistory, RunView, WorkflowView } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import { RUN_ROUTES, WORKFLOW_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
-import { REQUESTS } from '@antiphon/service-host';
+import type { EventStore } from '@antiphon/event-store';
+import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from './handle-route.js';
+import { readRunHistory } from './read-run-history.js';
 
 type Workflows = typeof WORKFLOW_ROUTES;
 type Runs = typeof RUN_ROUTES;
@@ -114,7 +116,10 @@ const requireRunReader = (principal: Principal) => {
 /** Serves runs, of saved workflows and of definitions that are not saved. */
 @Controller()
 export class RunsController {
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(EVENT_STORE) private readonly store: EventStore,
+  ) {}
 
   @HandleRoute(RUN_ROUTES.listRuns)
   list(
@@ -144,6 +149,14 @@ export class RunsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof getRun.reply>> {
     return this.requests.request(getRun, { ...requireRunReader(principal), runId: params.id, ...query });
+  }
+
+  @HandleRoute(RUN_ROUTES.readRunHistory)
+  async history(
+    { params, query }: RouteInput<Runs['readRunHistory']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<RunHistory> {
+    return readRunHistory(this.store, { ...requireRunReader(principal), runId: params.id, ...query });
   }
 
   @HandleRoute(RUN_ROUTES.cancelRun)

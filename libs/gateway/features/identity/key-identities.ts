@@ -18,6 +18,8 @@ interface CachedRow {
   readonly key: Promise<FoundKey | null>;
 }
 
+const endOf = (key: FoundKey | null): number | null => key?.expires_at?.getTime() ?? null;
+
 export interface KeyIdentitiesOptions {
   readonly find: FindKeys;
   readonly clock: Clock;
@@ -35,7 +37,7 @@ export class KeyIdentities implements Identities {
   readonly #rows = createBoundedMap<CachedRow>(MAX_CACHED);
   readonly #versions = new WeakMap<Principal, number>();
   /** Credentials that signed in, by the principals of their sessions. */
-  readonly #signers = new WeakMap<Principal, SignedInBy>();
+  readonly #signers = new WeakMap<Principal, SignedInBy & { readonly expiresAt: number | null }>();
   readonly #listeners = new Set<(keyId: string) => void>();
   readonly #watches: KeyWatches;
 
@@ -62,12 +64,16 @@ export class KeyIdentities implements Identities {
     if (by.keyId !== null && !(signer && this.#isValid(signer, by.version))) return null;
     const principal = sessionPrincipal(own, by, signer?.name ?? null);
     this.#versions.set(principal, 1);
-    this.#signers.set(principal, by);
+    this.#signers.set(principal, { ...by, expiresAt: endOf(signer) });
     return principal;
   }
 
   isSession(principal: Principal): boolean {
     return this.#signers.has(principal);
+  }
+
+  signerEndOf(session: Principal): number | null {
+    return this.#signers.get(session)?.expiresAt ?? null;
   }
 
   versionOf(principal: Principal): number {

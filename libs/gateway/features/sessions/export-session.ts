@@ -38,16 +38,20 @@ const brokenChain = ({ streamId, streamVersion, eventId }: RecordedEvent, reason
   );
 
 /**
- * Reads a session's event stream and verifies its hash chain. Throws `GATEWAY.SESSION_NOT_FOUND`,
- * and `LOG.CHAIN_BROKEN` with the first event that differs from what was appended.
+ * Reads a session's event stream up to a position of the log and verifies its hash chain. Throws
+ * `GATEWAY.SESSION_NOT_FOUND`, and `LOG.CHAIN_BROKEN` with the first event that differs from what
+ * was appended.
  */
 export const verifySession = async (
   store: StreamReader,
   workspace: string,
   sessionId: string,
+  upTo = Number.MAX_SAFE_INTEGER,
 ): Promise<SessionExportHeader> => {
   let head: ChainStart | undefined;
-  for await (const events of readSession(store, workspace, sessionId)) {
+  for await (const page of readSession(store, workspace, sessionId)) {
+    const events = page.filter(({ position }) => position <= upTo);
+    if (events.length === 0) break;
     const verdict = verifyChain(events, head);
     if (!verdict.isIntact) throw brokenChain(verdict.event, verdict.reason);
     head = { version: verdict.version, hash: verdict.hash };

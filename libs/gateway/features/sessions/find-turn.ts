@@ -28,7 +28,7 @@ export const findTurn = async (
       [turnId],
     );
     const [row] = rows;
-    const places = at === undefined ? {} : await placesAt(pool, at);
+    const places: { position?: number; head?: number } = at === undefined ? {} : await placesAt(pool, at);
     if (!row || Number(row.position) > (places.position ?? Infinity))
       throw notFound('TURN.NOT_FOUND', `there is no turn ${turnId}`);
     return {
@@ -40,7 +40,8 @@ export const findTurn = async (
   }
 };
 
-const placesAt = async (pool: Pool, at: number): Promise<{ position?: number; head?: number }> => {
+/** Returns a position and the head of the log. Throws `LOG.POSITION_AHEAD`. */
+export const placesAt = async (pool: Pool, at: number): Promise<{ position: number; head: number }> => {
   const head = await createLogReader(pool).headPosition();
   return { position: requirePosition(at, head), head };
 };

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { Controller, Inject, StreamableFile } from '@nestjs/common';
+import { Controller, Inject, Res, StreamableFile } from '@nestjs/common';
 import {
   forkSession,
   getSession,
@@ -14,6 +14,7 @@ import { SESSION_ROUTES, type RouteInput, type SessionView } from '@antiphon/con
 import type { EventStore } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
+import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { AgentAccess } from '../access/agent-access.js';
@@ -21,7 +22,7 @@ import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { commonOf } from './session-methods.js';
-import { findTurn, type FoundTurn } from './find-turn.js';
+import { findTurn, placesAt, type FoundTurn } from './find-turn.js';
 import { readHistory } from './read-history.js';
 import { readTurns, type TurnsPage } from './read-turns.js';
 import { exportText, verifySession } from './export-session.js';
@@ -94,14 +95,17 @@ export class SessionsController {
 
   @HandleRoute(SESSION_ROUTES.exportSession)
   async export(
-    { params: { id }, query: { format } }: RouteInput<Routes['exportSession']>,
+    { params: { id }, query: { format, at } }: RouteInput<Routes['exportSession']>,
     @CurrentPrincipal() principal: Principal,
+    @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<StreamableFile> {
     const { workspace } = principal;
     await this.access.requireSession(principal, this.store, id);
     // Read twice: the chain is verified before the first byte, and the session is never held in
     // memory.
-    const header = await verifySession(this.store, workspace, id);
+    const places = at === undefined ? null : await placesAt(this.pool, at);
+    const header = await verifySession(this.store, workspace, id, places?.position);
+    if (places) void reply.header('antiphon-position', places.position).header('antiphon-head', places.head);
     // One event at a time: the client's reading sets the pace of the reads.
     const text = Readable.from(exportText(this.store, header, format), { highWaterMark: 1 });
     const disposition = `attachment; filename="session-${id}.${format}"`;

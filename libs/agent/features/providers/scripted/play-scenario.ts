@@ -3,7 +3,7 @@ import type { AnswerBuilder, RawToolCall } from '../transport/answer-builder.js'
 import { brokenAnswer, refusalFailure, timedOut, unreachable } from '../transport/failures.js';
 import type { CallEnvironment, ProviderCall } from '../transport/provider-call.js';
 import type { ScenarioReply, ScenarioStep } from './scenario.js';
-import { countPrompt, countTokens, type TurnView } from './turn-view.js';
+import { BYTES_PER_TOKEN, countPrompt, type TurnView } from './turn-view.js';
 
 /** Prefix of every answer, so that a script is never mistaken for a model. */
 export const SCRIPTED_LABEL = '[scripted] ';
@@ -30,10 +30,10 @@ const throwError = (error: ScriptedError, { redact, now }: CallEnvironment): nev
   throw refusalFailure({ status: status ?? 500, headers, body }, redact, now());
 };
 
-/** Returns the longest prefix of `text` within `tokens` tokens, whole characters only. */
-const cutTo = (text: string, tokens: number): string => {
-  if (countTokens(text) <= tokens) return text;
-  const bytes = Buffer.from(text).subarray(0, Math.max(0, tokens) * 4);
+/** Returns the longest prefix of `text` within `max` UTF-8 bytes, whole characters only. */
+const cutTo = (text: string, max: number): string => {
+  if (Buffer.byteLength(text) <= max) return text;
+  const bytes = Buffer.from(text).subarray(0, Math.max(0, max));
   return new TextDecoder('utf-8').decode(bytes, { stream: true });
 };
 
@@ -48,7 +48,8 @@ export interface ScenarioDeps {
  */
 export class ScenarioPlayer {
   private readonly toolCalls: RawToolCall[] = [];
-  private written = '';
+  /** UTF-8 bytes of the answer so far. */
+  private written = 0;
   private isLabelled = false;
   private isFull = false;
 
@@ -87,9 +88,9 @@ export class ScenarioPlayer {
   private write(text: string, to: 'text' | 'thought'): void {
     const labelled = to === 'text' && !this.isLabelled ? SCRIPTED_LABEL + text : text;
     this.isLabelled ||= to === 'text';
-    const fitting = cutTo(this.written + labelled, this.request.maxOutputTokens).slice(this.written.length);
+    const fitting = cutTo(labelled, this.request.maxOutputTokens * BYTES_PER_TOKEN - this.written);
     this.isFull ||= fitting.length < labelled.length;
-    this.written += fitting;
+    this.written += Buffer.byteLength(fitting);
     this.deps.answer[to](fitting);
   }
 
@@ -97,7 +98,7 @@ export class ScenarioPlayer {
     const json = JSON.stringify(tool.input);
     const number = this.turn.toolCallsSoFar + this.toolCalls.length + 1;
     this.toolCalls.push({ id: tool.id ?? `scripted_${number}`, name: tool.name, json });
-    this.written += tool.name + json;
+    this.written += Buffer.byteLength(tool.name + json);
   }
 
   private finishReasonOf(reply: ScenarioReply): ModelAnswer['finishReason'] {
@@ -106,7 +107,7 @@ export class ScenarioPlayer {
   }
 
   private countUsage(): ModelAnswer['usage'] {
-    const outputTokens = Math.min(this.request.maxOutputTokens, countTokens(this.written));
+    const outputTokens = Math.min(this.request.maxOutputTokens, Math.ceil(this.written / BYTES_PER_TOKEN));
     return { inputTokens: countPrompt(this.request), outputTokens };
   }
 }

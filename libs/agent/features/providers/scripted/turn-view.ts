@@ -33,9 +33,9 @@ export const viewTurn = ({ messages }: ModelPrompt): TurnView => {
   };
 };
 
-/** Counts tokens by this provider's own tokenizer: four UTF-8 bytes a token, rounded up. */
-export const countTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 4);
+/** Size of this provider's tokens, UTF-8 bytes. */
+export const BYTES_PER_TOKEN = 4;
 
 /** Counts a request's tokens. The count is exact, so it is also the bound of the input. */
 export const countPrompt = ({ system, messages, tools }: ModelPrompt): number =>
-  countTokens(JSON.stringify([system, messages, tools]));
+  Math.ceil(Buffer.byteLength(JSON.stringify([system, messages, tools])) / BYTES_PER_TOKEN);
