@@ -66,6 +66,12 @@ describe('the built dashboard', () => {
     expect([...files].reduce((sum, file) => sum + gzipped(file), 0)).toBeLessThanOrEqual(40 * KIB);
   });
 
+  it('has the production build of React', () => {
+    const script = readFileSync(new URL(manifest[entry]?.file ?? '', DIST), 'utf8');
+    expect(script).toContain('https://react.dev/errors/');
+    expect(script).not.toContain('Download the React DevTools');
+  });
+
   it('has no script and no style in its page', () => {
     const page = readFileSync(new URL('index.html', DIST), 'utf8');
     expect(page).not.toMatch(/<style|<script(?![^>]*\ssrc=)/);

@@ -1,15 +1,26 @@
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Shell } from './app/shell.js';
-import { SignIn, signInByLink } from './app/sign-in.js';
+import { SignIn, SignInAgain, signInByLink } from './app/sign-in.js';
 import { startTheme } from './app/theme.js';
 import { isSignedOut } from './data/gateway.js';
-import { readIdentity } from './data/identity.js';
+import { readIdentity, useIdentity, watchSession } from './data/identity.js';
 import { startLiveLog } from './data/live-log.js';
 import { useStore } from './data/store.js';
 import './ui/tokens.css';
 
-const Application = () => (useStore(isSignedOut) ? <SignIn /> : <Shell />);
+/** A page that has been used stays behind a sign-in, with all that was typed. */
+const Application = () => {
+  const isOut = useStore(isSignedOut);
+  const { permissions } = useIdentity();
+  if (isOut && permissions === null) return <SignIn />;
+  return (
+    <>
+      <Shell />
+      {isOut && <SignInAgain />}
+    </>
+  );
+};
 
 /** Reloads once when a file of a former build is gone from the gateway. */
 const RELOADED = 'antiphon.reloaded';
@@ -22,6 +33,7 @@ addEventListener('vite:preloadError', (event) => {
 
 startTheme();
 await signInByLink();
+watchSession();
 void readIdentity().catch(() => undefined);
 startLiveLog();
 const root = document.getElementById('root');

@@ -74,6 +74,10 @@ export const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
         <kbd>f</kbd>
       </dt>
       <dd>In a turn of a session: fork after it</dd>
+      <dt>
+        <kbd>↑</kbd> <kbd>↓</kbd>
+      </dt>
+      <dd>In the list of events: one row up or down; Enter opens it</dd>
       {NAVIGATION.map(({ key, title }) => (
         <div key={key} style={{ display: 'contents' }}>
           <dt>

@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { findById, type Kind } from '../data/find-id.js';
 import { client } from '../data/gateway.js';
 import { useFetched } from '../data/use-read.js';
 import { Icon, type IconName } from '../ui/icon.js';
@@ -26,27 +27,43 @@ const link = (to: string, icon: IconName, title: string, kind: string): Choice =
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Returns choices that the text itself names: a position such as `#1024`, or an id. */
-const namedBy = (text: string): Choice[] => {
+/** Returns choices of a position such as `#1024`. */
+const choicesOfPosition = (text: string): Choice[] => {
   const position = /^#?(\d{1,15})$/.exec(text)?.[1];
-  if (position !== undefined)
-    return [
-      {
-        id: 'position',
-        icon: 'clock',
-        title: `Show everything as of event ${position}`,
-        kind: 'position',
-        run: () => goToPosition(Number(position)),
-      },
-      link(`/events?open=${position}`, 'events', `Open event ${position}`, 'event'),
-    ];
-  if (!UUID.test(text)) return [];
+  if (position === undefined) return [];
   return [
-    link(`/sessions/${text}`, 'sessions', `Session ${text}`, 'session'),
-    link(`/runs/${text}`, 'runs', `Run ${text}`, 'run'),
-    link(`/why/${text}`, 'search', `Why turn ${text} answered as it did`, 'turn'),
-    link(`/compare?b=${text}`, 'fork', `Compare session ${text}`, 'session'),
+    {
+      id: 'position',
+      icon: 'clock',
+      title: `Show everything as of event ${position}`,
+      kind: 'position',
+      run: () => goToPosition(Number(position)),
+    },
+    link(`/events?open=${position}`, 'events', `Open event ${position}`, 'event'),
   ];
+};
+
+const CHOICES_OF_KIND: Readonly<Record<Kind, (id: string) => Choice[]>> = {
+  session: (id) => [
+    link(`/sessions/${id}`, 'sessions', `Session ${id}`, 'session'),
+    link(`/compare?b=${id}`, 'fork', `Compare session ${id}`, 'session'),
+  ],
+  run: (id) => [link(`/runs/${id}`, 'runs', `Run ${id}`, 'run')],
+  turn: (id) => [link(`/why/${id}`, 'search', `Why turn ${id} answered as it did`, 'turn')],
+};
+
+interface Choices {
+  readonly choices: readonly Choice[];
+  /** True while the API is asked what has the id. */
+  readonly isLooking: boolean;
+}
+
+/** Asks what has a whole id, and returns choices of what was found. */
+const useChoicesOfId = (text: string): Choices => {
+  const key = UUID.test(text) ? `palette id ${text}` : null;
+  const { data, isLoading } = useFetched(key, (signal) => findById(client.http, text, signal));
+  const choices = useMemo(() => (data ?? []).flatMap((kind) => CHOICES_OF_KIND[kind](text)), [data, text]);
+  return { choices, isLooking: isLoading };
 };
 
 const MAX_SESSIONS = 100;
@@ -59,13 +76,14 @@ const fixedChoices = (): Choice[] => [
   { id: 'theme', icon: 'auto', title: 'Switch the theme', kind: 'action', run: nextTheme },
 ];
 
-const useChoices = (text: string): readonly Choice[] => {
+const useChoices = (text: string): Choices => {
+  const wanted = text.trim().toLowerCase();
+  const { choices: named, isLooking } = useChoicesOfId(wanted);
   const { data: agents } = useFetched('palette agents', () => client.http.listAgents());
   const { data: recent } = useFetched('palette sessions', () =>
     client.http.listSessions({ query: { limit: MAX_SESSIONS } }),
   );
-  return useMemo(() => {
-    const wanted = text.trim().toLowerCase();
+  const choices = useMemo(() => {
     const known = [
       ...fixedChoices(),
       ...(agents?.agents ?? []).map(({ id, name }) =>
@@ -75,9 +93,12 @@ const useChoices = (text: string): readonly Choice[] => {
         link(`/sessions/${id}`, 'sessions', `${title?.slice(0, 80) ?? id} (${agentId})`, 'session'),
       ),
     ];
-    const found = known.filter(({ title }) => title.toLowerCase().includes(wanted));
-    return [...namedBy(wanted), ...found].slice(0, 50);
-  }, [agents, recent, text]);
+    const found = known.filter(({ id, title }) => `${title} ${id}`.toLowerCase().includes(wanted));
+    const isNamed = new Set(named.map(({ id }) => id));
+    const others = found.filter(({ id }) => !isNamed.has(id));
+    return [...choicesOfPosition(wanted), ...named, ...others].slice(0, 50);
+  }, [agents, recent, wanted, named]);
+  return { choices, isLooking };
 };
 
 /** Finds a page, an agent, a session, a run or a position. */
@@ -85,7 +106,8 @@ export const Palette = ({ onClose }: { readonly onClose: () => void }) => {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState('');
   const [index, setIndex] = useState(0);
-  const choices = useChoices(text);
+  const { choices, isLooking } = useChoices(text);
+  const [isEntered, setEntered] = useState(false);
   useEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
@@ -96,8 +118,13 @@ export const Palette = ({ onClose }: { readonly onClose: () => void }) => {
     onClose();
     choice?.run();
   };
+  // Enter before the API has answered opens what it finds.
+  useEffect(() => {
+    if (isEntered && choices.length > 0) choose(choices[0]);
+  });
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key === 'Enter') choose(choices[selected]);
+    if (event.key === 'Enter' && choices.length === 0) setEntered(isLooking);
+    else if (event.key === 'Enter') choose(choices[selected]);
     else if (event.key === 'ArrowDown') setIndex(Math.min(selected + 1, choices.length - 1));
     else if (event.key === 'ArrowUp') setIndex(Math.max(selected - 1, 0));
     else return;
@@ -118,10 +145,14 @@ export const Palette = ({ onClose }: { readonly onClose: () => void }) => {
         onChange={(event) => {
           setText(event.target.value);
           setIndex(0);
+          setEntered(false);
         }}
         onKeyDown={onKeyDown}
       />
       <ChoiceList choices={choices} selected={selected} choose={choose} />
+      <p role="status" className={css.paletteNote}>
+        {choices.length === 0 && (isLooking ? 'Looking for it …' : 'Nothing is found.')}
+      </p>
     </dialog>
   );
 };

@@ -11,7 +11,8 @@ import { PageHead } from './page-head.js';
 import { findPage, NAVIGATION } from './pages.js';
 import { Palette } from './palette.js';
 import { PositionBar } from './position-bar.js';
-import { Link, useAddress } from './router.js';
+import { Link, useAddress, usePosition } from './router.js';
+import { SessionEnd } from './session-end.js';
 import { nextTheme, theme } from './theme.js';
 import { Tips } from './tips.js';
 import { Toasts } from './toasts.js';
@@ -20,6 +21,7 @@ import css from './shell.module.css';
 const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly onFollow: () => void }) => {
   const { path } = useAddress();
   const waiting = usePendingApprovals();
+  const at = usePosition();
   const isCurrent = (to: string): boolean =>
     to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
   return (
@@ -33,8 +35,9 @@ const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly o
             <Icon name={icon} />
             {title}
             {to === '/approvals' && waiting > 0 && (
-              <span className={css.count} aria-label={`${waiting} waiting`}>
+              <span className={css.count} aria-label={`${waiting} waiting${at === null ? '' : ' now'}`}>
                 {waiting}
+                {at !== null && ' now'}
               </span>
             )}
           </Link>
@@ -95,6 +98,7 @@ const Top = ({ isMenuOpen, toggleMenu, openPalette }: TopProps) => {
         <ThemeButton />
       </div>
       <PositionBar />
+      <SessionEnd />
       {state === 'lost' && (
         <div className={css.banner} role="alert">
           <Icon name="lost" />

@@ -1,5 +1,6 @@
-import { useState } from 'react';
+import { useId, useLayoutEffect, useRef, useState, type ReactNode } from 'react';
 import { fetchJson, isSignedOut } from '../data/gateway.js';
+import { identity, type Identity } from '../data/identity.js';
 import { forgetReads, toProblem, type Problem } from '../data/use-read.js';
 import { useCheckedForm } from '../ui/field-errors.js';
 import { Button, css as ui, Field, ProblemBox } from '../ui/ui.js';
@@ -7,8 +8,8 @@ import css from './shell.module.css';
 
 const SESSION = '/api/v1/dashboard/session';
 
-const signInWith = (credential: { readonly key: string } | { readonly code: string }): Promise<unknown> =>
-  fetchJson(SESSION, { method: 'POST', body: JSON.stringify(credential) });
+const signInWith = (credential: { readonly key: string } | { readonly code: string }): Promise<Identity> =>
+  fetchJson<Identity>(SESSION, { method: 'POST', body: JSON.stringify(credential) });
 
 /** Uses the one-time code that `npm start` prints as `/#sign-in=<code>`, and removes it at once. */
 export const signInByLink = async (): Promise<void> => {
@@ -18,14 +19,22 @@ export const signInByLink = async (): Promise<void> => {
   await signInWith({ code }).catch(() => isSignedOut.set(true));
 };
 
+/** Replaces the session of this browser by a later one, and returns it. */
+export const staySignedIn = (): Promise<Identity> => fetchJson<Identity>(SESSION, { method: 'PATCH' });
+
 /** Ends the session of this browser. */
 export const signOut = async (): Promise<void> => {
   await fetchJson(SESSION, { method: 'DELETE' });
   location.reload();
 };
 
+interface SignInFormProps {
+  readonly children: ReactNode;
+  readonly onDone: (identity: Identity) => void;
+}
+
 /** Asks for an API key. The key goes to the gateway once and is not stored in the browser. */
-export const SignIn = () => {
+const SignInForm = ({ children, onDone }: SignInFormProps) => {
   const [key, setKey] = useState('');
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -33,9 +42,7 @@ export const SignIn = () => {
     setBusy(true);
     setProblem(null);
     try {
-      await signInWith({ key: key.trim() });
-      forgetReads();
-      location.reload();
+      onDone(await signInWith({ key: key.trim() }));
     } catch (error) {
       const failure = toProblem(error);
       setBusy(false);
@@ -45,36 +52,102 @@ export const SignIn = () => {
   };
   const { errors, props: form, refuse } = useCheckedForm(() => void submit());
   return (
+    <form className={css.signInCard} {...form}>
+      {children}
+      {problem && <ProblemBox problem={problem} />}
+      <Field
+        label="API key"
+        hint="It is sent once to this gateway and is not stored in the browser."
+        error={errors['key']}
+      >
+        {(props) => (
+          <input
+            {...props}
+            name="key"
+            type="password"
+            autoComplete="current-password"
+            required
+            value={key}
+            onChange={(event) => setKey(event.target.value)}
+          />
+        )}
+      </Field>
+      <Button type="submit" look="primary" disabled={isBusy}>
+        {isBusy ? 'Signing in …' : 'Sign in'}
+      </Button>
+    </form>
+  );
+};
+
+/** Page of a browser without a session. */
+export const SignIn = () => {
+  const load = (): void => {
+    forgetReads();
+    location.reload();
+  };
+  return (
     <main className={css.signIn}>
-      <form className={css.signInCard} {...form}>
+      <SignInForm onDone={load}>
         <div>
           <h1>Sign in to Antiphon</h1>
           <p className={ui.muted}>
             With an API key of a workspace, or with the link that `npm start` prints.
           </p>
         </div>
-        {problem && <ProblemBox problem={problem} />}
-        <Field
-          label="API key"
-          hint="It is sent once to this gateway and is not stored in the browser."
-          error={errors['key']}
-        >
-          {(props) => (
-            <input
-              {...props}
-              name="key"
-              type="password"
-              autoComplete="current-password"
-              required
-              value={key}
-              onChange={(event) => setKey(event.target.value)}
-            />
-          )}
-        </Field>
-        <Button type="submit" look="primary" disabled={isBusy}>
-          {isBusy ? 'Signing in …' : 'Sign in'}
-        </Button>
-      </form>
+      </SignInForm>
     </main>
+  );
+};
+
+/** True if a caller may see and do all that a page has: it then keeps its state. */
+const canContinue = (before: Identity, next: Identity): boolean =>
+  next.workspace === before.workspace &&
+  next.agentId === before.agentId &&
+  (before.permissions ?? []).every((permission) => next.permissions?.includes(permission));
+
+/**
+ * Asks for a key over the page, which keeps what was typed. A caller with fewer rights gets a new
+ * page. Without `onClose` only a sign-in closes it, and the page behind it is covered.
+ */
+export const SignInAgain = ({ onClose }: { readonly onClose?: () => void }) => {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useLayoutEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    shown?.querySelector<HTMLElement>('input')?.focus();
+    return () => shown?.close();
+  }, []);
+  const proceed = (next: Identity): void => {
+    if (!canContinue(identity.get(), next)) return location.reload();
+    identity.set(next);
+    isSignedOut.set(false);
+    onClose?.();
+  };
+  return (
+    <dialog
+      ref={dialog}
+      className={css.signInAgain}
+      data-covers={onClose ? undefined : ''}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose?.();
+      }}
+      onClose={() => {
+        // Browsers let a second Escape close any dialog.
+        if (!onClose && isSignedOut.get()) dialog.current?.showModal();
+      }}
+    >
+      <SignInForm onDone={proceed}>
+        <div>
+          <h2 id={id}>{onClose ? 'Sign in again' : 'Your session has ended'}</h2>
+          <p className={ui.muted}>
+            What you typed stays on the page if the key has the same rights in the same workspace.
+          </p>
+        </div>
+        {onClose && <Button onClick={onClose}>Close</Button>}
+      </SignInForm>
+    </dialog>
   );
 };

@@ -7,7 +7,9 @@ export const isAbout =
     categories.includes(category);
 
 /** Returns the page on which an event is best read. */
-export const pageOf = ({ streamId, category, position }: LogEvent): string => {
+export const pageOf = ({ streamId, category, position, data }: LogEvent): string => {
+  const { agentId } = (data ?? {}) as { readonly agentId?: unknown };
+  if (category === 'agent' && typeof agentId === 'string') return `/agents/${encodeURIComponent(agentId)}`;
   const id = streamId.slice(category.length + 1);
   if (category === 'session' && !id.startsWith('key-')) return `/sessions/${id}`;
   if (category === 'run') return `/runs/${id}`;

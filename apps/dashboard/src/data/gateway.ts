@@ -13,6 +13,34 @@ export const connection = createStore<Connection>({ state: 'connecting', lostAt:
 /** True once the gateway has refused this tab for lack of a session. */
 export const isSignedOut = createStore(false);
 
+const IDENTITY_PATH = '/api/v1/me';
+const SESSION_PATHS: ReadonlySet<string> = new Set([IDENTITY_PATH, '/api/v1/dashboard/session']);
+
+/** Number of signs that the session may have ended: another tab may also have replaced it. */
+export const sessionDoubts = createStore(0);
+/** Settles once the session is known to be valid; null while there is no doubt. */
+let isConfirmed: Promise<void> | null = null;
+let confirm: () => void = () => undefined;
+
+const doubtSession = (): void => {
+  isConfirmed ??= new Promise((resolve) => (confirm = resolve));
+  sessionDoubts.update((count) => count + 1);
+};
+
+/** Lets the requests go on that wait for a valid session. */
+export const confirmSession = (): void => {
+  isConfirmed = null;
+  confirm();
+};
+
+let serverAheadMs = 0;
+/** Returns the time of the gateway, ms, to about a second. The clock of this machine may differ. */
+export const serverNow = (): number => Date.now() + serverAheadMs;
+const readServerTime = (date: string | null): void => {
+  const time = Date.parse(date ?? '');
+  if (!Number.isNaN(time)) serverAheadMs = time - Date.now();
+};
+
 const markLost = (): void =>
   connection.update((current) =>
     current.state === 'lost' ? current : { state: 'lost', lostAt: Date.now() },
@@ -21,7 +49,7 @@ const markLost = (): void =>
 const openWebSocket = (url: string): WebSocketLike => {
   const socket = new WebSocket(url);
   socket.addEventListener('close', (event) => {
-    if (event.code === 4401 || event.code === 4403) isSignedOut.set(true);
+    if (event.code === 4401 || event.code === 4403) doubtSession();
     markLost();
   });
   // The client closes a silent connection itself. Its close event may come a minute later.
@@ -39,8 +67,16 @@ const CSRF_HEADER = 'x-antiphon-csrf';
 const send: typeof fetch = async (input, init) => {
   const headers = new Headers(init?.headers);
   headers.set(CSRF_HEADER, '1');
+  const { pathname } = new URL(input instanceof Request ? input.url : input, location.origin);
+  const isOfSession = SESSION_PATHS.has(pathname);
+  // A request of an ended session would only fail what the page shows.
+  if (isConfirmed && !isOfSession) await isConfirmed;
   const response = await fetch(input, { ...init, headers, credentials: 'same-origin', cache: 'no-store' });
-  if (response.status === 401) isSignedOut.set(true);
+  readServerTime(response.headers.get('date'));
+  if (response.status === 401) {
+    if (pathname === IDENTITY_PATH) isSignedOut.set(true);
+    else if (!isOfSession) doubtSession();
+  }
   return response;
 };
 

@@ -1,5 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
-import { client, connection } from './gateway.js';
+import { client, connection, isSignedOut } from './gateway.js';
 import { createStore } from './store.js';
 
 /** Number of newest events that the tab keeps. */
@@ -51,26 +51,51 @@ const readHead = async (): Promise<void> => {
   raiseHead(reply.head);
 };
 
+/** Cursor after the last event, at which a new subscription continues. */
+let cursor: string | undefined;
+
 const follow = async (): Promise<void> => {
-  const stream = client.events();
+  const stream = client.events({ from: cursor });
+  cursor = undefined;
+  let stop: (() => void) | undefined;
   // Later connections continue at the cursor.
   const update = (): void => isFollowing.set(connection.get().state === 'connected');
   const start = (): Promise<void> => {
     update();
-    connection.subscribe(update);
+    stop = connection.subscribe(update);
     return readHead();
   };
   void stream.ready.then(start).catch(() => undefined);
-  for await (const { event } of stream) {
-    batch.push(event);
-    // All events of a frame are one change of the page.
-    frame ??= requestAnimationFrame(flush);
-    timer ??= setTimeout(flush, MAX_WAIT_MS);
+  try {
+    for await (const { event } of stream) {
+      batch.push(event);
+      // All events of a frame are one change of the page.
+      frame ??= requestAnimationFrame(flush);
+      timer ??= setTimeout(flush, MAX_WAIT_MS);
+    }
+  } finally {
+    // A cursor that was refused is not tried again.
+    if (stop) cursor = stream.cursor;
+    stop?.();
+    isFollowing.set(false);
   }
 };
 
+const whenSignedIn = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (!isSignedOut.get()) return resolve();
+    const stop = isSignedOut.subscribe(() => {
+      if (isSignedOut.get()) return;
+      stop();
+      resolve();
+    });
+  });
+
+const RETRY_MS = 2_000;
+
 /** Follows the log of the workspace for the life of the tab. */
 export const startLiveLog = (): void => {
-  const run = (): void => void follow().catch(() => setTimeout(run, 2_000));
+  const run = (): void =>
+    void follow().catch(() => setTimeout(() => void whenSignedIn().then(run), RETRY_MS));
   run();
 };

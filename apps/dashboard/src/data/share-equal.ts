@@ -21,7 +21,10 @@ const shareFields = (before: Fields, next: Fields): Fields => {
   return isSame ? before : Object.fromEntries(shared);
 };
 
-/** Returns the next JSON value with the objects of the one before wherever both are equal. */
+/**
+ * Returns the next JSON value. Parts that equal those of the value before are the same objects, so
+ * that React draws only what changed.
+ */
 export const shareEqual = (before: unknown, next: unknown): unknown => {
   if (Object.is(before, next)) return before;
   if (Array.isArray(before) && Array.isArray(next)) return shareArray(before, next);

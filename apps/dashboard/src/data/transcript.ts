@@ -9,6 +9,8 @@ export interface ApprovalPart {
   readonly digest: string;
   readonly answerBy: string;
   readonly grants: readonly string[];
+  /** Unified diff of the files that the call would change; null for other calls. */
+  readonly preview: string | null;
   readonly expiresAt: string;
   readonly status: 'pending' | 'granted' | 'denied' | 'expired' | 'voided';
   readonly answeredBy: string | null;
@@ -141,6 +143,7 @@ const requestTool = (turn: Turn, data: Data): Turn => {
           digest: textOf(data['digest']),
           answerBy: textOf(data['answerBy']),
           grants: (data['grants'] ?? []) as readonly string[],
+          preview: textOf(data['preview']) || null,
           expiresAt: textOf(data['expiresAt']),
           status: 'pending',
           answeredBy: null,

@@ -150,6 +150,14 @@ export const useFetched = <T>(
   return { data: cached, problem, isLoading: key !== null && cached === undefined && !problem, refresh };
 };
 
+/** Marks the page while a part of it shows an older position. */
+export const useOutdated = (isOutdated: boolean): void =>
+  useEffect(() => {
+    if (!isOutdated) return;
+    outdated.update((count) => count + 1);
+    return () => outdated.update((count) => count - 1);
+  }, [isOutdated]);
+
 /**
  * Returns the last shown value while the one of another position is read, so that a drag does not
  * empty the page. A value of the present is never shown in the past.
@@ -160,11 +168,7 @@ const useLastShown = <T>(read: Read<T>, family: string, at: number | null): Read
   else if (read.data !== undefined) last.current = { family, data: read.data };
   const kept = last.current?.family === family ? last.current.data : undefined;
   const isOutdated = read.isLoading && kept !== undefined;
-  useEffect(() => {
-    if (!isOutdated) return;
-    outdated.update((count) => count + 1);
-    return () => outdated.update((count) => count - 1);
-  }, [isOutdated]);
+  useOutdated(isOutdated);
   return isOutdated ? { ...read, data: kept, isLoading: false } : read;
 };
 
@@ -184,24 +188,38 @@ const useSettledKey = (key: string | null, at: number | null): string | null => 
   return at === null ? key : settled;
 };
 
-type AnyCall = (request: unknown) => Promise<unknown>;
+export type AnyCall = (request: unknown) => Promise<unknown>;
+type Reader = (call: AnyCall, request: { readonly query?: object }) => Promise<unknown>;
+
+const readOnce: Reader = (call, request) => call(request);
 
 /** Reads a route of the API at the position of the page. */
 export const useRead = <N extends RouteName>(
   name: N,
   request: Omit<RouteRequest<N>, 'signal'>,
   options: ReadOptions = {},
+): Read<RouteReply<N>> => useReadBy(name, request, options, readOnce);
+
+/** Reads as `useRead` does, by one or more calls of the route. */
+export const useReadBy = <N extends RouteName>(
+  name: N,
+  request: Omit<RouteRequest<N>, 'signal'>,
+  options: ReadOptions,
+  reader: Reader,
 ): Read<RouteReply<N>> => {
   const { changesOn, hasPast = true, isOff = false } = options;
   const position = usePosition();
   const at = hasPast ? position : null;
   const text = JSON.stringify(request);
   const key = isOff ? null : `${name} ${text} ${at ?? ''}`;
+  const latest = useRef(reader);
+  latest.current = reader;
   const fetchIt = useMemo(
     () => (signal: AbortSignal) => {
       const given = JSON.parse(text) as { query?: object };
       const query = at === null ? given.query : { ...given.query, at };
-      return (client.http[name] as AnyCall)({ ...given, query, signal }) as Promise<RouteReply<N>>;
+      const call = client.http[name] as AnyCall;
+      return latest.current(call, { ...given, query, signal } as object) as Promise<RouteReply<N>>;
     },
     [name, text, at],
   );

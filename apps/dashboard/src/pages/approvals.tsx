@@ -2,8 +2,10 @@ import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../app/page-head.js';
 import { Link, setParams, useParam } from '../app/router.js';
 import { isAbout } from '../data/event-pages.js';
+import { useList } from '../data/use-list.js';
 import { useRead } from '../data/use-read.js';
 import { ApprovalCard } from '../ui/approval-card.js';
+import { ShowMore } from '../ui/show-more.js';
 import { css as ui, Empty, Loading, ProblemBox, Time } from '../ui/ui.js';
 import css from './pages.module.css';
 
@@ -22,14 +24,54 @@ const Asked = ({ approval }: { readonly approval: Approval }) => (
   </li>
 );
 
+const changesOn = isAbout('session');
+
+/** One approval, whatever its status. */
+const One = ({ id }: { readonly id: string }) => {
+  const { data, problem, refresh } = useRead('getApproval', { params: { id } }, { changesOn });
+  return (
+    <>
+      <p>
+        This is one approval. <Link to="/approvals">Show those that wait</Link>
+      </p>
+      {problem && <ProblemBox problem={problem} retry={refresh} />}
+      {!data && !problem && <Loading what="the approval" />}
+      {data && (
+        <ul className={css.cards}>
+          <Asked approval={data} />
+        </ul>
+      )}
+    </>
+  );
+};
+
+const List = ({ status }: { readonly status: Status | undefined }) => {
+  const list = useList('listApprovals', { query: { limit: 100, ...(status && { status }) } }, { changesOn });
+  const { data, problem, refresh } = list;
+  return (
+    <>
+      {problem && <ProblemBox problem={problem} retry={refresh} />}
+      {!data && !problem && <Loading what="approvals" />}
+      {data?.approvals.length === 0 && (
+        <Empty title={status === 'pending' ? 'Nothing waits for a decision' : 'No approval matches'}>
+          <p>An agent asks here before it calls a tool that a rule of [[agents.approvals]] guards.</p>
+        </Empty>
+      )}
+      <ul className={css.cards}>
+        {data?.approvals.map((approval) => (
+          <Asked key={approval.id} approval={approval} />
+        ))}
+      </ul>
+      <ShowMore list={list} what="approvals" count={data?.approvals.length ?? 0} />
+    </>
+  );
+};
+
 export const Approvals = () => {
   const wanted = useParam('status');
   const status: Status | undefined =
     wanted === 'all' ? undefined : (STATUSES.find((name) => name === wanted) ?? 'pending');
   const only = useParam('id');
-  const query = { limit: 100, ...(status ? { status } : {}) };
-  const { data, problem, refresh } = useRead('listApprovals', { query }, { changesOn: isAbout('session') });
-  const approvals = data?.approvals.filter(({ id }) => only === '' || id === only);
   return (
     <>
       <PageHead title="Approvals" question="What am I asked to allow, exactly, and who else may answer?" />
@@ -44,23 +86,7 @@ export const Approvals = () => {
           </select>
         </label>
       </div>
-      {problem && <ProblemBox problem={problem} retry={refresh} />}
-      {only !== '' && (
-        <p>
-          This is one approval. <Link to="/approvals">Show those that wait</Link>
-        </p>
-      )}
-      {!data && !problem && <Loading what="approvals" />}
-      {approvals?.length === 0 && (
-        <Empty title={status === 'pending' ? 'Nothing waits for a decision' : 'No approval matches'}>
-          <p>An agent asks here before it calls a tool that a rule of [[agents.approvals]] guards.</p>
-        </Empty>
-      )}
-      <ul className={css.cards}>
-        {approvals?.map((approval) => (
-          <Asked key={approval.id} approval={approval} />
-        ))}
-      </ul>
+      {only === '' ? <List status={status} /> : <One id={only} />}
     </>
   );
 };

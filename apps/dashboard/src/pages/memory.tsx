@@ -3,19 +3,30 @@ import { useEffect, useState } from 'react';
 import { PageHead } from '../app/page-head.js';
 import { Link, setParams, useParam } from '../app/router.js';
 import { isAbout } from '../data/event-pages.js';
-import { client } from '../data/gateway.js';
-import { useFetched, useRead } from '../data/use-read.js';
+import { useRead } from '../data/use-read.js';
+import { CopyRecord, quoteWord } from '../ui/copy-record.js';
 import { formatNumber } from '../ui/format.js';
-import { css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time, numberColumn } from '../ui/ui.js';
+import {
+  Button,
+  css as ui,
+  Empty,
+  IconButton,
+  Id,
+  Loading,
+  Panel,
+  ProblemBox,
+  State,
+  Table,
+  Time,
+  numberColumn,
+} from '../ui/ui.js';
 import { VisibleText } from '../ui/visible-text.js';
 import css from './pages.module.css';
 
 type Entry = RouteReply<'queryMemory'>['entries'][number];
 
 const Source = ({ id }: { readonly id: string }) => {
-  const { data, problem } = useFetched(`memory ${id}`, (signal) =>
-    client.http.recallMemory({ params: { memoryId: id }, signal }),
-  );
+  const { data, problem } = useRead('recallMemory', { params: { memoryId: id } });
   if (problem) return <ProblemBox problem={problem} />;
   if (!data) return <Loading what="the message" />;
   if (!data.source) return <p className={ui.muted}>The message is archived.</p>;
@@ -28,6 +39,15 @@ const Source = ({ id }: { readonly id: string }) => {
     </>
   );
 };
+
+const BelievedState = ({ supersededAt }: Pick<Entry, 'supersededAt'>) =>
+  supersededAt === null ? (
+    <State of="ok">believed</State>
+  ) : (
+    <State of="expired">
+      replaced <Time at={supersededAt} />
+    </State>
+  );
 
 const Row = ({ entry }: { readonly entry: Entry }) => {
   const [isOpen, setOpen] = useState(false);
@@ -45,7 +65,14 @@ const Row = ({ entry }: { readonly entry: Entry }) => {
         </strong>
         <details onToggle={(event) => setOpen(event.currentTarget.open)}>
           <summary className={ui.muted}>the message it was learned from</summary>
-          {isOpen && <Source id={entry.memoryId} />}
+          {isOpen && (
+            <>
+              <Source id={entry.memoryId} />{' '}
+              <Button look="quiet" onClick={() => setParams({ entry: entry.memoryId }, {})}>
+                Show the entry
+              </Button>
+            </>
+          )}
         </details>
       </td>
       <td data-end="">{Math.round(entry.confidence * 100)} %</td>
@@ -53,13 +80,7 @@ const Row = ({ entry }: { readonly entry: Entry }) => {
         <Time at={entry.learnedAt} />
       </td>
       <td>
-        {entry.supersededAt === null ? (
-          <State of="ok">believed</State>
-        ) : (
-          <State of="expired">
-            replaced <Time at={entry.supersededAt} />
-          </State>
-        )}
+        <BelievedState supersededAt={entry.supersededAt} />
       </td>
       <td data-end="">
         {entry.position !== null && (
@@ -69,6 +90,62 @@ const Row = ({ entry }: { readonly entry: Entry }) => {
     </tr>
   );
 };
+
+const Facts = ({ entry }: { readonly entry: Entry }) => (
+  <dl className={ui.facts}>
+    <dt>Fact</dt>
+    <dd>
+      <VisibleText text={entry.text} />
+    </dd>
+    <dt>Confidence</dt>
+    <dd>{Math.round(entry.confidence * 100)} %</dd>
+    <dt>Learned</dt>
+    <dd>
+      <Time at={entry.learnedAt} isExact />
+    </dd>
+    <dt>State</dt>
+    <dd>
+      <BelievedState supersededAt={entry.supersededAt} />
+    </dd>
+    <dt>Message</dt>
+    <dd>
+      {entry.source ? <VisibleText text={entry.source.content} /> : 'archived'}{' '}
+      {entry.source && <Link to={`/sessions/${entry.source.sessionId}`}>Open its session</Link>}
+    </dd>
+    <dt>Id</dt>
+    <dd>
+      <Id id={entry.memoryId} isWhole />
+    </dd>
+  </dl>
+);
+
+/** One entry with its message, as of the position of the page. */
+const OpenedEntry = ({ id }: { readonly id: string }) => {
+  const { data, problem, refresh } = useRead(
+    'recallMemory',
+    { params: { memoryId: id } },
+    { changesOn: isAbout('memory', 'session') },
+  );
+  return (
+    <Panel
+      title="Entry"
+      isPadded
+      actions={
+        <>
+          <CopyRecord noun="entry" json={`/memory/${id}`} command={`antiphon memory show ${quoteWord(id)}`} />
+          <IconButton icon="close" label="Close the entry" onClick={() => setParams({ entry: null })} />
+        </>
+      }
+    >
+      {problem && <ProblemBox problem={problem} retry={refresh} />}
+      {!problem && !data && <Loading what="the entry" />}
+      {data && <Facts entry={data} />}
+    </Panel>
+  );
+};
+
+/** The API returns no more of them, and has no next page. */
+const MAX_ENTRIES = 100;
 
 const Entries = ({
   agent,
@@ -81,7 +158,7 @@ const Entries = ({
 }) => {
   const query = {
     agent,
-    limit: 100,
+    limit: MAX_ENTRIES,
     ...(text ? { query: text } : {}),
     ...(isAll ? { superseded: 'true' } : {}),
   };
@@ -99,14 +176,19 @@ const Entries = ({
       </Empty>
     );
   return (
-    <Table
-      label="Entries"
-      columns={['About', 'Fact', numberColumn('Confidence'), 'Learned', 'State', numberColumn('Event')]}
-    >
-      {data.entries.map((entry) => (
-        <Row key={entry.memoryId} entry={entry} />
-      ))}
-    </Table>
+    <>
+      <Table
+        label="Entries"
+        columns={['About', 'Fact', numberColumn('Confidence'), 'Learned', 'State', numberColumn('Event')]}
+      >
+        {data.entries.map((entry) => (
+          <Row key={entry.memoryId} entry={entry} />
+        ))}
+      </Table>
+      {data.entries.length >= MAX_ENTRIES && (
+        <p className={css.pad}>These are {MAX_ENTRIES} facts at most. Enter words to find others.</p>
+      )}
+    </>
   );
 };
 
@@ -131,6 +213,7 @@ export const Memory = () => {
   const chosen = useParam('agent');
   const text = useParam('query');
   const isAll = useParam('replaced') !== '';
+  const opened = useParam('entry');
   const { data, problem, refresh } = useRead('listAgents', {}, { changesOn: isAbout('agent') });
   const agents = data?.agents ?? [];
   const agent = chosen || (agents.find(({ isDefault }) => isDefault) ?? agents[0])?.id;
@@ -156,9 +239,12 @@ export const Memory = () => {
         </label>
       </div>
       {problem && <ProblemBox problem={problem} retry={refresh} />}
-      <Panel title="Facts, newest first">
-        {agent ? <Entries agent={agent} text={text} isAll={isAll} /> : <Loading what="agents" />}
-      </Panel>
+      <div className={css.stack}>
+        {opened !== '' && <OpenedEntry id={opened} />}
+        <Panel title="Facts, newest first">
+          {agent ? <Entries agent={agent} text={text} isAll={isAll} /> : <Loading what="agents" />}
+        </Panel>
+      </div>
     </>
   );
 };

@@ -1,9 +1,11 @@
 import type { LogEvent, RouteReply } from '@antiphon/client';
 import { PageHead } from '../app/page-head.js';
-import { Link } from '../app/router.js';
+import { Link, usePosition } from '../app/router.js';
 import { isAbout, pageOf, summaryOf } from '../data/event-pages.js';
+import { startOfDayBefore } from '../data/day-before.js';
 import { useRead, type Read } from '../data/use-read.js';
 import { countOf, formatCompact, formatNumber, formatUsd, wordsOfType } from '../ui/format.js';
+import { PresentMark } from '../ui/present-mark.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, State, Time, type Tone } from '../ui/ui.js';
 import css from './pages.module.css';
 
@@ -55,6 +57,10 @@ const AgentTiles = () => {
   );
 };
 
+/** Returns the number of rows; `50+` for a list that goes on. */
+const countAtLeast = (rows: number, { nextCursor }: { readonly nextCursor: string | null }): string =>
+  `${rows}${nextCursor === null ? '' : '+'}`;
+
 const Tiles = () => {
   const approvals = useRead(
     'listApprovals',
@@ -68,21 +74,21 @@ const Tiles = () => {
   );
   const budgets = useRead('readBudgets', {}, { changesOn: isAbout('session', 'budget') });
   const day = budgets.data?.scopes.find(({ kind }) => kind === 'day');
-  const waiting = approvals.data?.approvals.length;
+  const waiting = approvals.data && countAtLeast(approvals.data.approvals.length, approvals.data);
   return (
     <div className={css.tiles}>
       <Tile
         to="/approvals"
         label="Waiting for a decision"
-        value={waiting === undefined ? undefined : String(waiting)}
-        note={waiting === 0 ? 'nothing waits for you' : 'tool calls'}
-        {...(waiting ? { tone: 'warn' } : {})}
+        value={waiting}
+        note={waiting === '0' ? 'nothing waits for you' : 'tool calls'}
+        {...(waiting && waiting !== '0' ? { tone: 'warn' } : {})}
       />
       <AgentTiles />
       <Tile
         to="/runs"
         label="Runs in progress"
-        value={runs.data && String(runs.data.runs.length)}
+        value={runs.data && countAtLeast(runs.data.runs.length, runs.data)}
         note="of workflows"
       />
       <Tile
@@ -144,12 +150,10 @@ const EventLine = ({ event }: { readonly event: LogEvent }) => (
 
 const LINES = 10;
 
-const Activity = () => {
-  const { data, problem, refresh } = useRead(
-    'readEvents',
-    { query: { order: 'desc', limit: LINES } },
-    { changesOn: () => true },
-  );
+type Events = RouteReply<'readEvents'>;
+
+const Activity = ({ read }: { readonly read: Read<Events> }) => {
+  const { data, problem, refresh } = read;
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="events" />;
   return (
@@ -161,23 +165,24 @@ const Activity = () => {
   );
 };
 
-const DAY_MS = 86_400_000;
-const MINUTE_MS = 60_000;
-
-const Failures = () => {
-  // A whole minute, so that the same read serves every render.
-  const since = new Date(Math.floor((Date.now() - DAY_MS) / MINUTE_MS) * MINUTE_MS).toISOString();
+/** Failures of the day before the newest event that the page shows; in the present, before now. */
+const Failures = ({ newest }: { readonly newest: Read<Events> }) => {
+  const isPast = usePosition() !== null;
+  const since = startOfDayBefore(isPast ? newest.data?.events[0]?.recordedAt : new Date().toISOString());
   const { data, problem, refresh } = useRead(
     'readEvents',
-    { query: { severity: 'error', since, limit: LINES, order: 'desc' } },
-    { changesOn: ({ severity }) => severity === 'error' },
+    { query: { severity: 'error', ...(since && { since }), limit: LINES, order: 'desc' } },
+    { changesOn: ({ severity }) => severity === 'error', isOff: since === null },
   );
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
-  if (!data) return <Loading what="failures" />;
-  if (data.events.length === 0) return <Empty title="No failure in the last 24 hours" />;
+  if (since === null && newest.problem) return <ProblemBox problem={newest.problem} />;
+  const events = since === null && newest.data ? [] : data?.events;
+  if (!events) return <Loading what="failures" />;
+  if (events.length === 0)
+    return <Empty title={`No failure in the ${isPast ? '24 hours before the position' : 'last 24 hours'}`} />;
   return (
     <ul className={css.list}>
-      {data.events.map((event) => (
+      {events.map((event) => (
         <EventLine key={event.position} event={event} />
       ))}
     </ul>
@@ -185,6 +190,8 @@ const Failures = () => {
 };
 
 export const Overview = () => {
+  const isPast = usePosition() !== null;
+  const newest = useRead('readEvents', { query: { order: 'desc', limit: LINES } }, { changesOn: () => true });
   const status = useRead('health', {}, { changesOn: isAbout('agent'), hasPast: false });
   const { data } = status;
   const word = data?.status === 'ok' ? 'all services run' : 'degraded';
@@ -193,23 +200,38 @@ export const Overview = () => {
       <PageHead
         title="Overview"
         question="Is anything wrong, or waiting for me, right now?"
-        actions={data && <State of={data.status}>{word}</State>}
+        actions={
+          data && (
+            <>
+              <PresentMark />
+              <State of={data.status}>{word}</State>
+            </>
+          )
+        }
       />
       <div className={css.stack}>
         <Tiles />
         <div className={css.grid}>
-          <Panel title="Failures of the last 24 hours" className={css.half}>
-            <Failures />
+          <Panel
+            title={isPast ? 'Failures of the 24 hours before the position' : 'Failures of the last 24 hours'}
+            className={css.half}
+          >
+            <Failures newest={newest} />
           </Panel>
           <Panel
             title="Services and engines"
             className={css.half}
-            actions={data && <span className={css.end}>version {data.version}</span>}
+            actions={
+              <>
+                <PresentMark />
+                {data && <span className={css.end}>version {data.version}</span>}
+              </>
+            }
           >
             <Health status={status} />
           </Panel>
           <Panel title="Latest events">
-            <Activity />
+            <Activity read={newest} />
           </Panel>
         </div>
       </div>

@@ -11,6 +11,7 @@ import {
 import { client } from '../data/gateway.js';
 import { useFetched, useRead } from '../data/use-read.js';
 import { formatDuration, formatNumber } from '../ui/format.js';
+import { PresentMark } from '../ui/present-mark.js';
 import { Tile } from './overview.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../ui/ui.js';
 import css from './pages.module.css';
@@ -62,9 +63,12 @@ export const Performance = () => {
         title="Metrics"
         question="Is the system fast and keeping up? The figures are of this gateway, since its start."
         actions={
-          <a className={ui.button} href="/metrics">
-            Prometheus text
-          </a>
+          <>
+            <PresentMark />
+            <a className={ui.button} href="/metrics">
+              Prometheus text
+            </a>
+          </>
         }
       />
       {problem && <ProblemBox problem={problem} retry={refresh} />}

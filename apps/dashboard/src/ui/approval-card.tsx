@@ -3,6 +3,7 @@ import { useAct, useRefusal } from '../data/act.js';
 import { client } from '../data/gateway.js';
 import { ActButton } from './act-button.js';
 import { CopyRecord } from './copy-record.js';
+import { Diff } from './diff.js';
 import { countOf, formatDate } from './format.js';
 import { Json, printJson } from './json.js';
 import { VisibleText } from './visible-text.js';
@@ -21,6 +22,8 @@ export interface AskedApproval {
   readonly answeredBy: string | null;
   readonly reason: string | null;
   readonly grants?: readonly string[];
+  /** Unified diff of the files that the call would change. */
+  readonly preview?: string | null;
 }
 
 /** Time after its appearance in which a card takes no click, so that none lands on it by accident. */
@@ -121,7 +124,18 @@ const sizeOf = (input: unknown): string => {
 
 /** Shows exactly what a decision binds, and takes the decision. */
 export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval }) => {
-  const { tool, input, digest, status, answerBy, expiresAt, answeredBy, reason, grants = [] } = approval;
+  const {
+    tool,
+    input,
+    digest,
+    status,
+    answerBy,
+    expiresAt,
+    answeredBy,
+    reason,
+    grants = [],
+    preview,
+  } = approval;
   return (
     <div className={css.card} data-status={status}>
       <div className={css.head}>
@@ -134,6 +148,7 @@ export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval })
           {answeredBy && `by ${answeredBy}`}
         </span>
       </div>
+      {preview && <Diff text={preview} label={`Changes by ${tool}`} isWhole />}
       <Json value={input} label={`All arguments of ${tool}`} isWhole />
       <p className={ui.muted}>{sizeOf(input)}</p>
       {grants.length > 0 && <p>The tool may use: {grants.join(', ')}</p>}

@@ -3,7 +3,7 @@ import { fromMarkdown } from 'mdast-util-from-markdown';
 import { gfmFromMarkdown } from 'mdast-util-gfm';
 import { gfm } from 'micromark-extension-gfm';
 import { Fragment, memo, useState, type JSX, type ReactNode } from 'react';
-import { splitBlocks } from './split-blocks.js';
+import { isSplittable, splitBlocks } from './split-blocks.js';
 import { VisibleText } from './visible-text.js';
 import { Code } from './json.js';
 import { Button, Dialog } from './ui.js';
@@ -168,7 +168,10 @@ const Block = memo(({ text }: { readonly text: string }) =>
 );
 Block.displayName = 'Block';
 
-/** Shows Markdown of a model as elements. No text becomes HTML, and nothing is fetched. */
+/**
+ * Shows Markdown of a model as elements. No text becomes HTML, and nothing is fetched. The elements
+ * of a growing text stay when it ends.
+ */
 export const Markdown = ({
   text,
   isGrowing = false,
@@ -177,7 +180,7 @@ export const Markdown = ({
   readonly isGrowing?: boolean;
 }) => (
   <div className={css.markdown}>
-    {isGrowing || text.length > MAX_BLOCK ? (
+    {isGrowing || text.length > MAX_BLOCK || isSplittable(text) ? (
       splitBlocks(text).map((block, index) => <Block key={index} text={block} />)
     ) : (
       <Block text={text} />

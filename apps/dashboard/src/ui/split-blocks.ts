@@ -1,23 +1,50 @@
-const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+const FENCE = /^( {0,3})(`{3,}|~{3,})(.*)$/;
+/** A line that may belong to the list or the indented code before a blank line. */
+const CONTINUES = /^(?:\s|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$))/;
+const BLANK = /^[ \t\r]*$/;
+/** Definitions of links apply to the whole text, and lines of HTML may hide the fences of code. */
+const NEEDS_WHOLE = /^[ >*+\-\d.)]*(?:\[[^\]]{1,999}\]:|<[a-z!?/])/im;
+
+/** The mark that opened code, such as three backticks, with the spaces before it. */
+type Fence = string | null;
+
+/** Returns the fence of code that is open after a line; null outside of code. */
+const fenceAfter = (line: string, open: Fence): Fence => {
+  const [, space = '', mark = '', info = ''] = FENCE.exec(line) ?? [];
+  if (mark === '') return open;
+  if (open === null) return mark.startsWith('`') && info.includes('`') ? null : space + mark;
+  return mark.startsWith(open.trim()) && info.trim() === '' ? null : open;
+};
+
+/** Does the same for code in an item of a list: a line without spaces before it ends the item. */
+const itemFenceAfter = (line: string, open: Fence): Fence =>
+  fenceAfter(line, open?.startsWith(' ') && /^\S/.test(line) ? null : open);
+
+/** Returns true if a text means the same in blocks as in one piece. */
+export const isSplittable = (text: string): boolean => !NEEDS_WHOLE.test(text);
 
 /**
- * Splits a text at blank lines outside of code, so that a growing text is parsed again only in its
- * last block.
+ * Splits a Markdown text at blank lines outside of code and lists, so that a growing text is parsed
+ * again only in its last block. The blocks have the same elements as the whole text, unless
+ * `isSplittable` is false.
  */
 export const splitBlocks = (text: string): readonly string[] => {
   const blocks: string[] = [];
   let lines: string[] = [];
-  let fence: string | null = null;
+  let [fence, itemFence]: [Fence, Fence] = [null, null];
+  let isAfterBlank = false;
   for (const line of text.split('\n')) {
-    const mark = FENCE.exec(line)?.[1];
-    if (mark && fence === null) fence = mark;
-    else if (mark && fence !== null && mark.startsWith(fence)) fence = null;
-    const isEnd = fence === null && line.trim() === '' && lines.length > 0;
-    if (!isEnd) lines.push(line);
-    else {
+    const isBlank = BLANK.test(line);
+    if (isAfterBlank && !isBlank && !CONTINUES.test(line)) {
       blocks.push(lines.join('\n'));
       lines = [];
     }
+    fence = fenceAfter(line, fence);
+    itemFence = itemFenceAfter(line, itemFence);
+    const isOutside = fence === null && itemFence === null;
+    isAfterBlank = isOutside && isBlank && lines.length > 0;
+    lines.push(line);
   }
-  return lines.length > 0 ? [...blocks, lines.join('\n')] : blocks;
+  const rest = lines.join('\n');
+  return BLANK.test(rest.replaceAll('\n', '')) ? blocks : [...blocks, rest];
 };

@@ -1,6 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { splitHidden } from './hidden-characters.js';
-import { splitBlocks } from './split-blocks.js';
+import fc from 'fast-check';
+import { fromMarkdown } from 'mdast-util-from-markdown';
+import { gfmFromMarkdown } from 'mdast-util-gfm';
+import { gfm } from 'micromark-extension-gfm';
+import { isSplittable, splitBlocks } from './split-blocks.js';
 
 describe('hidden characters of an untrusted text', () => {
   it.each([
@@ -26,14 +30,80 @@ describe('hidden characters of an untrusted text', () => {
   });
 });
 
+const OPTIONS = { extensions: [gfm({ singleTilde: false })], mdastExtensions: [gfmFromMarkdown()] };
+const LINES = [
+  ...[
+    '',
+    '',
+    '',
+    '  ',
+    'word',
+    'a **b** `c`',
+    '  word',
+    '    code',
+    '- item',
+    '* item',
+    '2. item',
+    '- [x] done',
+  ],
+  ...[
+    '  - nested',
+    '# Title',
+    '---',
+    '- - -',
+    '> quote',
+    '> - item',
+    '```',
+    '```ts',
+    '~~~',
+    '  ```',
+    '- ```',
+    '`` ` ``',
+  ],
+  ...[
+    '| a | b |',
+    '| - | - |',
+    '<b>',
+    '</b>',
+    '<!-- note',
+    '-->',
+    '<pre>',
+    '[a]: /b',
+    '[a]',
+    'end  ',
+    '\u00A0',
+  ],
+];
+
+/** Returns the elements of a text, without their places and the blank lines after code. */
+const elementsOf = (text: string): unknown => {
+  const { children } = fromMarkdown(text, OPTIONS);
+  const lasting = (name: string, value: unknown): unknown => {
+    if (name === 'position') return undefined;
+    return name === 'value' ? String(value).replace(/\n+$/, '') : value;
+  };
+  return JSON.parse(JSON.stringify(children, lasting));
+};
+
 describe('blocks of a growing answer', () => {
   it('end at blank lines, and only the last one grows', () => {
     const before = splitBlocks('# Title\n\nfirst\n\nsecond');
-    expect(before).toEqual(['# Title', 'first', 'second']);
+    expect(before).toEqual(['# Title\n', 'first\n', 'second']);
     expect(splitBlocks('# Title\n\nfirst\n\nsecond line').slice(0, 2)).toEqual(before.slice(0, 2));
   });
 
   it('keep code together, blank lines included', () => {
-    expect(splitBlocks('```ts\na\n\nb\n```\n\nafter')).toEqual(['```ts\na\n\nb\n```', 'after']);
+    expect(splitBlocks('```ts\na\n\nb\n```\n\nafter')).toEqual(['```ts\na\n\nb\n```\n', 'after']);
+  });
+
+  it('have the elements of the whole text, unless it says that it is not splittable', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...LINES), { maxLength: 14 }), (lines) => {
+        const text = lines.join('\n');
+        fc.pre(isSplittable(text));
+        expect(splitBlocks(text).flatMap(elementsOf)).toEqual(elementsOf(text));
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });

@@ -4,11 +4,13 @@ import type { PageProps } from '../../app/pages.js';
 import { Link, navigate } from '../../app/router.js';
 import { useAct, type Act } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
+import { useList } from '../../data/use-list.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { formatNumber, formatUsd } from '../../ui/format.js';
+import { ShowMore } from '../../ui/show-more.js';
 import { css as ui, Empty, Field, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SessionTable } from '../session/session-table.js';
 import { startConversation } from '../session/start-conversation.js';
@@ -131,32 +133,32 @@ const isOf = (id: string) => (event: { readonly category: string; readonly data:
   event.category === 'session' || (event.data as { agentId?: string } | null)?.agentId === id;
 
 const History = ({ id }: { readonly id: string }) => {
-  const { data, problem, refresh } = useRead(
-    'readHistory',
-    { params: { id }, query: { limit: 50 } },
-    { changesOn: isOf(id) },
-  );
+  const list = useList('readHistory', { params: { id }, query: { limit: 50 } }, { changesOn: isOf(id) });
+  const { data, problem, refresh } = list;
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="the history" />;
   return (
-    <Table label="Changes of state" columns={['From', 'To', 'By', 'Reason', 'Event', 'When']}>
-      {data.changes.map((change) => (
-        <tr key={`${change.eventId} ${change.to}`}>
-          <td>{change.from ? <State of={change.from} /> : <span className={ui.muted}>new</span>}</td>
-          <td>
-            <State of={change.to}>{change.phase ? `${change.to}: ${change.phase}` : change.to}</State>
-          </td>
-          <td>{change.actor}</td>
-          <td>{change.reason ?? <span className={ui.muted}>none</span>}</td>
-          <td>
-            <Link to={`/events?open=${change.eventPosition}`}>{formatNumber(change.eventPosition)}</Link>
-          </td>
-          <td>
-            <Time at={change.at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+    <>
+      <Table label="Changes of state" columns={['From', 'To', 'By', 'Reason', 'Event', 'When']}>
+        {data.changes.map((change) => (
+          <tr key={`${change.eventId} ${change.to}`}>
+            <td>{change.from ? <State of={change.from} /> : <span className={ui.muted}>new</span>}</td>
+            <td>
+              <State of={change.to}>{change.phase ? `${change.to}: ${change.phase}` : change.to}</State>
+            </td>
+            <td>{change.actor}</td>
+            <td>{change.reason ?? <span className={ui.muted}>none</span>}</td>
+            <td>
+              <Link to={`/events?open=${change.eventPosition}`}>{formatNumber(change.eventPosition)}</Link>
+            </td>
+            <td>
+              <Time at={change.at} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+      <ShowMore list={list} what="changes" count={data.changes.length} />
+    </>
   );
 };
 
@@ -232,7 +234,7 @@ export const AgentPage = ({ params }: PageProps) => {
           <NewConversation agent={agent} />
         </Panel>
         <Panel title="Sessions">
-          <SessionTable agent={id} empty={<Empty title="No session yet" />} />
+          <SessionTable filter={{ agent: id }} empty={<Empty title="No session yet" />} />
         </Panel>
         <Panel title="History">
           <History id={id} />

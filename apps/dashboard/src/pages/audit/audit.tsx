@@ -1,11 +1,12 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
-import { Link } from '../../app/router.js';
+import { Link, usePosition } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { head } from '../../data/live-log.js';
 import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';
 import { countOf, formatNumber } from '../../ui/format.js';
+import { PresentMark } from '../../ui/present-mark.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { CopyButton, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import css from '../pages.module.css';
@@ -52,7 +53,8 @@ const LastAppend = () => {
 type Recorded = RouteReply<'listAudits'>['audits'][number];
 
 const Summary = ({ audit }: { readonly audit: Recorded }) => {
-  const newer = Math.max(0, (useStore(head) ?? 0) - audit.headPosition);
+  const last = useStore(head) ?? 0;
+  const newer = Math.max(0, (usePosition() ?? last) - audit.headPosition);
   return (
     <p className={css.pad}>
       <State of={audit.ok ? 'ok' : 'failed'}>{audit.ok ? 'everything holds' : 'a rule is broken'}</State>{' '}
@@ -137,22 +139,22 @@ export const Audit = () => (
       <Panel title="Last audit">
         <LastAudit />
       </Panel>
-      <Panel title="Signed roots" className={css.half}>
+      <Panel title="Signed roots" className={css.half} actions={<PresentMark />}>
         <Roots />
       </Panel>
       <Panel title="Head of the log" className={css.half}>
         <LastAppend />
       </Panel>
-      <Panel title="Dead letters">
+      <Panel title="Dead letters" actions={<PresentMark />}>
         <DeadLetters />
       </Panel>
-      <Panel title="Read models" className={css.half}>
+      <Panel title="Read models" className={css.half} actions={<PresentMark />}>
         <Projections />
       </Panel>
       <Panel title="Check it yourself" className={css.half}>
         <Commands />
       </Panel>
-      <Panel title="Archives" className={css.half}>
+      <Panel title="Archives" className={css.half} actions={<PresentMark />}>
         <Archives />
       </Panel>
       <Panel title="Backups" className={css.half}>

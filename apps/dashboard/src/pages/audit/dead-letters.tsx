@@ -6,7 +6,7 @@ import { client } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { countOf, formatNumber } from '../../ui/format.js';
-import { css as ui, Empty, Loading, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { Button, css as ui, Empty, Loading, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import css from '../pages.module.css';
 
@@ -94,7 +94,8 @@ const COLUMNS = ['What stopped', 'At', 'Reason', 'Tries', { name: 'Act', isNumbe
 
 /** Events and messages that could not be handled, and their replay. */
 export const DeadLetters = () => {
-  const { data, problem, refresh } = useRead('listDeadLetters', { query: {} }, { hasPast: false });
+  const [after, setAfter] = useState(0);
+  const { data, problem, refresh } = useRead('listDeadLetters', { query: { after } }, { hasPast: false });
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const act = useAct();
   const replay: Replay = (body) =>
@@ -104,13 +105,17 @@ export const DeadLetters = () => {
     });
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="dead letters" />;
-  const { streams, messages, hasMore } = data;
+  const { messages, hasMore, nextAfter } = data;
+  // Event streams that have stopped are few: they are all on the first page.
+  const streams = after === 0 ? data.streams : [];
   return (
     <>
       {act.problem && <ProblemBox problem={act.problem} />}
       {outcome && <Result outcome={outcome} />}
       {streams.length + messages.length === 0 ? (
-        <Empty title="There is no dead letter">
+        <Empty
+          title={hasMore || after > 0 ? 'There is no dead letter on this page' : 'There is no dead letter'}
+        >
           <p>An event or a message that cannot be handled after some tries appears here, with its reason.</p>
         </Empty>
       ) : (
@@ -127,7 +132,12 @@ export const DeadLetters = () => {
           ))}
         </Table>
       )}
-      {hasMore && <p className={css.pad}>There are more: these are the oldest.</p>}
+      {(hasMore || after > 0) && (
+        <p className={css.pad}>
+          The oldest are first. {after > 0 && <Button onClick={() => setAfter(0)}>First page</Button>}{' '}
+          {nextAfter !== null && <Button onClick={() => setAfter(nextAfter)}>Next page</Button>}
+        </p>
+      )}
     </>
   );
 };

@@ -1,10 +1,14 @@
 import { useState } from 'react';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { CopyRecord } from '../../ui/copy-record.js';
+import { Diff } from '../../ui/diff.js';
 import { useCheckedForm } from '../../ui/field-errors.js';
 import { formatUsd } from '../../ui/format.js';
 import { Icon, ICONS } from '../../ui/icon.js';
 import { Code } from '../../ui/json.js';
+import { PresentMark } from '../../ui/present-mark.js';
+import { ShowMore } from '../../ui/show-more.js';
+import { TypedFilter } from '../../ui/typed-filter.js';
 import { Button, Field, Panel } from '../../ui/ui.js';
 import { VirtualRows } from '../../ui/virtual-rows.js';
 import { Meter } from '../money/meter.js';
@@ -53,6 +57,8 @@ const METERS = [
   { label: 'Full', settled: 5_000_000, reserved: 0, limit: 5_000_000 },
 ] as const;
 
+const LIST = { hasMore: true, isReadingMore: false, showMore: () => undefined };
+
 /** Shows meters, all icons, long code and rows that are drawn when they come into view. */
 export const ValueStates = () => (
   <>
@@ -72,8 +78,11 @@ export const ValueStates = () => (
         ))}
       </div>
     </Panel>
-    <Panel title="Code" isPadded>
+    <Panel title="Code" isPadded actions={<PresentMark />}>
       <Code text={LONG} label="Sample code" />
+    </Panel>
+    <Panel title="Changes" isPadded>
+      <Diff text={'@@ -1 +1,2 @@\n-one\n+two\n+three\n'} label="Sample changes" />
     </Panel>
     <Panel title="Rows">
       <VirtualRows
@@ -88,6 +97,11 @@ export const ValueStates = () => (
           </>
         )}
       />
+      <ShowMore list={LIST} what="rows" count={1_000} />
+      <ShowMore list={{ ...LIST, isReadingMore: true }} what="rows" count={1_000} />
+      <div className={pages.filters}>
+        <TypedFilter name="sample" label="Sample filter" value="" />
+      </div>
     </Panel>
   </>
 );

@@ -23,6 +23,12 @@ export const APPROVAL: AskedApproval = {
   reason: null,
 };
 
+export const EDIT_APPROVAL: AskedApproval = {
+  ...APPROVAL,
+  ...{ id: 'edit', tool: 'edit', input: { path: 'src/sum.ts', old: 'a - b', new: 'a + b' } },
+  preview: `--- a/src/sum.ts\n+++ b/src/sum.ts\n@@ -1,2 +1,2 @@\n export const sum = (a, b) =>\n-  a - b;\n+  a + b; // ${HOSTILE}`,
+};
+
 const CALL = { input: { expression: '40 + 2' }, durationMs: 12, approval: null } as const;
 
 export const TURN: Turn = {

@@ -22,7 +22,7 @@ import { VisibleText } from '../../ui/visible-text.js';
 import { PairView } from '../compare/pair-view.js';
 import pages from '../pages.module.css';
 import { FormStates, ValueStates } from './more-states.js';
-import { APPROVAL, HOSTILE, LONG, PAIR, TURN } from './samples.js';
+import { APPROVAL, EDIT_APPROVAL, HOSTILE, LONG, PAIR, TURN } from './samples.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
 import { TurnList } from '../session/turn-list.js';
 
@@ -150,6 +150,7 @@ export const StatesPage = () => (
       </Panel>
       <Sample name="Approval">
         <ApprovalCard approval={APPROVAL} />
+        <ApprovalCard approval={EDIT_APPROVAL} />
         <ApprovalCard approval={{ ...APPROVAL, id: 'granted', status: 'granted', answeredBy: 'operator' }} />
       </Sample>
       <Sample name="Turn">

@@ -1,5 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
-import { memo, useEffect, useState } from 'react';
+import { memo, useEffect, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { setParams, useAddress, useParam, usePosition } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
@@ -7,16 +7,17 @@ import { summaryOf } from '../../data/event-pages.js';
 import { download } from '../../ui/download.js';
 import { countOf, formatNumber, shortId } from '../../ui/format.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
+import { TypedFilter } from '../../ui/typed-filter.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { VirtualRows } from '../../ui/virtual-rows.js';
 import { EventDetail } from './event-detail.js';
+import { fromLocalTime, toLocalTime } from './local-time.js';
 import { filtersOf, FILTERS, type FilterName, type Filters } from './event-query.js';
-import { readWhole, useEventList } from './use-event-list.js';
+import { readWhole, useEventList, type EventList } from './use-event-list.js';
 import pages from '../pages.module.css';
 import css from './events.module.css';
 
 const ROW_PX = 34;
-const TYPING_MS = 350;
 
 const LABELS: Readonly<Record<FilterName, string>> = {
   type: 'Types',
@@ -28,6 +29,8 @@ const LABELS: Readonly<Record<FilterName, string>> = {
   stream: 'Stream',
   severity: 'Severity',
   text: 'Text',
+  since: 'From',
+  until: 'Until',
 };
 const HINTS: Readonly<Partial<Record<FilterName, string>>> = {
   type: 'TurnFailed, RunFailed',
@@ -38,33 +41,34 @@ const HINTS: Readonly<Partial<Record<FilterName, string>>> = {
 /** Filters that are always shown; the others appear when the URL has them. */
 const SHOWN: readonly FilterName[] = ['type', 'excludeType', 'category', 'agent', 'text'];
 
-const FilterInput = ({ name, value }: { readonly name: FilterName; readonly value: string }) => {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value) return;
-    const timer = setTimeout(() => setParams({ [name]: text.trim() }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [name, text, value]);
-  return (
-    <label>
-      {LABELS[name]}
-      <input
-        type="search"
-        value={text}
-        placeholder={HINTS[name] ?? 'any'}
-        onChange={(event) => setText(event.target.value)}
-      />
-    </label>
-  );
-};
+/** Filters with a control of their own. */
+const OWN: readonly FilterName[] = ['severity', 'since', 'until'];
+
+/** A time of the zone of this browser, to the second. The URL has it in UTC. */
+const TimeFilter = ({ name, value }: { readonly name: 'since' | 'until'; readonly value: string }) => (
+  <label>
+    {LABELS[name]}
+    <input
+      type="datetime-local"
+      step={1}
+      value={toLocalTime(value)}
+      onChange={(event) => setParams({ [name]: fromLocalTime(event.target.value) })}
+    />
+  </label>
+);
 
 const FilterBar = ({ filters }: { readonly filters: Filters }) => (
   <div className={pages.filters} role="search" aria-label="Filters">
     {FILTERS.filter(
-      (name) => name !== 'severity' && (SHOWN.includes(name) || filters[name] !== undefined),
+      (name) => !OWN.includes(name) && (SHOWN.includes(name) || filters[name] !== undefined),
     ).map((name) => (
-      <FilterInput key={name} name={name} value={filters[name] ?? ''} />
+      <TypedFilter
+        key={name}
+        name={name}
+        label={LABELS[name]}
+        value={filters[name] ?? ''}
+        hint={HINTS[name]}
+      />
     ))}
     <label>
       Severity
@@ -78,6 +82,8 @@ const FilterBar = ({ filters }: { readonly filters: Filters }) => (
         <option>error</option>
       </select>
     </label>
+    <TimeFilter name="since" value={filters.since ?? ''} />
+    <TimeFilter name="until" value={filters.until ?? ''} />
     {Object.keys(filters).length > 0 && (
       <Button onClick={() => setParams(Object.fromEntries(FILTERS.map((name) => [name, null])))}>
         Clear
@@ -97,6 +103,8 @@ const Row = memo(({ event, isOpen }: { readonly event: LogEvent; readonly isOpen
       <button
         type="button"
         className={css.type}
+        // The arrow keys of the list reach it.
+        tabIndex={-1}
         aria-current={isOpen ? 'true' : undefined}
         onClick={() => setParams({ open: event.position }, {})}
       >
@@ -145,6 +153,20 @@ const Toolbar = ({ isPaused, waiting, isPast, toggle, save }: ToolbarProps) => {
   );
 };
 
+/** Reads newer events that were dropped, once they are in view. Returns what follows the view. */
+const useDropped = ({ dropped, loadNewer }: EventList): ((first: number) => void) => {
+  const shown = useRef(0);
+  const readDropped = (): void => {
+    if (shown.current < dropped) loadNewer();
+  };
+  // A page may not reach the first row in view: then the next one is read.
+  useEffect(readDropped);
+  return (first) => {
+    shown.current = first;
+    readDropped();
+  };
+};
+
 export const EventListPage = () => {
   const { search } = useAddress();
   const filters = filtersOf(search);
@@ -152,7 +174,8 @@ export const EventListPage = () => {
   const opened = Number(useParam('open'));
   const [isPaused, setPaused] = useState(false);
   const list = useEventList(filters, at, isPaused);
-  const { events, hasOlder, isLoading, problem, waiting, loadOlder } = list;
+  const { events, hasOlder, dropped, isLoading, problem, waiting, loadOlder } = list;
+  const onView = useDropped(list);
   return (
     <>
       <PageHead title="Events" question="What happened, in order?" />
@@ -160,7 +183,7 @@ export const EventListPage = () => {
       {problem && <ProblemBox problem={problem} />}
       <div className={css.layout} data-open={opened > 0 ? '' : undefined}>
         <Panel
-          title={`${countOf(events.length, 'event')}${hasOlder ? ', older ones follow' : ''}`}
+          title={`${countOf(dropped + events.length, 'event')}${hasOlder ? ', older ones follow' : ''}`}
           actions={
             <Toolbar
               isPaused={isPaused}
@@ -180,13 +203,14 @@ export const EventListPage = () => {
           {events.length > 0 && (
             <VirtualRows
               label="Events, newest first"
-              count={events.length}
+              count={dropped + events.length}
               rowHeight={ROW_PX}
               columns={['Position', 'Type', 'About', 'When']}
               onEnd={loadOlder}
-              keyOf={(index) => events[index]?.position ?? index}
+              onView={onView}
+              keyOf={(index) => events[index - dropped]?.position ?? -index}
               row={(index) => {
-                const event = events[index];
+                const event = events[index - dropped];
                 return event ? <Row event={event} isOpen={event.position === opened} /> : null;
               }}
             />

@@ -11,6 +11,8 @@ export const FILTERS = [
   'stream',
   'severity',
   'text',
+  'since',
+  'until',
 ] as const;
 export type FilterName = (typeof FILTERS)[number];
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
@@ -24,6 +26,8 @@ export const filtersOf = (search: string): Filters => {
   return Object.fromEntries(found.filter(([, value]) => value !== ''));
 };
 
+const timeOf = (text: string): number => new Date(text).getTime();
+
 const split = (list: string): readonly string[] => list.split(',').map((name) => name.trim());
 
 /** Filters that the browser decides from one event. */
@@ -33,6 +37,8 @@ const CHECKS: Readonly<Partial<Record<FilterName, (event: LogEvent, wanted: stri
   category: (event, wanted) => event.category === wanted,
   severity: (event, wanted) => event.severity === wanted,
   stream: (event, wanted) => event.streamId === wanted,
+  since: (event, wanted) => timeOf(event.recordedAt) >= timeOf(wanted),
+  until: (event, wanted) => timeOf(event.recordedAt) < timeOf(wanted),
   session: (event, wanted) => event.streamId === `session-${wanted}`,
 };
 

@@ -3,53 +3,61 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { client } from '../../data/gateway.js';
 import { onEvents } from '../../data/live-log.js';
 import { toProblem, type Problem } from '../../data/use-read.js';
+import { addNewer, addOlder, addRecorded, MAX_EVENTS, type EventWindow, type Older } from './event-window.js';
 import { matches, type EventsQuery, type Filters } from './event-query.js';
 
 const PAGE = 200;
-/** Events in memory; older ones are read again when they are scrolled to. */
-const MAX_EVENTS = 20_000;
+/** Newer events that were dropped come back in larger pages. */
+const NEWER_PAGE = 1_000;
 const SOON_MS = 300;
 
 export interface EventList {
   /** Newest first. */
   readonly events: readonly LogEvent[];
   readonly hasOlder: boolean;
+  /** Number of newer events that are not in memory. */
+  readonly dropped: number;
   readonly isLoading: boolean;
   readonly problem: Problem | null;
   /** New events that a paused tail holds back. */
   readonly waiting: number;
   readonly loadOlder: () => void;
+  readonly loadNewer: () => void;
 }
 
-interface State {
-  readonly events: readonly LogEvent[];
-  readonly cursor: string | null;
+interface State extends EventWindow {
   readonly isLoading: boolean;
   readonly problem: Problem | null;
   readonly held: readonly LogEvent[];
 }
 
-const EMPTY: State = { events: [], cursor: null, isLoading: true, problem: null, held: [] };
+const EMPTY: State = { events: [], older: null, dropped: 0, isLoading: true, problem: null, held: [] };
 
 const addNew = (state: State, fresh: readonly LogEvent[], isPaused: boolean): State => {
   if (isPaused) return { ...state, held: [...state.held, ...fresh].slice(-MAX_EVENTS) };
-  const newest = state.events[0]?.position ?? 0;
-  const later = fresh.filter(({ position }) => position > newest).toReversed();
-  return later.length === 0 ? state : { ...state, events: [...later, ...state.events].slice(0, MAX_EVENTS) };
+  const window = addRecorded(state, fresh);
+  return window === state ? state : { ...state, ...window };
 };
 
+type Page = Awaited<ReturnType<typeof readPage>>;
 type Given = Filters & { readonly at: number | null };
 
-const readPage = (key: string, cursor: string | null, signal?: AbortSignal) => {
+const readPage = (key: string, older: Older, signal?: AbortSignal) => {
   const { at, ...given } = JSON.parse(key) as Given;
   const query = {
     ...given,
     order: 'desc',
     limit: PAGE,
     ...(at === null ? {} : { at }),
-    ...(cursor === null ? {} : { cursor }),
+    ...(older !== null && ('cursor' in older ? older : { at: Math.max(1, older.before - 1) })),
   } as EventsQuery;
   return client.http.readEvents({ query, ...(signal ? { signal } : {}) });
+};
+
+const readNewer = (key: string, after: number) => {
+  const { at, ...given } = JSON.parse(key) as Given;
+  const query: object = { ...given, after, limit: NEWER_PAGE, ...(at !== null && { at }) };
+  return client.http.readEvents({ query: query as EventsQuery });
 };
 
 /** Events of a file; more of them come from `antiphon events list --json`. */
@@ -114,7 +122,7 @@ export const useEventList = (filters: Filters, at: number | null, isPaused: bool
     setState((before) => (isSame ? { ...before, isLoading: true } : EMPTY));
     readPage(key, null, abort.signal).then(
       ({ events, nextCursor }) =>
-        setState({ events, cursor: nextCursor, isLoading: false, problem: null, held: [] }),
+        setState({ ...addOlder(EMPTY, events, nextCursor), isLoading: false, problem: null, held: [] }),
       (error: unknown) => {
         if (!abort.signal.aborted) setState({ ...EMPTY, isLoading: false, problem: toProblem(error) });
       },
@@ -131,23 +139,31 @@ export const useEventList = (filters: Filters, at: number | null, isPaused: bool
     refresh: () => isPaused || setRound((count) => count + 1),
   });
 
-  const { cursor, isLoading } = state;
-  const loadOlder = useCallback(() => {
-    if (cursor === null || isLoading) return;
-    setState((before) => ({ ...before, isLoading: true }));
-    readPage(key, cursor).then(
-      ({ events, nextCursor }) => setState((before) => addOlder(before, events, nextCursor)),
-      (error: unknown) => setState((before) => ({ ...before, isLoading: false, problem: toProblem(error) })),
-    );
-  }, [key, cursor, isLoading]);
-
-  const { events, problem, held } = state;
-  return { events, hasOlder: cursor !== null, isLoading, problem, waiting: held.length, loadOlder };
+  const { events, older, dropped, isLoading, problem, held } = state;
+  const load = useCallback(
+    (page: ReturnType<typeof readPage>, add: (window: State, page: Page) => EventWindow) => {
+      setState((before) => ({ ...before, isLoading: true }));
+      const isSame = (): boolean => shownKey.current === key;
+      page.then(
+        (found) =>
+          isSame() &&
+          setState((before) => ({ ...before, ...add(before, found), isLoading: false, problem: null })),
+        (error: unknown) =>
+          isSame() && setState((before) => ({ ...before, isLoading: false, problem: toProblem(error) })),
+      );
+    },
+    [key],
+  );
+  const loadOlder = (): void => {
+    if (older === null || isLoading) return;
+    load(readPage(key, older), (window, page) => addOlder(window, page.events, page.nextCursor));
+  };
+  const newest = events[0]?.position;
+  const loadNewer = (): void => {
+    // A failed read is not repeated by itself.
+    if (dropped === 0 || isLoading || problem || newest === undefined) return;
+    load(readNewer(key, newest), (window, page) => addNewer(window, page.events, page.nextCursor === null));
+  };
+  const hasOlder = older !== null;
+  return { events, hasOlder, dropped, isLoading, problem, waiting: held.length, loadOlder, loadNewer };
 };
-
-const addOlder = (state: State, older: readonly LogEvent[], cursor: string | null): State => ({
-  ...state,
-  events: [...state.events, ...older],
-  cursor,
-  isLoading: false,
-});

@@ -2,8 +2,9 @@ import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
 import { Link, setParams, useParam } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
-import { useRead } from '../../data/use-read.js';
+import { useList } from '../../data/use-list.js';
 import { formatDuration } from '../../ui/format.js';
+import { ShowMore } from '../../ui/show-more.js';
 import { css as ui, Empty, Id, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { WorkflowTable } from '../workflow/workflow-table.js';
 import css from '../pages.module.css';
@@ -36,11 +37,12 @@ const RunRow = ({ run }: { readonly run: Run }) => (
 const Runs = () => {
   const wanted = useParam('status');
   const status = STATES.find((name) => name === wanted);
-  const { data, problem, refresh } = useRead(
+  const list = useList(
     'listRuns',
     { query: { limit: 100, ...(status ? { status } : {}) } },
     { changesOn: isAbout('run') },
   );
+  const { data, problem, refresh } = list;
   return (
     <Panel
       title="Runs, newest first"
@@ -70,6 +72,7 @@ const Runs = () => {
           ))}
         </Table>
       )}
+      <ShowMore list={list} what="runs" count={data?.runs.length ?? 0} />
     </Panel>
   );
 };

@@ -1,11 +1,11 @@
-import type { RouteReply } from '@antiphon/client';
 import type { LogEvent } from '@antiphon/client';
-import { lazy, memo, Suspense, useState } from 'react';
+import { lazy, memo, Suspense, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { Link, setParams } from '../../app/router.js';
+import { isScrubbing, Link, setParams, usePosition } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
+import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { CopyRecord } from '../../ui/copy-record.js';
@@ -14,6 +14,7 @@ import { Code, Json } from '../../ui/json.js';
 import {
   Button,
   css as ui,
+  Empty,
   Id,
   Loading,
   Panel,
@@ -23,11 +24,11 @@ import {
   Time,
   numberColumn,
 } from '../../ui/ui.js';
+import { useScrubbedRun, type Run } from './use-scrubbed-run.js';
 import css from '../pages.module.css';
 
 const RunGraph = lazy(async () => ({ default: (await import('../workflow/run-graph.js')).RunGraph }));
 
-type Run = RouteReply<'getRun'>;
 type Node = Run['tasks'][number];
 
 const took = ({ startedAt, endedAt }: Node): string =>
@@ -147,12 +148,30 @@ const Nodes = ({ nodes }: { readonly nodes: readonly Node[] }) => {
   );
 };
 
+const isOwn = ({ category }: LogEvent): boolean => category === 'run' || category === 'task';
+
+/** Reads a run at the position of the page. While it is dragged, folds it from its history. */
+const useRun = (id: string) => {
+  const at = usePosition();
+  const isDragged = useStore(isScrubbing);
+  const { scrubbed, isBehind } = useScrubbedRun(id, isDragged);
+  const read = useRead('getRun', { params: { id } }, { changesOn: isOwn, isOff: isDragged });
+  const isRead = read.data !== undefined && (read.data.position ?? null) === at;
+  // A folded run stays at rest until the one of its position is read.
+  const isFolded = scrubbed !== null && (isDragged || (scrubbed.at === at && !isRead));
+  const last = useRef<Run | undefined>(undefined);
+  last.current = read.data ?? (last.current?.id === id ? last.current : undefined);
+  const kept = read.data ?? (isDragged ? last.current : undefined);
+  const data = isFolded ? scrubbed.run : kept;
+  return { ...read, data, isOutdated: isFolded ? isBehind : !isRead };
+};
+
 export const RunPage = ({ params }: PageProps) => {
   const id = params['id'] ?? '';
   const act = useAct();
-  const isOwn = ({ category }: LogEvent): boolean => category === 'run' || category === 'task';
-  const { data: run, problem, refresh } = useRead('getRun', { params: { id } }, { changesOn: isOwn });
+  const { data: run, problem, refresh, isOutdated } = useRun(id);
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (run === null) return <Empty title="This run had not started at this position" />;
   if (!run) return <Loading what="the run" />;
   const isOpen = run.status === 'running';
   const done = run.tasks.filter(({ status }) => status === 'completed').length;
@@ -179,7 +198,7 @@ export const RunPage = ({ params }: PageProps) => {
         <span className={ui.muted}>{`${done} of ${run.tasks.length} nodes completed`}</span>
       </PageHead>
       {act.problem && <ProblemBox problem={act.problem} />}
-      <div className={css.grid}>
+      <div className={css.grid} aria-busy={isOutdated}>
         <Suspense fallback={<Loading what="the graph" />}>
           <RunGraph run={run} />
         </Suspense>

@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useReducer, useRef } from 'react';
 import { usePosition } from '../../app/router.js';
 import { client } from '../../data/gateway.js';
-import { foldPart, HistoryParts, partOfEvents, type ScrubbedTurn } from '../../data/session-scrub.js';
+import { HistoryParts } from '../../data/history-parts.js';
+import { foldPart, partOfEvents, type History, type ScrubbedTurn } from '../../data/session-scrub.js';
 import { State } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import type { SessionLog } from './session-log.js';
@@ -56,7 +57,7 @@ interface ScrubbedTurnsProps {
 const useScrubbedTurns = ({ sessionId, log, isDragged }: ScrubbedTurnsProps, at: number) => {
   const { events, deletions } = log;
   const [round, refresh] = useReducer((count: number) => count + 1, 0);
-  const parts = useRef<HistoryParts | null>(null);
+  const parts = useRef<HistoryParts<History> | null>(null);
   useEffect(() => {
     const made = new HistoryParts(
       (from, signal) =>

@@ -1,10 +1,11 @@
-import type { RouteReply } from '@antiphon/client';
+import type { RouteReply, RouteRequest } from '@antiphon/client';
 import type { ReactNode } from 'react';
 import { Link } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
-import { useRead } from '../../data/use-read.js';
+import { useList } from '../../data/use-list.js';
 import { formatNumber, formatUsd, shortId } from '../../ui/format.js';
 import { css as ui, Loading, ProblemBox, State, Table, Time, numberColumn } from '../../ui/ui.js';
+import { ShowMore } from '../../ui/show-more.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import css from '../pages.module.css';
 
@@ -34,15 +35,27 @@ const Row = ({ session }: { readonly session: Session }) => (
   </tr>
 );
 
-const MAX_ROWS = 100;
+const PAGE = 100;
+
+/** Filters of the list, by their names in the API. */
+export type SessionFilter = Pick<
+  NonNullable<RouteRequest<'listSessions'>['query']>,
+  'agent' | 'channel' | 'state' | 'text'
+>;
+
+interface SessionTableProps {
+  readonly filter: SessionFilter;
+  readonly empty: ReactNode;
+}
 
 /** Lists sessions, the one with the newest activity first. */
-export const SessionTable = ({ agent, empty }: { readonly agent?: string; readonly empty: ReactNode }) => {
-  const { data, problem, refresh } = useRead(
+export const SessionTable = ({ filter, empty }: SessionTableProps) => {
+  const list = useList(
     'listSessions',
-    { query: { limit: MAX_ROWS, ...(agent ? { agent } : {}) } },
+    { query: { limit: PAGE, ...filter } },
     { changesOn: isAbout('session') },
   );
+  const { data, problem, refresh } = list;
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="sessions" />;
   if (data.sessions.length === 0) return empty;
@@ -56,11 +69,7 @@ export const SessionTable = ({ agent, empty }: { readonly agent?: string; readon
           <Row key={session.id} session={session} />
         ))}
       </Table>
-      {data.nextCursor !== null && (
-        <p className={css.pad}>
-          These are the {MAX_ROWS} sessions with the newest activity. The others are in the events.
-        </p>
-      )}
+      <ShowMore list={list} what="sessions" count={data.sessions.length} />
     </>
   );
 };

@@ -2,13 +2,16 @@ import { memo } from 'react';
 import { hasSingleKeys, isTyping } from '../../app/keys.js';
 import { Link, setParams } from '../../app/router.js';
 import type { Part, ToolPart, Turn } from '../../data/transcript.js';
+import { requestedDiff } from '../../data/requested-diff.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
+import { Diff } from '../../ui/diff.js';
 import { formatCompact, formatDuration, formatUsd } from '../../ui/format.js';
 import { Icon } from '../../ui/icon.js';
 import { Code, Json } from '../../ui/json.js';
 import { Markdown } from '../../ui/markdown.js';
 import { Button, State, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import { AnswerSpeaker } from './answer-speaker.js';
 import type { Branch } from './branch-dialog.js';
 import { startReplay } from './replay-bar.js';
 import type { SessionLog } from './session-log.js';
@@ -28,6 +31,7 @@ const Tool = ({ part }: { readonly part: ToolPart }) => {
   const { name, input, output, status, durationMs, approval, callId } = part;
   if (approval?.status === 'pending')
     return <ApprovalCard approval={{ ...approval, id: approval.approvalId, tool: name, input }} />;
+  const diff = approval?.preview ?? requestedDiff(name, input);
   return (
     <details className={css.tool} data-call={callId}>
       <summary>
@@ -39,10 +43,16 @@ const Tool = ({ part }: { readonly part: ToolPart }) => {
           <VisibleText text={inputPreview(input)} />
         </span>
         {approval && <State of={approval.status} />}
+        {approval?.answeredBy && (
+          <span className={css.small}>
+            by <VisibleText text={approval.answeredBy} />
+          </span>
+        )}
         <State of={status} />
         {durationMs !== null && <span className={css.small}>{formatDuration(durationMs)}</span>}
       </summary>
       <div className={css.toolBody}>
+        {diff && <Diff text={diff} label={`Changes by ${name}`} />}
         <Json value={input} label={`Arguments of ${name}`} />
         {approval?.answeredBy && (
           <p className={css.small}>
@@ -60,7 +70,13 @@ const Tool = ({ part }: { readonly part: ToolPart }) => {
   );
 };
 
-const PartView = ({ part }: { readonly part: Part }) => {
+interface PartProps {
+  readonly part: Part;
+  /** True for a text whose model call is open. */
+  readonly isGrowing?: boolean;
+}
+
+const PartView = ({ part, isGrowing = false }: PartProps) => {
   if (part.kind === 'tool') return <Tool part={part} />;
   if (part.kind === 'note')
     return (
@@ -77,7 +93,7 @@ const PartView = ({ part }: { readonly part: Part }) => {
           <Markdown text={part.thought} />
         </details>
       )}
-      {part.text !== '' && <Markdown text={part.text} />}
+      {part.text !== '' && <Markdown text={part.text} isGrowing={isGrowing} />}
     </>
   );
 };
@@ -127,8 +143,26 @@ interface TurnViewProps {
   readonly openBranch: OpenBranch;
 }
 
+/**
+ * Returns the parts of a turn with keys. The text of an open model call has the key of the part
+ * that its end adds, so that its elements stay.
+ */
+const keyedParts = (
+  { parts, endedAt, textLength }: Turn,
+  live: string,
+): readonly (PartProps & { readonly key: string })[] => {
+  const tail = endedAt === null ? live.slice(textLength) : '';
+  const open: Part = { kind: 'text', key: 'open', text: tail, thought: '' };
+  let texts = 0;
+  return [...parts, ...(tail === '' ? [] : [open])].map((part) => ({
+    part,
+    key: part.kind === 'text' ? `text ${texts++}` : part.key,
+    isGrowing: part === open,
+  }));
+};
+
 const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => {
-  const tail = turn.endedAt === null ? live.slice(turn.textLength) : '';
+  const parts = keyedParts(turn, live);
   return (
     <article
       className={css.turn}
@@ -155,13 +189,10 @@ const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => 
       </div>
       <div className={css.answer}>
         {turn.deleted.includes('answer') && <p className={css.small}>The answer was deleted.</p>}
-        {turn.parts.map((part) => (
-          <PartView key={part.key} part={part} />
+        {parts.map(({ key, ...part }) => (
+          <PartView key={key} {...part} />
         ))}
-        {tail !== '' && <Markdown text={tail} isGrowing />}
-        {turn.endedAt === null && tail === '' && turn.parts.length === 0 && (
-          <p className={css.small}>thinks …</p>
-        )}
+        {turn.endedAt === null && parts.length === 0 && <p className={css.small}>thinks …</p>}
         <TurnFoot sessionId={sessionId} turn={turn} openBranch={openBranch} />
       </div>
     </article>
@@ -218,14 +249,7 @@ export const TurnList = (props: TurnListProps) => {
           <Button onClick={later}>Show later turns</Button>
         </div>
       )}
-      <LastAnswer turn={last} />
+      <AnswerSpeaker turns={turns} texts={texts} isOff={isAtStart} />
     </>
   );
 };
-
-/** Tells screen readers when an answer is complete: one message for a turn, not one for a word. */
-const LastAnswer = ({ turn }: { readonly turn: Turn | undefined }) => (
-  <p className="visually-hidden" role="status">
-    {turn && turn.endedAt !== null ? `The answer has ended: ${turn.status}` : ''}
-  </p>
-);

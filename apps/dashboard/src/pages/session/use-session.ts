@@ -27,6 +27,7 @@ export const useLiveTexts = (sessionId: string, isOn: boolean): LiveTexts => {
     if (!isOn) return;
     const stream = client.follow(sessionId);
     const open = new Map<string, AnswerText>();
+    const ended = new Set<string>();
     let turnId = '';
     let scheduled: ReturnType<typeof setTimeout> | undefined;
     let wait = FRAME_MS;
@@ -42,11 +43,14 @@ export const useLiveTexts = (sessionId: string, isOn: boolean): LiveTexts => {
     const read = async (): Promise<void> => {
       for await (const frame of stream) {
         if (frame.event === 'accepted') {
+          for (const id of ended) open.delete(id);
+          ended.clear();
           turnId = frame.data.turnId;
           open.set(turnId, new AnswerText());
         }
         open.get(turnId)?.add(frame);
-        if (frame.event === 'done') open.delete(frame.data.turnId);
+        // The text stays in the page until the event that makes it a fact.
+        if (frame.event === 'done') ended.add(frame.data.turnId);
         scheduled ??= setTimeout(show, wait);
       }
     };

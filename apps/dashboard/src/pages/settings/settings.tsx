@@ -8,7 +8,9 @@ import { useIdentity } from '../../data/identity.js';
 import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { PresentMark } from '../../ui/present-mark.js';
 import { setShowsWhole, showsWhole } from '../../ui/whole-values.js';
+import { setSpeaksAnswers, speaksAnswers } from '../../ui/spoken-answers.js';
 import { Keys } from './keys-panel.js';
 import css from '../pages.module.css';
 
@@ -48,6 +50,7 @@ const Identity = () => {
 const Preferences = () => {
   const isOn = useStore(hasSingleKeys);
   const isWhole = useStore(showsWhole);
+  const isSpoken = useStore(speaksAnswers);
   const current = useStore(theme);
   return (
     <div className={css.stack}>
@@ -58,6 +61,14 @@ const Preferences = () => {
       <label className={css.check}>
         <input type="checkbox" checked={isWhole} onChange={(event) => setShowsWhole(event.target.checked)} />{' '}
         Exact times and whole ids in lists
+      </label>
+      <label className={css.check}>
+        <input
+          type="checkbox"
+          checked={isSpoken}
+          onChange={(event) => setSpeaksAnswers(event.target.checked)}
+        />{' '}
+        Announce answers to screen readers while they arrive, in whole sentences
       </label>
       <fieldset className={css.choices}>
         <legend>Theme</legend>
@@ -98,11 +109,6 @@ interface ProviderFact {
   readonly scripted: boolean;
   readonly keyVariable: string | null;
 }
-interface PluginFact {
-  readonly name: string;
-  readonly status: string;
-}
-
 const Providers = () => {
   const { data, problem, refresh } = useRead('health', {}, { hasPast: false });
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
@@ -123,17 +129,23 @@ const Providers = () => {
 };
 
 const Plugins = () => {
-  const { data } = useRead('health', {}, { hasPast: false });
-  const plugins = (data?.plugins ?? []) as unknown as readonly PluginFact[];
-  if (plugins.length === 0) return <Empty title="No plug-in is known">The sandbox did not respond.</Empty>;
+  const { data, problem, refresh } = useRead('listPlugins', {}, { hasPast: false });
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="plug-ins" />;
+  if (data.plugins.length === 0) return <Empty title="No plug-in is configured" />;
   return (
-    <Table label="Plug-ins" columns={['Plug-in', 'State']}>
-      {plugins.map(({ name, status }) => (
+    <Table label="Plug-ins" columns={['Plug-in', 'State', 'Capabilities', 'Tools']}>
+      {data.plugins.map(({ name, kind, status, reason, capabilities, tools }) => (
         <tr key={name}>
-          <td className={css.name}>{name}</td>
+          <td className={css.name}>
+            {name} ({kind})
+          </td>
           <td>
             <State of={status === 'loaded' ? 'ok' : 'failed'}>{status}</State>
+            {reason !== null && <p>{reason}</p>}
           </td>
+          <td>{capabilities.join(', ') || 'none'}</td>
+          <td className={ui.mono}>{tools.join(', ') || 'none'}</td>
         </tr>
       ))}
     </Table>
@@ -165,7 +177,11 @@ export const Settings = () => {
   const [shownSecret, showSecret] = useState<string | null>(null);
   return (
     <>
-      <PageHead title="Settings" question="Who may do what, with which keys, providers and plug-ins?" />
+      <PageHead
+        title="Settings"
+        question="Who may do what, with which keys, providers and plug-ins?"
+        actions={<PresentMark />}
+      />
       <div className={css.grid}>
         <Panel title="You" isPadded className={css.half}>
           <Identity />
@@ -179,9 +195,11 @@ export const Settings = () => {
         <Panel title="Providers" className={css.half}>
           <Providers />
         </Panel>
-        <Panel title="Plug-ins" className={css.half}>
-          <Plugins />
-        </Panel>
+        <Allowed permission="plugins:read" title="Plug-ins">
+          <Panel title="Plug-ins" className={css.half}>
+            <Plugins />
+          </Panel>
+        </Allowed>
         <Allowed permission="workspaces:manage" title="Workspaces">
           <Panel title="Workspaces" className={css.half}>
             <Workspaces />

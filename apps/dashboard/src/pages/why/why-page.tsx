@@ -5,9 +5,8 @@ import { Link, usePosition } from '../../app/router.js';
 import { answerOf } from '../../data/compare.js';
 import { summaryOf } from '../../data/event-pages.js';
 import { withoutDeleted } from '../../data/deletions.js';
-import { client } from '../../data/gateway.js';
 import { foldEvents, type Transcript, type Turn } from '../../data/transcript.js';
-import { useFetched } from '../../data/use-read.js';
+import { useRead } from '../../data/use-read.js';
 import { explainTurn, type Explanation } from '../../data/why.js';
 import { formatDuration, formatNumber, formatUsd, wordsOfType } from '../../ui/format.js';
 import {
@@ -177,9 +176,8 @@ const WhyTurn = ({ sessionId, turnId }: { readonly sessionId: string; readonly t
 };
 
 const FindTurn = ({ turnId }: { readonly turnId: string }) => {
-  const { data, problem, refresh } = useFetched(`session of ${turnId}`, (signal) =>
-    client.http.findTurn({ params: { id: turnId }, signal }),
-  );
+  const { data, problem, refresh } = useRead('findTurn', { params: { id: turnId } });
+  const position = usePosition();
   const isUnknown = problem?.status === 404 || problem?.status === 400;
   if (problem && !isUnknown) return <ProblemBox problem={problem} retry={refresh} />;
   if (data === undefined && !isUnknown) return <Loading what="the turn" />;
@@ -188,6 +186,7 @@ const FindTurn = ({ turnId }: { readonly turnId: string }) => {
     <>
       <PageHead title="There is no such turn" />
       <Empty title={turnId}>
+        {position !== null && <p>It may have come after event {formatNumber(position)}.</p>}
         <Link to="/sessions">Choose a session</Link>
       </Empty>
     </>

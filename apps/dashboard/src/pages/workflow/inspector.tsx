@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, type FocusEvent } from 'react';
 import { Button, css as ui, Field, IconButton, Panel } from '../../ui/ui.js';
 import { changeNode, NAME, refuseEdge, type WorkflowNode } from './definition.js';
 import type { RunRead } from './editor-page.js';
-import { RunResult } from './run-result.js';
+import { CopyTask, RunResult } from './run-result.js';
 import type { EditorModel } from './use-editor.js';
 import { WorkflowFields } from './workflow-fields.js';
 import css from './workflow.module.css';
@@ -207,8 +207,8 @@ export const Inspector = ({ model, run, isOff }: PartProps & { readonly run: Run
   const fieldFocus = useFieldFocus(model.editRequests, model.current);
   return (
     <aside className={css.inspector} aria-label="Properties" {...fieldFocus}>
-      {task && (
-        <Panel title={`Result of ${task.id}`} isPadded>
+      {run && task && (
+        <Panel title={`Result of ${task.id}`} isPadded actions={<CopyTask runId={run.id} task={task} />}>
           <RunResult task={task} />
         </Panel>
       )}

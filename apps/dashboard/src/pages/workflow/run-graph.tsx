@@ -4,7 +4,7 @@ import { setParams, useParam } from '../../app/router.js';
 import { Button, Empty, Panel } from '../../ui/ui.js';
 import { pointOf, type Points } from './editor-store.js';
 import { Graph } from './graph.js';
-import { RunResult } from './run-result.js';
+import { CopyTask, RunResult } from './run-result.js';
 import { layOut } from './layout.js';
 import { readPlaces, useAgents } from './use-editor.js';
 import css from './workflow.module.css';
@@ -57,7 +57,11 @@ export const RunGraph = ({ run }: { readonly run: Run }) => {
           />
         </div>
       </Panel>
-      <Panel title={task ? `Result of ${task.id}` : 'Result of a node'} isPadded>
+      <Panel
+        title={task ? `Result of ${task.id}` : 'Result of a node'}
+        isPadded
+        actions={task && <CopyTask runId={run.id} task={task} />}
+      >
         {task ? (
           <RunResult task={task} />
         ) : (

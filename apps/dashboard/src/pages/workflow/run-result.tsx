@@ -1,9 +1,28 @@
 import { Link } from '../../app/router.js';
+import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { formatDuration } from '../../ui/format.js';
 import { Code } from '../../ui/json.js';
 import { css as ui, State } from '../../ui/ui.js';
 import type { RunNode } from './graph-card.js';
 import css from './workflow.module.css';
+
+interface CopyTaskProps {
+  readonly runId: string;
+  readonly task: RunNode;
+}
+
+/** Copies a node of a run as the task that the API lists. */
+export const CopyTask = ({ runId, task }: CopyTaskProps) => {
+  const id = `${runId}/${task.id}`;
+  return (
+    <CopyRecord
+      noun="task"
+      page={`/runs/${runId}?node=${encodeURIComponent(task.id)}`}
+      json={`/tasks/${encodeURIComponent(id)}`}
+      command={`antiphon task show ${quoteWord(id)}`}
+    />
+  );
+};
 
 /** Result of a node in a run: state, attempts, time, output or error. */
 export const RunResult = ({ task }: { readonly task: RunNode }) => {

@@ -4,10 +4,11 @@ import { Link, navigate } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { isAbout } from '../../data/event-pages.js';
 import { client } from '../../data/gateway.js';
-import { useRead } from '../../data/use-read.js';
+import { useList } from '../../data/use-list.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { formatNumber } from '../../ui/format.js';
+import { ShowMore } from '../../ui/show-more.js';
 import { Empty, Loading, ProblemBox, State, Table, Time, numberColumn } from '../../ui/ui.js';
 import css from '../pages.module.css';
 
@@ -84,11 +85,8 @@ const Row = ({
 
 /** Saved workflows, which can be started, stopped and deleted. */
 export const WorkflowTable = (props: WorkflowTableProps) => {
-  const { data, problem, refresh } = useRead(
-    'listWorkflows',
-    { query: { limit: 200 } },
-    { changesOn: isAbout('workflow', 'run') },
-  );
+  const list = useList('listWorkflows', { query: { limit: 100 } }, { changesOn: isAbout('workflow', 'run') });
+  const { data, problem, refresh } = list;
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="workflows" />;
   if (data.workflows.length === 0)
@@ -100,13 +98,16 @@ export const WorkflowTable = (props: WorkflowTableProps) => {
       </Empty>
     );
   return (
-    <Table
-      label="Workflows"
-      columns={['Workflow', 'State', numberColumn('Version'), numberColumn('Nodes'), 'Saved', 'Actions']}
-    >
-      {data.workflows.map((workflow) => (
-        <Row key={workflow.id} workflow={workflow} {...props} />
-      ))}
-    </Table>
+    <>
+      <Table
+        label="Workflows"
+        columns={['Workflow', 'State', numberColumn('Version'), numberColumn('Nodes'), 'Saved', 'Actions']}
+      >
+        {data.workflows.map((workflow) => (
+          <Row key={workflow.id} workflow={workflow} {...props} />
+        ))}
+      </Table>
+      <ShowMore list={list} what="workflows" count={data.workflows.length} />
+    </>
   );
 };

@@ -1,0 +1,34 @@
+import { useEffect, useState } from 'react';
+import { setParams } from '../app/router.js';
+
+const TYPING_MS = 350;
+
+interface TypedFilterProps {
+  /** Parameter of the URL. */
+  readonly name: string;
+  readonly label: string;
+  readonly value: string;
+  readonly hint?: string | undefined;
+}
+
+/** A filter that a person types. The URL gets it after a pause, so that not every letter is read. */
+export const TypedFilter = ({ name, label, value, hint = 'any' }: TypedFilterProps) => {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = setTimeout(() => setParams({ [name]: text.trim() }), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [name, text, value]);
+  return (
+    <label>
+      {label}
+      <input
+        type="search"
+        value={text}
+        placeholder={hint}
+        onChange={(event) => setText(event.target.value)}
+      />
+    </label>
+  );
+};
