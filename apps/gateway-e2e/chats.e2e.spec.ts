@@ -105,7 +105,9 @@ describe('a chat with an agent role', () => {
   it('answers absent, malformed, foreign, future and unknown places in ways of their own', async () => {
     const [chat, other] = [await create('places'), await create('other places')];
     const foreign = (await (await attach(other)).waitFor('ready', () => true)).id ?? '';
-    const own = (await (await attach(chat)).waitFor('ready', () => true)).id ?? '';
+    const ready = await (await attach(chat)).waitFor('ready', () => true);
+    expect(ready.data).toMatchObject({ cursor: 'absent' });
+    const own = ready.id ?? '';
     expect((await (await attach(chat, own)).waitFor('ready', () => true)).data).toMatchObject({
       cursor: 'resumed',
     });

@@ -18,7 +18,7 @@ const CONFIG = scriptedConfig(`
 [[agents]]
 id = "main"
 provider = "scripted"
-tools = ["calculator", "plan_step"]
+tools = ["calculator", "plan_step", "write", "rm"]
 
 [[agents]]
 id = "guarded"
@@ -273,6 +273,50 @@ describe('antiphon files and antiphon plan', () => {
     expect((await cli('files', 'cat', path, '--at', '1')).stderr).toContain('were erased');
     await run('files', 'export', '--at', '1', '--out', `${out}-erased.tar`);
     expect(readFileSync(`${out}-erased.tar.json`, 'utf8')).toContain(`"erased": [\n    "${path}"`);
+  });
+
+  it('take back the changes that a session made after one of its events', async () => {
+    await write('mine/kept.md', 'before\n');
+    const write1 = (path: string, content: string): string =>
+      `/tool write ${JSON.stringify({ path, content })}`;
+    const sessionId = await say(write1('mine/first.md', 'one\n'), '--peer', 'rewind');
+    const listed = await run('events', 'tail', '--once', '--stream', `session-${sessionId}`);
+    const at = listed.trim().split('\n').length;
+    const more = [write1('mine/second.md', 'two\n'), '/tool rm {"path":"mine/kept.md"}'];
+    await say([...more, write1('mine/third.md', 'three\n')].join('\n'), '--session', sessionId);
+    await write('mine/third.md', 'of another\n');
+    const restore = ['files', 'restore', '--session', sessionId, '--at', String(at)];
+    const lines = [
+      ...['deleted mine/second.md', 'restored mine/kept.md'],
+      expect.stringMatching(/^kept mine\/third.md: a newer change of /),
+      expect.stringMatching(/^version \d+, 2 files restored or deleted, 1 conflicts$/),
+    ];
+    expect((await run(...restore, '--dry-run')).trim().split('\n')).toEqual(lines);
+    expect(await run('files', 'cat', 'mine/second.md')).toBe('two\n');
+    expect((await run(...restore)).trim().split('\n')).toEqual(lines);
+    expect(await run('files', 'cat', 'mine/kept.md')).toBe('before\n');
+    expect(await run('files', 'cat', 'mine/first.md')).toBe('one\n');
+    expect(await run('files', 'cat', 'mine/third.md')).toBe('of another\n');
+    expect((await cli('files', 'cat', 'mine/second.md')).stderr).toContain('there is no file');
+    // The route itself, to the beginning of the session.
+    const url = `${world.gatewayUrl()}/api/v1/sessions/${sessionId}/files/rewind`;
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(url, { method: 'POST', headers, body: '{"at":0,"dryRun":false}' });
+    expect([response.status, await response.json()]).toEqual([
+      200,
+      expect.objectContaining({
+        files: [expect.objectContaining({ path: 'mine/first.md', change: 'deleted' })],
+      }),
+    ]);
+    expect((await cli('files', 'cat', 'mine/first.md')).code).toBe(1);
+  });
+
+  it('run a plan until its last step is done with evidence', async () => {
+    const report = { path: 'done.plan.md', step: 's1', status: 'done', evidence: { tool: 'calculator' } };
+    const step = `${CALCULATION}\n/then\n/tool plan_step ${JSON.stringify(report)}`;
+    await write('done.plan.md', `# Sums\n\n- [ ] Add two numbers\n\n${step}\n`);
+    expect(await run('plan', 'run', 'done.plan.md', '--agent', 'main', '--watch')).toContain('completed');
+    expect(await run('files', 'cat', 'done.plan.md')).toContain('- [x] Add two numbers');
   });
 
   it('show a plan, run its step in a turn of an agent, and stop no run that has ended', async () => {

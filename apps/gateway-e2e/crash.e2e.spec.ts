@@ -8,7 +8,7 @@ import { createSlowModel, dropClients, readAgain } from './dropped-clients.js';
 import {
   readEvents,
   runCli,
-  startQuickStack,
+  startHostingStack,
   twoVendorConfig,
   waitForAccepted,
   waitForValue,
@@ -23,7 +23,7 @@ let client: SocketClient;
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startQuickStack(twoVendorConfig(mock.url), { gateway: 3 });
+  stack = await startHostingStack(twoVendorConfig(mock.url), { gateway: 3 });
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -42,6 +42,28 @@ const send = (peer: string, content: string, agent = 'claude') =>
   client.stream('chat.send', { channel: 'test', account: 'crash', peer, content, agent });
 
 describe('kill -9 of the agent service', () => {
+  it('also ends memory and metering, which start again with it', async () => {
+    const entries = () => {
+      const { agent, memory, metering } = stack.stackJson().services;
+      return [agent[0], memory[0], metering[0]];
+    };
+    const before = pidOf('agent');
+    expect(entries()).toMatchObject([
+      { id: 'agent-1', pid: before },
+      { id: 'memory-1', pid: before, process: 'agent-1', port: expect.any(Number) },
+      { id: 'metering-1', pid: before, process: 'agent-1', port: expect.any(Number) },
+    ]);
+    process.kill(before, 'SIGKILL');
+    const after = await waitForValue('the next process', () =>
+      Promise.resolve(
+        entries().every((entry) => entry?.state === 'ready' && entry.pid !== before) ? entries() : undefined,
+      ),
+    );
+    expect(new Set(after.map((entry) => entry?.pid)).size).toBe(1);
+    for (const entry of after)
+      expect((await fetch(`http://127.0.0.1:${entry?.port}/healthz`)).status).toBe(200);
+  });
+
   it('between two text frames completes the turn, with both attempts in the ledger', async () => {
     const first = { done: false };
     script = () => {

@@ -10,6 +10,7 @@ let sessionId: string;
 let runId: string;
 let workflowId: string;
 let approvalId: string;
+let memoryId: string;
 
 const button = (name: string | RegExp) => world.page.getByRole('button', { name, exact: true });
 const post = async (path: string, body: object): Promise<Record<string, string>> => {
@@ -32,11 +33,25 @@ beforeAll(async () => {
   const definition = { name: 'one step', nodes: [{ id: 'only', agent: 'claude', prompt: 'hello' }] };
   ({ id: workflowId = '' } = await post('/api/v1/workflows', { definition: JSON.stringify(definition) }));
   ({ id: runId = '' } = await post(`/api/v1/workflows/${workflowId}/start`, {}));
+  await page.goto('/agents/claude');
+  await page.getByLabel('Message to Claude').fill('My name is Ada');
+  await button('Start a conversation').click();
+  memoryId = await waitForValue('a learned fact', async () => {
+    const { entries } = await readApi<{ entries: { memoryId: string }[] }>(
+      world,
+      '/api/v1/memory?agent=claude',
+    );
+    return entries[0]?.memoryId;
+  });
   await waitForValue('the end of the run', async () =>
     (await readEvents(stack, { type: 'WorkflowRunEnded' })).length > 0 ? true : undefined,
   );
 });
 afterAll(() => world?.stop());
+
+/** Returns a path with a position. */
+const withAt = (path: string, at: number | null): string =>
+  at === null ? path : `${path}${path.includes('?') ? '&' : '?'}at=${at}`;
 
 /** Copies a form of the record of the page, and returns the text of the clipboard. */
 const copy = async (noun: string, form: 'link' | 'JSON' | 'command'): Promise<string> => {
@@ -59,7 +74,7 @@ const runCopied = async (command: string): Promise<unknown> => {
 
 /** Removes what changes from one read to the next: the head, and how long ago a heartbeat was. */
 const lasting = (value: unknown): unknown => {
-  const passing = new Set(['head', 'position', 'lastSeenAt']);
+  const passing = new Set(['head', 'position', 'atPosition', 'lastSeenAt']);
   return Object.fromEntries(Object.entries(value as object).filter(([name]) => !passing.has(name)));
 };
 
@@ -71,28 +86,30 @@ describe('a record', () => {
     ['workflow', () => `/workflows/${workflowId}/edit`, () => `/api/v1/workflows/${workflowId}`],
     ['approval', () => '/approvals', () => `/api/v1/approvals/${approvalId}`],
     ['budgets', () => '/money', () => '/api/v1/budgets'],
+    ['entry', () => `/memory?entry=${memoryId}`, () => `/api/v1/memory/${memoryId}`],
+    ['task', () => `/runs/${runId}?node=only`, () => `/api/v1/tasks/${runId}%2Fonly`],
   ])(
     '%s is copied as a link, as its JSON, and as a command that prints the same',
     async (noun, path, api) => {
       const { page, stack } = world;
       const head = (await readEvents(stack)).at(-1)?.position ?? 0;
-      for (const at of ['', `?at=${head}`]) {
-        await page.goto(`${path()}${at}`);
+      for (const at of [null, head]) {
+        await page.goto(withAt(path(), at));
         await page.getByRole('heading', { level: 1 }).waitFor();
         const link = await copy(noun, 'link');
         const json: unknown = JSON.parse(await copy(noun, 'JSON'));
         const command = await copy(noun, 'command');
-        expect(lasting(json)).toEqual(lasting(await readApi(world, `${api()}${at}`)));
+        expect(lasting(json)).toEqual(lasting(await readApi(world, withAt(api(), at))));
         const printed = (await runCopied(command)) as Record<string, unknown>;
         expect(lasting(printed['session'] ?? printed)).toEqual(lasting(json));
-        expect(command.endsWith(`--at ${head}`)).toBe(at !== '');
+        expect(command.endsWith(`--at ${head}`)).toBe(at !== null);
         const title = await page.title();
         await page.goto(link);
         await page.getByRole('heading', { level: 1 }).waitFor();
         await button(`Copy the ${noun}`).waitFor();
         expect([await page.title(), new URL(link).searchParams.get('at')]).toEqual([
           title,
-          at === '' ? null : String(head),
+          at === null ? null : String(head),
         ]);
       }
     },

@@ -84,7 +84,7 @@ describe('the dashboard by keyboard alone', () => {
     await page.getByRole('region', { name: 'All arguments of calculator' }).waitFor();
     await page.getByRole('button', { name: 'Approve', disabled: false }).waitFor();
     await press(button('Approve'));
-    await page.getByText('It is 42.').waitFor();
+    await page.locator('[data-turn]').getByText('It is 42.').waitFor();
     const turns = await call<{ turns: { items: { kind: string }[] }[] }>(
       TOKEN,
       'GET',
@@ -146,8 +146,7 @@ describe('the dashboard by keyboard alone', () => {
     const { body } = await call<{ tasks: { status: string }[] }>(TOKEN, 'GET', `/runs/${runId}`);
     expect(body.tasks.map(({ status }) => status)).toEqual(Array(4).fill('completed'));
     await goTo(runId);
-    await page.waitForURL(/\/(sessions|runs)\//);
-    await page.goto(`/runs/${runId}`);
+    await page.waitForURL((url) => url.pathname === `/runs/${runId}`);
     await press(
       page
         .getByRole('region', { name: 'Nodes of the run' })
@@ -203,7 +202,7 @@ describe('the dashboard by keyboard alone', () => {
       await page.evaluate('document.activeElement.blur(), window.visited = new Set(), window.returned = 0');
       const count = Number(
         await page.evaluate(
-          `[...document.querySelectorAll('a[href], button:enabled, input:enabled, select:enabled, textarea:enabled, summary, [tabindex="0"]')].filter((element) => element.checkVisibility()).length`,
+          `[...document.querySelectorAll('a[href], button:enabled, input:enabled, select:enabled, textarea:enabled, summary, [tabindex="0"]')].filter((element) => element.tabIndex >= 0 && element.checkVisibility()).length`,
         ),
       );
       for (let pressed = 0; pressed < count * 2 + 20; pressed++) {
@@ -218,6 +217,47 @@ describe('the dashboard by keyboard alone', () => {
       ];
       expect([path, visited >= count * 0.8, returned > 0]).toEqual([path, true, true]);
     }
+  });
+
+  it('goes from difference to difference of two sessions by n and p, but not in a field', async () => {
+    const { page } = world;
+    // The agent of the test before has a budget of one token.
+    const spawned = await call<{ id: string }>(TOKEN, 'POST', '/agents', { name: 'Twice', base: 'claude' });
+    const agent = spawned.body.id;
+    const converse = async (name: string, messages: readonly string[]): Promise<string> => {
+      const chats = '/workspaces/default/chats';
+      const made = await call<{ id: string; sessionId: string }>(TOKEN, 'POST', chats, {
+        name,
+        agent,
+      });
+      const { id, sessionId } = made.body;
+      for (const [index, content] of messages.entries()) {
+        await call(TOKEN, 'POST', `${chats}/${id}`, { command: 'message', content });
+        await waitForValue('the end of the turn', async () => {
+          const path = `/sessions/${sessionId}/turns?order=asc`;
+          const { body } = await call<{ turns: { status: string }[] }>(TOKEN, 'GET', path);
+          return body.turns[index]?.status === 'completed' || undefined;
+        });
+      }
+      return sessionId;
+    };
+    const a = await converse('left', ['one', 'the same', 'three']);
+    const b = await converse('right', ['uno', 'the same', 'tre']);
+    await page.goto(`/compare?a=${a}&b=${b}`);
+    await page.getByText(/They part at turn 1/).waitFor();
+    const focused = () => page.evaluate('document.activeElement.ariaLabel');
+    const visited: unknown[] = [];
+    for (const key of ['n', 'n', 'n', 'p', 'p']) {
+      await keyboard().press(key);
+      visited.push(await focused());
+    }
+    expect(visited).toEqual(['Turn 1', 'Turn 3', 'Turn 1', 'Turn 3', 'Turn 1']);
+    const right = page.getByRole('combobox', { name: 'Right' });
+    await tabTo(right, 'Shift+Tab');
+    await keyboard().press('n');
+    expect(await hasFocus(right)).toBe(true);
+    await page.goto(`/sessions/${a}`);
+    await page.getByLabel('Message', { exact: true }).waitFor();
   });
 });
 
@@ -238,6 +278,22 @@ describe('scripted checks of accessibility', () => {
     '/compare',
     '/workflows/new',
   ];
+  /** Pages of one thing each: an agent, a session, an answer and a run. */
+  const pathsOfOne = async (): Promise<string[]> => {
+    const { body } = await call<{ events: { streamId: string; data: { turnId: string } }[] }>(
+      ...([TOKEN, 'GET', '/events?type=TurnRequested&limit=1'] as const),
+    );
+    const [turn] = body.events;
+    const session = `/sessions/${turn?.streamId.slice('session-'.length)}`;
+    const nodes = [{ id: 'only', agent: 'claude', prompt: 'hello' }];
+    const workflow = await call<{ id: string }>(TOKEN, 'POST', '/workflows', { name: 'one', nodes });
+    const run = await call<{ id: string }>(TOKEN, 'POST', `/workflows/${workflow.body.id}/start`, {});
+    return ['/agents/gpt', session, `${session}/why/${turn?.data.turnId}`, `/runs/${run.body.id}`];
+  };
+  let all: string[] = [];
+  beforeAll(async () => {
+    all = [...PATHS, ...(await pathsOfOne())];
+  });
   const open = async (path: string): Promise<void> => {
     await world.page.goto(path);
     await heading(/./).waitFor();
@@ -251,7 +307,7 @@ describe('scripted checks of accessibility', () => {
   it('every page has its own title, one heading, landmarks, a language and a skip link that works', async () => {
     const { page } = world;
     const titles = new Set<string>();
-    for (const path of PATHS) {
+    for (const path of all) {
       await open(path);
       titles.add(await page.title());
       const counts = (await page.evaluate(
@@ -260,7 +316,7 @@ describe('scripted checks of accessibility', () => {
       expect([path, counts[0], counts[1], (counts[2] ?? 0) > 0, counts[3]]).toEqual([path, 1, 1, true, 1]);
       expect(await page.evaluate('document.documentElement.lang')).toBe('en');
     }
-    expect(titles.size).toBe(PATHS.length);
+    expect(titles.size).toBe(all.length);
     await open('/agents');
     await page.evaluate('document.activeElement.blur()');
     await keyboard().press('Tab');
@@ -272,7 +328,7 @@ describe('scripted checks of accessibility', () => {
   it('pages fit in 320 px, with text of 200 % and with wider spaces', async () => {
     const { page } = world;
     const excess = () => page.evaluate('document.documentElement.scrollWidth - innerWidth');
-    for (const path of PATHS) {
+    for (const path of all) {
       await page.setViewportSize({ width: 320, height: 800 });
       await open(path);
       expect([path, await excess()]).toEqual([path, 0]);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { connectClient } from '@antiphon/testing/client';
 import { checkFigure, percentile } from '@antiphon/testing/load';
 import { readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
@@ -14,7 +15,7 @@ type Json = Record<string, unknown>;
 
 let world: DashboardWorld;
 let head = 0;
-const ids = { session: '', run: '' };
+const ids = { session: '', turn: '', run: '' };
 
 const change = async (method: string, path: string, body: unknown): Promise<Json> => {
   const response = await fetch(`${world.stack.gatewayUrl}/api/v1${path}`, {
@@ -35,8 +36,11 @@ const makePast = async (): Promise<void> => {
   for (let turn = 0; turn < TURNS; turn++) {
     const address = { channel: 'past', account: 'web', peer: `p${turn % 3}`, agent: 'claude' };
     const frames = await client.stream('chat.send', { ...address, content: `turn ${turn}` }).done();
-    const accepted = frames.find(({ event }) => event === 'accepted')?.data as { sessionId: string };
-    if (turn === 0) ids.session = accepted.sessionId;
+    const accepted = frames.find(({ event }) => event === 'accepted')?.data as Record<
+      'sessionId' | 'turnId',
+      string
+    >;
+    if (turn === 0) [ids.session, ids.turn] = [accepted.sessionId, accepted.turnId];
     if (turn % 8 === 3) ids.run = String((await change('POST', `/workflows/${workflowId}/start`, {}))['id']);
     if (turn % 5 === 2) await change('POST', '/agents', { base: 'claude', name: `helper ${turn}` });
     if (turn % 6 === 4)
@@ -139,12 +143,15 @@ const VIEWS: Readonly<Record<string, View>> = {
 /** Pages of which only the address of their reads is compared. */
 const OTHERS = ['/', '/approvals', '/workflows', '/money', '/memory', '/audit'];
 
+/** The part of a page in which nothing is being read. */
+const IDLE = 'main:not([aria-busy=true]):not(:has(p[aria-busy=true]))';
+
 /** Moves the page to a position, as Back does, and waits until nothing of another one is shown. */
 const move = async (path: string, at: number): Promise<void> => {
   await world.page.evaluate(
     `history.pushState(null, '', ${JSON.stringify(`${path}?at=${at}`)}); dispatchEvent(new PopStateEvent('popstate'))`,
   );
-  await world.page.locator('main:not([aria-busy=true]):not(:has(p[aria-busy=true]))').waitFor();
+  await world.page.locator(IDLE).waitFor();
 };
 
 describe('every page at a position of the log', () => {
@@ -193,6 +200,38 @@ describe('every page at a position of the log', () => {
     world.page.off('request', note);
     expect(wrong).toEqual([]);
     expect(path === '/audit' || reads > 0).toBe(true);
+  });
+
+  /** Pages whose whole text is compared. */
+  const PAGES: readonly (() => string)[] = [
+    ...Object.values(VIEWS).map(({ path }) => path),
+    ...OTHERS.map((path) => () => path),
+    () => '/agents/claude',
+    () => `/sessions/${ids.session}/why/${ids.turn}`,
+  ];
+  it('shows on every page the same text after a move as when it is opened there', async () => {
+    const opened = await world.browser.newPage({
+      viewport: world.page.viewportSize(),
+      baseURL: new URL(world.page.url()).origin,
+    });
+    // How long ago something was goes on while the pages are compared.
+    const mainText = async (page: Page): Promise<string> =>
+      (await page.locator('main').innerText()).replaceAll(/\d+ (s|min|h) ago|just now|\bnow\b/g, 'then');
+    for (const path of PAGES)
+      for (const part of positions.slice(0, Math.max(4, POSITIONS / 10))) {
+        const at = 1 + Math.floor(part * (head - 1));
+        await move(path(), at);
+        await opened.goto(`${path()}?at=${at}`);
+        await opened.locator(IDLE).waitFor();
+        const differs = async (): Promise<boolean> =>
+          (await mainText(world.page)) !== (await mainText(opened));
+        for (const until = performance.now() + 5_000; (await differs()) && performance.now() < until;)
+          await world.page.waitForTimeout(50);
+        expect({ path: path(), at, text: await mainText(world.page) }).toEqual({
+          ...{ path: path(), at, text: await mainText(opened) },
+        });
+      }
+    await opened.close();
   });
 
   it('shows a position soon', () =>

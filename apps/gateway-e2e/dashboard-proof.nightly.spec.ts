@@ -5,6 +5,9 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { sessionStream } from '@antiphon/contracts/agent';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
+import { invalid } from '@antiphon/kernel';
+import { connectNats, requestDeadLetters, sendDeadLetter } from '@antiphon/messaging';
+import { silentLogger } from '@antiphon/observability';
 import { newEvent } from '@antiphon/testing';
 import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { readEvents, runCli, waitForRoot, waitForValue } from './stack-under-test.js';
@@ -170,6 +173,36 @@ describe('the page of the audit', () => {
     await store.close();
     await pool.end();
   });
+
+  it('shows dead letters page by page', async () => {
+    const { page, stack } = world;
+    const { url, user, password } = stack.nats;
+    const link = await connectNats({ url, user, password, service: 'operator', logger: silentLogger });
+    // Requests name no workspace: an operator of the default one sees them.
+    const letters = Array.from({ length: 101 }, (_, id) =>
+      sendDeadLetter(link, {
+        ...{ consumer: requestDeadLetters('agent'), id: `${id}`, subject: `cmd.agent.spec.${id}` },
+        ...{ data: new Uint8Array([1]), headers: undefined, deliveryCount: 1 },
+        error: invalid('SPEC.INVALID', 'it is wrong'),
+      }),
+    );
+    await Promise.all(letters);
+    await link.drain();
+    await page.reload();
+    const rows = panel('Dead letters').getByRole('row').filter({ hasText: 'Replay' });
+    await rows.nth(99).waitFor();
+    const { nextAfter } = await readApi<{ nextAfter: number }>(world, '/api/v1/dead-letters');
+    await button('Next page').click();
+    await rows.nth(99).waitFor({ state: 'detached' });
+    const { messages } = await readApi<{ messages: { subject: string }[] }>(
+      world,
+      `/api/v1/dead-letters?after=${nextAfter}`,
+    );
+    await rows.filter({ hasText: messages.at(-1)?.subject ?? 'none' }).waitFor();
+    expect(await rows.count()).toBe(messages.length);
+    await button('First page').click();
+    await rows.nth(99).waitFor();
+  });
 });
 
 describe('the page of money', () => {
@@ -219,6 +252,41 @@ describe('the page of money', () => {
 });
 
 describe('a failure', () => {
+  it('of an agent names it and its reason on each page, and leads to it', async () => {
+    const { page, stack } = world;
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'Fragile', base: 'claude' });
+    const spawned = await fetch(`${stack.gatewayUrl}/api/v1/agents`, { method: 'POST', headers, body });
+    const { id } = (await spawned.json()) as { id: string };
+    const ready = await waitForValue('the agent', async () =>
+      (await readEvents(stack, { type: 'AgentReady' })).find(({ data: { agentId } }) => agentId === id),
+    );
+    await page.goto('/money');
+    await page.getByText('Connected', { exact: true }).waitFor();
+    const reason = 'its process was lost again and again';
+    const data = { agentId: id, actor: 'runtime', reason, code: 'TURN.DRIVER_LOST' };
+    const failed = { ...newEvent({ ...data, at: new Date().toISOString() }), type: 'AgentFailed' };
+    const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec' });
+    const store = createPostgresEventStore(pool);
+    const stream = { streamId: ready.streamId, expectedVersion: ready.streamVersion, events: [failed] };
+    await store.append({ workspace: 'default', streams: [stream] });
+    const toast = page
+      .getByRole('log', { name: 'Failures' })
+      .locator('div')
+      .filter({ has: page.getByRole('link', { name: 'agent failed' }) });
+    await toast.getByText(reason).waitFor();
+    await page.getByRole('link', { name: 'Memory', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Memory' }).waitFor();
+    await toast.getByRole('link', { name: 'agent failed' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Fragile' }).waitFor();
+    expect(await toast.count()).toBe(0);
+    expect(await readApi(world, `/api/v1/agents/${encodeURIComponent(id)}`)).toMatchObject({
+      state: 'error',
+    });
+    await store.close();
+    await pool.end();
+  });
+
   it('of a task is on each page until it is closed, and leads to its run', async () => {
     const { page, stack } = world;
     const call = (method: string, path: string, body: object) => {

@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import {
+  GUARDED_WITH_WRITER,
+  findViolations,
+  readApi,
+  startDashboardWorld,
+  type DashboardWorld,
+} from './dashboard-world.js';
 import { readEvents, waitForValue } from './stack-under-test.js';
 
 let world: DashboardWorld;
 beforeAll(async () => {
-  world = await startDashboardWorld();
+  world = await startDashboardWorld({ settings: GUARDED_WITH_WRITER });
 }, 120_000);
 afterAll(() => world?.stop());
 
@@ -49,6 +55,33 @@ describe('the dashboard in Chromium', () => {
     await button('Pause').waitFor();
   });
 
+  it('shows the diff of a change before it is approved, and keeps it with the call', async () => {
+    const { page } = world;
+    await page.goto('/agents/writer');
+    await page.getByLabel('Message to Writer').fill('please write the file');
+    await button('Start a conversation').click();
+    const diff = page.getByRole('region', { name: 'Changes by write' });
+    const lines = async (): Promise<string[]> => (await diff.innerText()).trim().split('\n');
+    await diff.waitFor();
+    const asked = await waitForEvent(sessionIdOf(), 'ApprovalRequested');
+    expect(await lines()).toEqual(String(asked.data['preview']).trim().split('\n'));
+    expect(await diff.locator('[data-kind=added]').allInnerTexts()).toEqual(['+one', '+two']);
+    await page.goto(`/approvals?id=${String(asked.data['approvalId'])}`);
+    expect(await lines()).toContain('+two');
+    await page.goBack();
+    // A card takes no click in its first half second.
+    await waitForValue('the approval', async () => {
+      if (await button('Approve').isEnabled()) await button('Approve').click();
+      return (await eventsOf(sessionIdOf())).find(({ type }) => type === 'ApprovalGranted');
+    });
+    await waitForEvent(sessionIdOf(), 'TurnCompleted');
+    await page.locator('[data-call] summary').click();
+    expect(await lines()).toContain('+two');
+    expect(
+      await (await fetch(`${world.stack.gatewayUrl}/api/v1/workspaces/default/files/notes.md`)).text(),
+    ).toBe('one\ntwo\n');
+  });
+
   it('chats, and shows hostile text of a model without running or fetching it', async () => {
     const { page } = world;
     await page.goto('/agents/gpt');
@@ -72,7 +105,7 @@ describe('the dashboard in Chromium', () => {
     const asked = await waitForEvent(sessionIdOf(), 'ApprovalRequested');
     expect(await page.getByText(String(asked.data['digest'])).count()).toBe(1);
     await button('Approve').click();
-    await page.getByText('It is 42.').waitFor();
+    await page.locator('[data-turn]').getByText('It is 42.').waitFor();
     await waitForEvent(sessionIdOf(), 'TurnCompleted', 2);
     const types = (await eventsOf(sessionIdOf())).map(({ type }) => type);
     expect(types.filter((type) => /^(Approval|ToolCall)/.test(type))).toEqual([
@@ -89,13 +122,13 @@ describe('the dashboard in Chromium', () => {
     await page.goto(`${page.url()}?at=${asked.position}`);
     await page.getByText(`As of ${asked.position}`).waitFor();
     await page.getByRole('region', { name: 'All arguments of calculator' }).waitFor();
-    expect(await page.getByText('It is 42.').count()).toBe(0);
+    expect(await page.locator('[data-turn]').getByText('It is 42.').count()).toBe(0);
     expect(await button('Approve').isDisabled()).toBe(true);
     expect(await page.getByLabel('Message', { exact: true }).isDisabled()).toBe(true);
     await page.getByRole('slider').press('ArrowLeft');
     await page.waitForURL((url) => url.searchParams.get('at') === String(asked.position - 1));
     await button('Back to live').click();
-    await page.getByText('It is 42.').waitFor();
+    await page.locator('[data-turn]').getByText('It is 42.').waitFor();
   });
 
   it('shows money as it was, equal to the API at that position', async () => {
@@ -108,7 +141,7 @@ describe('the dashboard in Chromium', () => {
     const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'gpt', exact: true }) });
     expect(await row.getByRole('cell').nth(1).innerText()).toBe(String(usage.agents[0]?.calls));
     await page.goto(`/sessions/${asked.streamId.slice('session-'.length)}`);
-    await page.getByText('It is 42.').waitFor();
+    await page.locator('[data-turn]').getByText('It is 42.').waitFor();
   });
 
   it('leads from an answer to its context, facts, events, cost and trace', async () => {
@@ -187,10 +220,10 @@ describe('the dashboard in Chromium', () => {
     await button('Replay').last().click();
     const bar = page.getByRole('group', { name: 'Replay' });
     await bar.getByText('turn requested').waitFor();
-    expect(await page.getByText('It is 42.').count()).toBe(0);
+    expect(await page.locator('[data-turn]').getByText('It is 42.').count()).toBe(0);
     for (let step = 0; step < 8; step++) await bar.getByRole('button', { name: 'One event on' }).click();
     await bar.getByRole('button', { name: 'Play', exact: true }).click();
-    await page.getByText('It is 42.').waitFor();
+    await page.locator('[data-turn]').getByText('It is 42.').waitFor();
     await bar.getByRole('button', { name: 'End the replay' }).click();
     await page.getByText('Live', { exact: true }).waitFor();
     expect(await eventsOf(sessionIdOf())).toEqual(before);
@@ -236,6 +269,53 @@ describe('the dashboard in Chromium', () => {
     expect(failed.data['code']).toMatch(/BUDGET/);
   });
 
+  it('shows nothing of after the position on pages of the past', async () => {
+    // A page of its own, because the turn that is not found is an error of its console.
+    const page = await world.browser.newPage({ baseURL: world.stack.gatewayUrl });
+    const [failed] = (await readEvents(world.stack, { type: 'TurnFailed' })).slice(-1);
+    const at = Number(failed?.position);
+    await page.goto(`/events?at=10&open=${at}`);
+    await page.getByText('This event is after the position of the page').waitFor();
+    await page.getByRole('button', { name: 'Event before it' }).click();
+    await page.waitForURL((url) => url.searchParams.get('open') === '10');
+    const next = page.getByRole('button', { name: 'Event after it' });
+    expect(await next.getAttribute('aria-disabled')).toBe('true');
+    const asked = page.waitForRequest(/\/turns\/[0-9a-f-]{36}\?at=10$/);
+    await page.goto(`/why/${String(failed?.data['turnId'])}?at=10`);
+    await asked;
+    await page.getByText('It may have come after event 10.').waitFor();
+    const recalled = page.waitForRequest(new RegExp(`/memory/[0-9a-f-]{36}\\?at=${at}$`));
+    await page.goto(`/memory?agent=gpt&at=${at}`);
+    await page.getByText('the message it was learned from').first().click();
+    await recalled;
+    await page.close();
+  });
+
+  it('says which parts of a page of the past are of now', async () => {
+    const { page } = world;
+    const counts: Record<string, number> = { '/': 2, '/audit': 4, '/performance': 1, '/settings': 1 };
+    for (const [path, count] of Object.entries(counts)) {
+      await page.goto(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await expectNone('main p[aria-busy=true]');
+      expect([path, await page.locator('[data-of-now]').count()]).toEqual([path, 0]);
+      await page.goto(`${path}?at=10`);
+      await waitForValue(`${count} parts of now on ${path}`, async () =>
+        (await page.locator('[data-of-now]').count()) === count ? true : undefined,
+      );
+    }
+  });
+
+  it('shows the failures of the day before the position, years later too', async () => {
+    const [failed] = (await readEvents(world.stack, { type: 'TurnFailed' })).slice(-1);
+    const page = await world.browser.newPage({ baseURL: world.stack.gatewayUrl });
+    await page.clock.setFixedTime(new Date('2099-01-01T00:00:00Z'));
+    await page.goto(`/?at=${failed?.position}`);
+    const failures = page.getByRole('region', { name: 'Failures of the 24 hours before the position' });
+    await failures.getByRole('link', { name: 'turn failed' }).waitFor();
+    await page.close();
+  });
+
   it('signs in by a one-time link with the rights of its key, and out again', async () => {
     const { page, stack } = world;
     const post = async (path: string, body: object, token?: string) => {
@@ -272,7 +352,7 @@ describe('the dashboard in Chromium', () => {
     const { agents } = await readApi<{ agents: object[] }>(world, '/api/v1/agents');
     await page.goto('/agents');
     await page.getByRole('link', { name: 'Researcher', exact: true }).waitFor();
-    expect(agents).toHaveLength(3);
+    expect(agents).toHaveLength(4);
   });
 
   it('goes to any page by keys, with the focus on its heading', async () => {

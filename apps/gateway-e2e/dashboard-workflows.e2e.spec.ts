@@ -45,6 +45,47 @@ const drag = async (from: Locator, to: Locator, drop = true): Promise<void> => {
   if (drop) await mouse.up();
 };
 
+interface ShownRun {
+  readonly at: number;
+  /** True while the page shows an older position. */
+  readonly isBusy: boolean;
+  /** Id, state, number of tries and begin of the output of each node. */
+  readonly rows: unknown;
+}
+
+/** Returns code for the page that drags over positions, and returns what is shown at each of them. */
+const dragOver = (positions: readonly number[]): string => `new Promise((resolve) => {
+  const slider = document.querySelector('input[type=range]');
+  const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
+  const positions = ${JSON.stringify(positions)}, shown = [];
+  const row = ({ cells }) => [0, 1, 4].map((index) => cells[index].innerText.trim())
+    .concat(cells[7].querySelector('summary')?.textContent.slice(0, 60) ?? null);
+  const read = () => {
+    const main = document.querySelector('main');
+    const at = Number(document.querySelector('[role=group][aria-label="Position of the log"] strong').textContent.replace(/\\D/g, ''));
+    const rows = [...main.querySelectorAll('tbody tr')].map(row);
+    shown.push({ at, isBusy: main.querySelector('[aria-busy=true]') !== null, rows });
+  };
+  const step = (index) => {
+    if (index > 0) read();
+    if (index === positions.length) return resolve(shown);
+    set.call(slider, String(positions[index]));
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+    // The position moves in the next frame.
+    requestAnimationFrame(() => requestAnimationFrame(() => step(index + 1)));
+  };
+  step(0);
+})`;
+
+/** Returns the rows of the run as of a position, as the API has them. */
+const rowsAt = async (at: number): Promise<unknown> => {
+  const { tasks } = await readApi<RunView>(world, `/api/v1/runs/${runId}?at=${at}`);
+  return tasks.map(({ id, status, attempt, output }) => [
+    ...[id, status, String(attempt)],
+    output?.slice(0, 60) ?? null,
+  ]);
+};
+
 describe('the workflow editor in Chromium', () => {
   it('takes a key of the graph for no key of the navigation, also just after the page is loaded', async () => {
     const { page } = world;
@@ -179,6 +220,35 @@ describe('the workflow editor in Chromium', () => {
       const shown = (await cells.allInnerTexts()).map((text) => text.trim());
       expect([at, shown]).toEqual([at, run.tasks.map(({ status }) => status)]);
     }
+  });
+
+  it('shows the run at each position of a drag without a read for each, equal to the API there', async () => {
+    const { page } = world;
+    const { events } = await readApi<{ events: { position: number }[] }>(
+      world,
+      `/api/v1/events?run=${runId}&category=run`,
+    );
+    const [first = 0, last = 0] = [events[0]?.position, events.at(-1)?.position];
+    const positions = Array.from(
+      { length: 150 },
+      () => first + Math.floor(Math.random() * (last - first + 1)),
+    );
+    await page.goto(`/runs/${runId}?at=${last - 1}`);
+    await page.getByRole('region', { name: 'Nodes of the run' }).locator('tbody tr').nth(3).waitFor();
+    await page.waitForLoadState('networkidle');
+    const requests: string[] = [];
+    const note = (request: { url(): string }): void => void requests.push(new URL(request.url()).pathname);
+    page.on('request', note);
+    const shown = (await page.evaluate(dragOver(positions))) as ShownRun[];
+    page.off('request', note);
+    const countOf = (path: string): number => requests.filter((one) => one === path).length;
+    // Its first position is read, and one at which a slow machine pauses.
+    expect(countOf(`/api/v1/runs/${runId}`)).toBeLessThan(10);
+    expect(countOf(`/api/v1/runs/${runId}/history`)).toBe(1);
+    const folded = shown.filter(({ isBusy }) => !isBusy);
+    expect(folded.length).toBeGreaterThan(100);
+    expect(new Set(folded.map(({ rows }) => JSON.stringify(rows))).size).toBeGreaterThan(5);
+    for (const { at, rows } of folded) expect([at, rows]).toEqual([at, await rowsAt(at)]);
   });
 
   it('starts and stops a run in the list of workflows', async () => {

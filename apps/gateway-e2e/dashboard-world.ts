@@ -2,9 +2,9 @@ import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
-import { chromium, type Browser, type Page } from 'playwright-core';
-import { CHROMIUM } from './client/client-drops.js';
-import { startQuickStack, twoVendorConfig } from './stack-under-test.js';
+import type { Browser, Page } from 'playwright-core';
+import { launchChromium } from './chromium.js';
+import { startHostingStack, twoVendorConfig } from './stack-under-test.js';
 
 /** Text that a hostile model may send: nothing of it may run or be fetched. */
 export const HOSTILE =
@@ -24,12 +24,31 @@ const startModel = (released: Promise<void>): Promise<MockModel> =>
         text: ['Let me see. '],
         tools: [{ id: 'call_1', name: 'calculator', input: { expression: '40 + 2' } }],
       };
+    if (user.includes('write the file'))
+      return {
+        tools: [{ id: 'call_2', name: 'write', input: { path: 'notes.md', content: 'one\ntwo\n' } }],
+      };
     return { text: ['## Answer\n\n', HOSTILE] };
   });
 
+/** The calculator of the agent `gpt` needs an approval. */
 const GUARDED = `
 [[agents.approvals]]
 tool = "calculator"
+`;
+
+/** As by default, and an agent whose changes of files need an approval. */
+export const GUARDED_WITH_WRITER = `${GUARDED}
+[[agents]]
+id = "writer"
+workspace = "*"
+name = "Writer"
+provider = "openai"
+model = "gpt-4o"
+tools = ["write"]
+
+[[agents.approvals]]
+tool = "write"
 `;
 
 export interface DashboardWorld {
@@ -69,7 +88,7 @@ export interface DashboardOptions {
   readonly args?: readonly string[];
   /** Lines of `[gateway]`, such as a token. */
   readonly gateway?: string;
-  readonly scale?: Parameters<typeof startQuickStack>[1];
+  readonly scale?: Parameters<typeof startHostingStack>[1];
   /** Returns the address at which the browser opens the dashboard, such as a network that fails. */
   readonly through?: (stack: TestStack) => Promise<string>;
 }
@@ -78,12 +97,11 @@ export interface DashboardOptions {
 export const startDashboardWorld = async (options: DashboardOptions = {}): Promise<DashboardWorld> => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const mock = await (options.model ? startMockModel(options.model) : startModel(released));
-  const stack = await startQuickStack(
+  const stack = await startHostingStack(
     twoVendorConfig(mock.url, options.gateway) + (options.settings ?? GUARDED),
     options.scale,
   );
-  const args = ['--no-sandbox', ...(options.args ?? [])];
-  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args });
+  const browser = await launchChromium(options.args);
   const origin = (await options.through?.(stack)) ?? stack.gatewayUrl;
   const page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, baseURL: origin });
   page.setDefaultTimeout(10_000);

@@ -101,6 +101,24 @@ describe('An upload', () => {
     });
   });
 
+  it('of a file that changed since is refused, and the file stays', async () => {
+    const [path, text] = ['stale/notes.txt', (value: string) => new TextEncoder().encode(value)];
+    const first = await put(path, text('one'));
+    const [{ digest } = { digest: '' }] = first.body.files ?? [];
+    expect((await put(path, text('two'), `?expect=${digest}`)).status).toBe(200);
+    expect(await put(path, text('three'), `?expect=${digest}`)).toMatchObject({
+      ...{ status: 409, body: { code: 'FILE.STALE' } },
+    });
+    const json = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ text: 'three', expect: digest });
+    const changed = await fetch(`${urlOf(FILES)}/${path}`, { method: 'PUT', headers: json, body });
+    expect(await reply(changed)).toMatchObject({ status: 409, body: { code: 'FILE.STALE' } });
+    const removal = await fetch(`${urlOf(FILES)}/${path}?expect=${digest}`, { method: 'DELETE' });
+    expect(await reply(removal)).toMatchObject({ status: 409, body: { code: 'FILE.STALE' } });
+    expect(await (await fetch(`${urlOf(FILES)}/${path}`)).text()).toBe('two');
+    expect((await fetch(`${urlOf(FILES)}/${path}`, { method: 'DELETE' })).status).toBe(200);
+  });
+
   it('is refused before a byte of it is read, if it is too large or its path is not free', async () => {
     const tooLarge = await putHeadOnly('large.bin', MAX_FILE_BYTES + 1);
     expect([tooLarge.status, tooLarge.text]).toEqual([429, expect.stringContaining('FILE.QUOTA')]);
@@ -136,6 +154,40 @@ describe('An upload', () => {
     const listed = await client.http.listFiles({ params: { id: 'default' }, query: { path: 'from' } });
     expect(listed.entries).toMatchObject([{ path: 'from/client.txt', size: 1_200_000, mode: 0o755 }]);
     client.close();
+  });
+});
+
+describe('The file of a chat', () => {
+  const json = { 'content-type': 'application/json' };
+
+  it('is listed and read as other files, and refuses every change', async () => {
+    const body = JSON.stringify({ name: 'talk' });
+    const chats = urlOf('/api/v1/workspaces/default/chats');
+    expect((await fetch(chats, { method: 'POST', headers: json, body })).status).toBe(201);
+    const url = `${urlOf(FILES)}/talk.chat`;
+    const listed = (await (await fetch(urlOf(FILES))).json()) as { entries: { path: string }[] };
+    expect(listed.entries).toContainEqual(
+      expect.objectContaining({ path: 'talk.chat', is_virtual: true, digest: null }),
+    );
+    expect(await (await fetch(url)).text()).toMatch(/^# talk\n/);
+    const change = (...changes: object[]): Promise<Response> =>
+      fetch(urlOf(FILES).replace(/files$/, 'file-changes'), {
+        ...{ method: 'POST', headers: json, body: JSON.stringify({ changes }) },
+      });
+    const refused = await Promise.all([
+      fetch(url, { method: 'DELETE' }),
+      fetch(url, { method: 'PUT', headers: UPLOAD, body: new Uint8Array(3) }),
+      fetch(url, { method: 'PUT', headers: json, body: '{"text":"x"}' }),
+      change({ op: 'move', path: 'talk.chat', to: 'talk.md' }),
+      change({ op: 'move', path: 'taken/file.txt', to: 'other.chat' }),
+      change({ op: 'delete', path: 'talk.chat' }),
+    ]);
+    const replies = await Promise.all(refused.map(reply));
+    expect(replies.map(({ status, body: { code } }) => `${status} ${code ?? ''}`)).toEqual(
+      Array(6).fill('422 FILE.VIRTUAL'),
+    );
+    expect(await (await fetch(url)).text()).toMatch(/^# talk\n/);
+    expect((await fetch(`${chats}/talk`, { method: 'DELETE' })).status).toBe(200);
   });
 });
 

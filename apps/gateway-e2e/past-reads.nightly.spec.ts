@@ -101,6 +101,8 @@ const CHANGES: readonly (() => Promise<unknown>)[] = [
   () => change('DELETE', '/budgets/day'),
   () => fork(),
   () => record(),
+  () => writePlan(),
+  () => change('POST', '/workspaces/default/chats', { name: `chat ${step}` }),
 ];
 
 const fork = async (): Promise<void> => {
@@ -111,21 +113,34 @@ const fork = async (): Promise<void> => {
   newest['session'] = String(made['sessionId']);
 };
 
+const writePlan = async (): Promise<void> => {
+  const plan = 'tides.plan.md';
+  await change('PUT', `/workspaces/default/files/${plan}`, { text: `- [ ] one\n- [ ] step ${step}\n` });
+  await change('GET', `/plans?path=${plan}`);
+  newest['plan'] = plan;
+};
+
 const record = (): Promise<Json> =>
   change('POST', '/audits', {
     ...{ auditId: randomUUID(), ok: true, headPosition: 1, events: 1, since: null, isLive: false },
     ...{ signing: null, durationMs: 1, checks: [], first: null },
   });
 
-/** Routes whose `at` is a position of the log. Files and chats have versions of their own. */
+/**
+ * Routes whose `at` is a position of the log. Files and texts of chats have versions of their own.
+ * Metrics are measurements, which a live read has before they are of the past.
+ */
 const PAST_ROUTES = HTTP_ROUTES.filter(
   ({ method, path, query }) =>
-    method === 'get' && query?.shape['at'] !== undefined && !path.includes('/workspaces/'),
+    method === 'get' &&
+    query?.shape['at'] !== undefined &&
+    (!path.includes('/workspaces/') || path.endsWith('/chats')) &&
+    !path.endsWith('/metrics'),
 ).map(({ path }) => path.replace('/api/v1', ''));
 
 /** Returns every read of the past that has something to show, each with its parameters. */
 const pathsNow = (): string[] => {
-  const { agent = 'main', session, turn, approval, task, workflow, run, memory } = newest;
+  const { agent = 'main', session, turn, approval, task, workflow, run, memory, plan } = newest;
   const ids: Readonly<Record<string, string | undefined>> = {
     ...{
       agents: agent,
@@ -135,10 +150,12 @@ const pathsNow = (): string[] => {
       tasks: task,
       workflows: workflow,
     },
-    ...{ runs: run, memory },
+    ...{ runs: run, memory, workspaces: 'default' },
   };
   return PAST_ROUTES.flatMap((path) => {
     const id = ids[path.split('/')[1] ?? ''];
+    if (path.endsWith('/export')) return session ? [`/sessions/${session}/export?format=json`] : [];
+    if (path === '/plans') return plan ? [`/plans?path=${plan}`] : [];
     if (path.includes('{')) return id === undefined ? [] : [path.replace(/\{\w+\}/, encodeURIComponent(id))];
     if (path === '/memory') return ['/memory?agent=main&superseded=true&detail=full&limit=100'];
     if (path === '/budgets')
@@ -280,11 +297,11 @@ describe('every read that takes a position', () => {
     expect([...found].sort()).toEqual([...new Set(PAST_ROUTES.map((path) => named(path)))].sort());
   });
 
-  it('is every read of agents, sessions, turns, tasks, runs, approvals, money, memory and audits', () => {
+  it('is every read of facts, as past-routes.unit.spec has them', () => {
     const read = new Set([...recorded.values()].flat().map(({ path }) => path.split(/[/?]/)[1]));
     expect([...read].sort()).toEqual([
-      ...['agents', 'approvals', 'audits', 'backups', 'budgets', 'events', 'memory', 'runs', 'sessions'],
-      ...['tasks', 'turns', 'usage', 'workflows'],
+      ...['agents', 'approvals', 'audits', 'backups', 'budgets', 'events', 'memory', 'plans', 'runs'],
+      ...['sessions', 'tasks', 'turns', 'usage', 'workflows', 'workspaces'],
     ]);
   });
 });

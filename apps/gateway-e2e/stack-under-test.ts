@@ -73,7 +73,7 @@ ${agents}`;
 export const startStackWith = (
   config: string,
   scale: StartStackOptions['scale'] = {},
-  more: Pick<StartStackOptions, 'shareDatabase'> = {},
+  more: Pick<StartStackOptions, 'shareDatabase' | 'isHosting'> = {},
 ): Promise<TestStack> => {
   const env = { E2E_PROVIDER_KEY: CANARY_KEY, ANTIPHON_LOG_ROOT_EVERY_S: '1' };
   return startStack({ config, scale, env, ...more });
@@ -82,6 +82,10 @@ export const startStackWith = (
 /** Starts a stack on PostgreSQL of the test run, for specs that leave the engines alone. */
 export const startQuickStack = (config: string, scale?: StartStackOptions['scale']): Promise<TestStack> =>
   startStackWith(config, scale, { shareDatabase: true });
+
+/** Starts a quick stack in the form of `npm start`: the agent's process hosts memory and metering. */
+export const startHostingStack = (config: string, scale?: StartStackOptions['scale']): Promise<TestStack> =>
+  startStackWith(config, scale, { shareDatabase: true, isHosting: true });
 
 /** Waits until a signed root covers every event that the log has now. */
 export const waitForRoot = async ({ databaseUrl }: Pick<TestStack, 'databaseUrl'>): Promise<void> => {

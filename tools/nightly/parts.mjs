@@ -94,6 +94,9 @@ const SPECS = {
     ...{ shows: 'sealed credentials repeat no nonce in 1,000,000', minutes: 15 },
     quick: { ANTIPHON_SEALED_SECRETS: '100000' },
   },
+  'dashboard-announcements': {
+    ...{ shows: 'screen readers get answers in whole sentences, at most one message a second', minutes: 5 },
+  },
   'dashboard-copies': {
     ...{ shows: 'records as link, JSON and command, and saved files, equal the API', minutes: 10 },
   },
@@ -101,7 +104,18 @@ const SPECS = {
     ...{ shows: 'the dashboard is quick with 10,000 turns, 1,000,000 events and 1,000 nodes', minutes: 20 },
     quick: { ANTIPHON_LOG_EVENTS: '100000', ANTIPHON_DASHBOARD_TURNS: '2000' },
   },
+  'dashboard-foreign-pages': {
+    ...{ shows: 'pages of other ports, names and sites use no session of a person', minutes: 5 },
+  },
   'dashboard-images': { shows: 'the pictures of the README, and that they are small', minutes: 5 },
+  'dashboard-find': {
+    shows: 'the palette finds ids and names, lists have further pages, and events a range of time',
+    minutes: 5,
+  },
+  'dashboard-focus': {
+    shows: 'the focus stays in view, and lists of any length are one stop of Tab',
+    minutes: 5,
+  },
   'dashboard-keyboard': {
     ...{ shows: 'the whole trip by keyboard alone, and scripted checks of accessibility', minutes: 10 },
   },
@@ -125,8 +139,17 @@ const SPECS = {
       minutes: 10,
     },
   },
+  'dashboard-session': {
+    ...{ shows: 'a session warns before its end, is extended, and loses nothing typed', minutes: 5 },
+  },
   'dashboard-views': {
     ...{ shows: 'accessibility trees, tips, errors of forms and forced colours', minutes: 10 },
+  },
+  'dashboard-two-tabs': {
+    ...{
+      shows: 'an approval that another tab answered says who did; new events only count in the past',
+      minutes: 5,
+    },
   },
   'dashboard-texts': {
     ...{ shows: 'hostile texts in every field run nothing, fetch nothing and look up no name', minutes: 10 },

@@ -7,9 +7,9 @@ const USAGE = `usage: npm run test:nightly -- [--quick] [--cold] [--only PART]..
 
 Runs every test that is too long for \`npm test\`, one part after another, and prints one table at its end: part, what it
 shows, figure, bound, result, time. A part that needs something that this machine lacks is skipped, with the reason.
-Exits 1 when a part fails; the parts after it still run. Takes about three hours on two cores.
+Exits 1 when a part fails; the parts after it still run. Takes more than four hours on two cores.
 
-  --quick       small samples: all parts in less than 30 minutes
+  --quick       small samples: all parts in about 90 minutes on two cores
   --cold        with --quick: also a clone with empty npm and engine caches (always part of a full run)
   --only PART   this part alone; may be given several times. PART may be the beginning of a name
   --list        print the parts with their time limits, and exit

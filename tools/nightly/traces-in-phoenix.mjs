@@ -22,7 +22,6 @@ const HOPS = [
   'chat ',
   'execute_tool',
   'run in cell',
-  'settle',
 ];
 
 const command = (args, env) =>

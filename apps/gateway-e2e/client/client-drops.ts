@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '@antiphon/kernel';
 import { effectiveFrames, followSession, type StreamedFrame } from '@antiphon/testing/client';
@@ -7,13 +6,10 @@ import { createSeededRandom, type SeededRandom } from '@antiphon/testing/load';
 import { createFaultyLink, type FaultyLink } from '@antiphon/testing/network';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
-import { chromium } from 'playwright-core';
+import { launchChromium } from '../chromium.js';
 import { createSlowModel } from '../dropped-clients.js';
 import { readEvents, startQuickStack, twoVendorConfig, type LoggedEvent } from '../stack-under-test.js';
 import { useClient, type SeenByClient, type SpecHooks, type UseClientOptions } from './use-client.js';
-
-export const CHROMIUM = '/usr/bin/chromium';
-export const hasChromium = (): boolean => existsSync(CHROMIUM);
 
 const LIBRARY = fileURLToPath(new URL('../../../libs/client/dist/', import.meta.url));
 const PAGE = '/client-under-test/';
@@ -60,7 +56,7 @@ const runInNode = async (options: UseClientOptions, hooks: SpecHooks): Promise<S
  */
 const runInBrowser = async (options: UseClientOptions, hooks: SpecHooks): Promise<SeenByClient> => {
   const [origin = ''] = options.urls;
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const browser = await launchChromium();
   try {
     const page = await browser.newPage();
     const failures: string[] = [];

@@ -3,8 +3,6 @@ import { textOf } from '@antiphon/testing/client';
 import { report } from '@antiphon/testing/load';
 import {
   assemble,
-  CHROMIUM,
-  hasChromium,
   readUninterrupted,
   runThroughDrops,
   startDropWorld,
@@ -18,9 +16,7 @@ const sessionsOf = ({ seen }: DropRun): string[] => [
 ];
 
 const describeRuntime = (runtime: Runtime, drops: number, world: () => DropWorld): void => {
-  const isSkipped = runtime === 'a browser' && !hasChromium();
-  const reason = isSkipped ? ` (skipped: there is no ${CHROMIUM})` : '';
-  (isSkipped ? describe.skip : describe)(`the client library in ${runtime}${reason}`, () => {
+  describe(`the client library in ${runtime}`, () => {
     let run: DropRun;
     beforeAll(async () => {
       run = await runThroughDrops(world(), runtime, drops);

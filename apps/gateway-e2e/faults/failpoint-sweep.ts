@@ -174,7 +174,9 @@ export class FailpointSweep {
     const send = (i: number): Promise<SentTurn> => {
       const gateway = createReconnectingClient(() => `${nextGateway().replace(/^http/, 'ws')}/ws`);
       const key = `${prefix}-${i}`;
-      const command = { key, peer: `p${i}`, content: `/tool echo {"of":"${key}"}` };
+      // First turns of a session reserve by request, and later ones in their commit.
+      const peer = i % 2 === 0 ? `p${i}` : key;
+      const command = { key, peer, content: `/tool echo {"of":"${key}"}` };
       return sendTurn(gateway, command, undefined, { agent }).finally(() => gateway.disconnect());
     };
     return Promise.all(Array.from({ length: SESSIONS }, (_, i) => send(i)));

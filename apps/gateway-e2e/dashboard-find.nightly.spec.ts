@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { connectClient } from '@antiphon/testing/client';
+import { readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { readEvents, waitForValue } from './stack-under-test.js';
+
+jest.setTimeout(120_000);
+
+interface Session {
+  readonly id: string;
+  readonly key: string;
+  readonly channel: string;
+  readonly state: string;
+}
+
+let world: DashboardWorld;
+let sessions: readonly Session[];
+let runId: string;
+
+const change = async (method: string, path: string, body: unknown): Promise<Record<string, unknown>> => {
+  const response = await fetch(`${world.stack.gatewayUrl}/api/v1${path}`, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Record<string, unknown>;
+};
+
+/** Makes a session that ended its turn, one that waits for a decision, and a run. */
+beforeAll(async () => {
+  world = await startDashboardWorld();
+  const client = await connectClient(world.stack.wsUrl);
+  const send = (channel: string, content: string) =>
+    client.stream('chat.send', { channel, account: 'web', peer: 'ada', agent: 'gpt', content });
+  await send('mail', 'Hello').done();
+  void send('phone', 'please calculate it')
+    .done()
+    .catch(() => undefined);
+  const nodes = [{ id: 'one', agent: 'claude', prompt: 'hello', needs: [] }];
+  const { id } = await change('POST', '/workflows', { name: 'one', nodes });
+  runId = String((await change('POST', `/workflows/${String(id)}/start`, {}))['id']);
+  sessions = await waitForValue('the sessions', async () => {
+    const found = await readApi<{ sessions: Session[] }>(world, '/api/v1/sessions?agent=gpt');
+    const isReady = found.sessions.some(({ state }) => state === 'waiting') && found.sessions.length === 2;
+    return isReady ? found.sessions : undefined;
+  });
+  await world.page.goto('/');
+  await client.close();
+}, 120_000);
+afterAll(() => world?.stop());
+
+const button = (name: string) => world.page.getByRole('button', { name, exact: true });
+const waitForRows = (label: string, count: number) =>
+  waitForValue(`${count} rows of ${label}`, async () => {
+    const rows = world.page.getByRole('region', { name: label }).first().locator('tbody tr');
+    return (await rows.count()) === count ? true : undefined;
+  });
+
+describe('a list of the dashboard', () => {
+  it('shows its next page, and all of it in the end', async () => {
+    for (let round = 0; round < 30; round++)
+      for (const action of ['pause', 'resume']) await change('PATCH', '/agents/claude', { action });
+    const path = '/api/v1/agents/claude/history?limit=1000';
+    const countAll = async () => (await readApi<{ changes: object[] }>(world, path)).changes.length;
+    await waitForValue('the history', async () => ((await countAll()) >= 60 ? true : undefined));
+    await world.page.goto('/agents/claude');
+    await world.page.getByText('These are 50 changes.').waitFor();
+    await waitForRows('Changes of state', 50);
+    await button('Show more changes').click();
+    await button('Show more changes').waitFor({ state: 'detached' });
+    // The run of this agent may add changes while the page is read.
+    const rows = world.page.getByRole('region', { name: 'Changes of state' }).locator('tbody tr');
+    await waitForValue('all changes', async () =>
+      (await rows.count()) === (await countAll()) ? true : undefined,
+    );
+  });
+
+  it('filters events by a range of time', async () => {
+    const { page } = world;
+    await page.goto('/events');
+    const rows = page.getByRole('table', { name: 'Events, newest first' }).getByRole('button');
+    await rows.first().waitFor();
+    await page.getByLabel('From', { exact: true }).fill('2099-01-01T00:00:00');
+    await page.getByText('No event matches').waitFor();
+    expect(new URL(page.url()).searchParams.get('since')).toMatch(/Z$/);
+    await button('Clear').click();
+    await page.getByLabel('Until', { exact: true }).fill('2099-01-01T00:00:00');
+    await rows.first().waitFor();
+    await page.getByLabel('Until', { exact: true }).fill('2020-01-01T00:00:00');
+    await page.getByText('No event matches').waitFor();
+  });
+
+  it('filters sessions by their state, channel and key', async () => {
+    const { page } = world;
+    await page.goto('/sessions?agent=gpt');
+    await waitForRows('Sessions', 2);
+    await page.getByRole('combobox', { name: 'State' }).selectOption('waiting');
+    await waitForRows('Sessions', 1);
+    await page.getByText('waits for a decision', { exact: true }).last().waitFor();
+    await page.getByRole('searchbox', { name: 'Key' }).fill('mail');
+    await page.getByText('No session matches').waitFor();
+    await page.getByRole('combobox', { name: 'State' }).selectOption('');
+    await waitForRows('Sessions', 1);
+    await page.goto('/sessions?channel=phone');
+    await waitForRows('Sessions', 1);
+    expect(sessions.map(({ channel }) => channel).sort()).toEqual(['mail', 'phone']);
+  });
+});
+
+describe('the palette, by keyboard', () => {
+  const find = async (words: string): Promise<void> => {
+    const { page } = world;
+    await page.goto('/settings');
+    await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: /Page, agent/ }).waitFor();
+    await page.keyboard.type(words);
+  };
+  const openFound = async (words: string, path: string): Promise<void> => {
+    await find(words);
+    await world.page.keyboard.press('Enter');
+    await world.page.waitForURL((url) => url.pathname + url.search === path);
+  };
+
+  it('opens a run, a session and a turn by their whole ids', async () => {
+    const [turn] = await readEvents(world.stack, { type: 'TurnRequested' });
+    const turnId = String(turn?.data['turnId']);
+    await openFound(runId, `/runs/${runId}`);
+    for (const { id } of sessions) await openFound(id, `/sessions/${id}`);
+    await openFound(turnId, `/why/${turnId}`);
+  });
+
+  it('lists only what has the id, and says that nothing has it', async () => {
+    const { page } = world;
+    await find(runId);
+    await page.getByRole('option', { name: `Run ${runId}` }).waitFor();
+    expect(await page.getByRole('option').count()).toBe(1);
+    await find('0199aa00-0000-7000-8000-000000000000');
+    await page.getByText('Nothing is found.').waitFor();
+  });
+
+  it('goes to a position and to an agent by its name', async () => {
+    await openFound('#7', '/settings?at=7');
+    await openFound('Claude', '/agents/claude');
+  });
+});
