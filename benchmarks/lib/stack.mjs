@@ -110,9 +110,9 @@ const memoryOf = async (roots) => {
 /**
  * A stack of the benchmark's own, in a home of its own, started and stopped by the project's two
  * commands. The first start may install, build and fetch; `restart` tells how long one takes with
- * everything cached.
+ * everything cached. `args` are arguments of `npm start`, such as `--separate`.
  */
-export const startStack = async (providerUrl) => {
+export const startStack = async (providerUrl, args = []) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-bench-'));
   const config = join(folder, 'antiphon.toml');
   const home = join(folder, 'home');
@@ -121,7 +121,7 @@ export const startStack = async (providerUrl) => {
   const readStack = () => JSON.parse(readFileSync(join(home, 'stack.json'), 'utf8'));
   const up = async (timeoutMs) => {
     const from = performance.now();
-    await command('start.cjs', ['--detach'], env, timeoutMs);
+    await command('start.cjs', ['--detach', ...args], env, timeoutMs);
     return performance.now() - from;
   };
   const down = () => command('stop.cjs', [], env, 60_000);

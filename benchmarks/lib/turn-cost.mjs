@@ -9,7 +9,8 @@ const processesOf = ({ services, engines }) =>
   Object.entries({ ...services, ...engines }).flatMap(([name, entry]) =>
     [entry]
       .flat()
-      .filter(({ pid }) => pid)
+      // A hosted service is part of the process of another one.
+      .filter(({ pid, process: host }) => pid && host === undefined)
       .map(({ pid }) => [name, pid]),
   );
 

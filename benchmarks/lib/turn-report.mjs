@@ -3,6 +3,7 @@ import { spread, table } from './tables.mjs';
 
 export const TURN_NAMES = {
   'antiphon-turn': 'Antiphon',
+  'antiphon-separate': 'Antiphon, five processes',
   langgraph: 'LangGraph.js + PostgreSQL',
   'langgraph-sync': 'LangGraph.js, durability sync',
   mastra: 'Mastra + PostgreSQL',
@@ -13,13 +14,13 @@ export const TURN_NAMES = {
 /**
  * Returns our figure divided by that of a peer, for each round. It is the rate, or the time added
  * to the provider calls. Both were measured one after the other, so a slow minute slows both.
+ * `subject` names another form of ours.
  */
-export const ratiosOfRounds = (rows, scenario, peer, what) => {
-  const roundsOf = (subject) =>
-    rows.find((row) => row.subject === subject && row.name === scenario)?.rounds ?? [];
+export const ratiosOfRounds = (rows, scenario, peer, what, subject = 'antiphon-turn') => {
+  const roundsOf = (name) => rows.find((row) => row.subject === name && row.name === scenario)?.rounds ?? [];
   const bare = roundsOf('bare-provider');
   const theirs = roundsOf(peer);
-  return roundsOf('antiphon-turn').flatMap((ours, round) => {
+  return roundsOf(subject).flatMap((ours, round) => {
     if (!theirs[round] || !bare[round]) return [];
     if (what === 'rate') return [ours.rate / theirs[round].rate];
     return [(ours.p50 - bare[round].p50) / (theirs[round].p50 - bare[round].p50)];
@@ -63,7 +64,7 @@ const processorTime = (rows) =>
 
 /** Stages and processor time of our turns, one column for each scenario. */
 const turnCosts = (rows) => {
-  const measured = rows.filter(({ costs }) => costs !== undefined);
+  const measured = rows.filter(({ costs, subject }) => costs !== undefined && subject === 'antiphon-turn');
   const names = measured.map(({ name }) => name);
   const [first] = measured;
   const cellsOf = (list, key, name, render) =>

@@ -35,7 +35,12 @@ const turnVerdicts = (rows) => {
       { must: 1, goal: 3 / 4 },
     ),
     verdict(
-      "the same, compared with LangGraph.js that saves before each step (durability 'sync')",
+      'the same, of five processes',
+      median(ratiosOfRounds(rows, PLAIN, 'langgraph', 'added', 'antiphon-separate')),
+      { must: 1.2, goal: 0.9 },
+    ),
+    verdict(
+      "turn without tools, compared with LangGraph.js that saves before each step (durability 'sync')",
       added(PLAIN, 'langgraph-sync'),
       { must: 1, goal: 3 / 4 },
     ),

@@ -1,6 +1,7 @@
 import { createDatabases } from '../lib/databases.mjs';
 import { costOf, familyOf } from '../lib/process-cost.mjs';
 import { startSubject } from '../lib/processes.mjs';
+import { startStack } from '../lib/stack.mjs';
 import { median, summarize } from '../lib/stats.mjs';
 import { readTurnCosts, summarizeTurnCosts, turnCostsBetween } from '../lib/turn-cost.mjs';
 
@@ -22,6 +23,8 @@ const ROUNDS = { full: 10, quick: 1 };
 const WARM_UP = { full: 30, quick: 4 };
 
 const OURS = 'antiphon-turn';
+/** Ours again, with each service in a process of its own. */
+const SEPARATE = 'antiphon-separate';
 const PEER = 'langgraph';
 const BARE = 'bare-provider';
 
@@ -33,8 +36,10 @@ const PEERS = [
   { name: 'ai-sdk', isSequential: true },
 ];
 
-const startAll = async (stack, providerUrl, databases) => {
+const startAll = async (stack, separate, providerUrl, databases) => {
   const subjects = [await startSubject(OURS, { gatewayUrl: stack.gatewayUrl() })];
+  const own = await startSubject(OURS, { gatewayUrl: separate.gatewayUrl() }, { label: SEPARATE });
+  subjects.push({ ...own, stack: separate });
   for (const { name, module, isSequential, options } of PEERS) {
     const opened = { ...options, providerUrl, databaseUrl: databases.url(name) };
     const subject = await startSubject(module ?? name, opened, { label: name });
@@ -60,12 +65,14 @@ const databaseCost = (stack) => costOf(familyOf(stack.read().engines.postgres.pi
 
 /** One block of turns of a subject, with the processor time of its processes and of PostgreSQL. */
 const runBlock = async (stack, subject, params) => {
-  const before = subject.name === OURS ? await readTurnCosts(stack) : undefined;
-  const database = databaseCost(stack);
+  const measured = subject.stack ?? stack;
+  const isOurs = subject.name === OURS || subject.name === SEPARATE;
+  const before = isOurs ? await readTurnCosts(measured) : undefined;
+  const database = databaseCost(measured);
   const { latencies, firsts, ms, cpuMs } = await subject.call('turns', params);
   const count = latencies.length;
-  const databaseMs = (databaseCost(stack) - database) / count;
-  const costs = before && turnCostsBetween(before, await readTurnCosts(stack), count);
+  const databaseMs = (databaseCost(measured) - database) / count;
+  const costs = before && turnCostsBetween(before, await readTurnCosts(measured), count);
   const ownMs = costs
     ? costs.processors.filter(({ name }) => name !== 'postgres').reduce((sum, one) => sum + one.cpuMs, 0)
     : cpuMs / count;
@@ -105,8 +112,9 @@ const toRow = (scenario, subject, blocks) => {
 };
 
 /**
- * Measures milliseconds, processor time and turns a second, against one provider and one PostgreSQL
- * server. The subjects are Antiphon, its peers, and the provider calls alone.
+ * Measures milliseconds, processor time and turns a second, against one provider. The subjects are
+ * Antiphon as `npm start` runs it, the same in five processes, its peers, and the provider calls
+ * alone. The second form has a stack of its own; the peers share PostgreSQL with the first.
  */
 export const benchTurn = async ({ stack, providerUrl, quick }) => {
   const databases = await createDatabases(
@@ -115,8 +123,10 @@ export const benchTurn = async ({ stack, providerUrl, quick }) => {
   );
   const size = quick ? 'quick' : 'full';
   let subjects = [];
+  let separate;
   try {
-    subjects = await startAll(stack, providerUrl, databases);
+    separate = await startStack(providerUrl, ['--separate']);
+    subjects = await startAll(stack, separate, providerUrl, databases);
     await warmUp(subjects, WARM_UP[size]);
     const rows = [];
     for (const [index, scenario] of SCENARIOS.entries()) {
@@ -128,6 +138,7 @@ export const benchTurn = async ({ stack, providerUrl, quick }) => {
     return rows;
   } finally {
     for (const subject of subjects) await subject.close();
+    await separate?.stop();
     await databases.drop();
   }
 };
