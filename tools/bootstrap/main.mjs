@@ -64,8 +64,41 @@ const COMMANDS = {
   },
 };
 
+/** Texts of `--help`. The chaos run and the tests have their own. */
+const HELP = {
+  start: `usage: npm start -- [--detach] [--separate] [--scale gateway=3,agent=2]
+
+Installs, builds and fetches what is missing, then starts the engines and the services.
+
+  --detach, -d   return once everything is ready; \`npm stop\` ends it
+  --separate     run memory and metering in processes of their own
+  --scale LIST   processes per service: gateway, agent, sandbox, metering, memory
+  --help, -h     print this text, and exit
+
+examples:
+  npm start
+  npm start -- --detach
+  npm start -- --detach --scale gateway=3,agent=2`,
+  stop: `usage: npm stop
+
+Ends the services and the engines of this home in order. What was accepted continues after the next start.
+
+example:
+  npm stop`,
+  'run setup': `usage: npm run setup
+
+Installs, builds and fetches what \`npm start\` and \`npm test\` need, and starts nothing.
+
+example:
+  npm run setup`,
+};
+
+const wantsHelp = (args) => args.includes('--help') || args.includes('-h');
+
 /** Runs a command and sets the exit code. Prints a UserError without its stack. */
 export const main = async (command, args) => {
+  const help = wantsHelp(args) ? HELP[command] : undefined;
+  if (help !== undefined) return console.log(help);
   const progress = createProgress((line) => console.log(line));
   try {
     process.exitCode = await COMMANDS[command](args, progress);

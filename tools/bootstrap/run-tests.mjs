@@ -78,9 +78,9 @@ export const runTests = async (args, runBundled) => {
     if (code !== 0 && files.length > 0 && Date.now() < deadline) {
       console.log(`running ${files.length} failed spec files again, alone`);
       const repeated = await run(['--maxWorkers=1', '--runTestsByPath', ...files]);
-      code = repeated.code;
-      // A repeated run that was ended by a spec has no totals: those of the first run hold.
+      // A repeated run that a spec ended has no totals: the results of the first run hold.
       if (repeated.count !== null) {
+        code = repeated.code;
         notes.push(...repeatedFiles(count, repeated.count));
         count = mergeCounts(count, repeated.count);
       }

@@ -64,18 +64,20 @@ describe('a repeated run', () => {
     jest.restoreAllMocks();
   });
 
-  it('that a spec ends without totals leaves those of the first run', async () => {
-    process.env['CI'] = 'true';
-    const lines: unknown[] = [];
-    jest.spyOn(console, 'log').mockImplementation((line) => void lines.push(line));
-    let runs = 0;
-    const code = await runTests([], (_args: string[], env: Record<string, string>) => {
-      if (++runs === 1) {
+  it.each([0, 1])(
+    'that a spec ends with code %i and no totals fails with those of the first run',
+    async (exit) => {
+      process.env['CI'] = 'true';
+      const lines: unknown[] = [];
+      jest.spyOn(console, 'log').mockImplementation((line) => void lines.push(line));
+      let runs = 0;
+      const code = await runTests([], (_args: string[], env: Record<string, string>) => {
+        if (++runs === 2) return Promise.resolve(exit);
         const count = { passed: 4, failed: 1, skipped: 0, files: [failedFile('a')] };
         writeFileSync(env['ANTIPHON_TEST_COUNT_FILE'] ?? '', JSON.stringify(count));
-      }
-      return Promise.resolve(1);
-    });
-    expect([code, runs, lines.at(-1)]).toEqual([1, 2, '4 passed, 1 failed']);
-  });
+        return Promise.resolve(1);
+      });
+      expect([code, runs, lines.at(-1)]).toEqual([1, 2, '4 passed, 1 failed']);
+    },
+  );
 });
