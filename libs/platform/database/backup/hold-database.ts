@@ -147,6 +147,9 @@ const USERS_SQL = `select distinct application_name as name from pg_stat_activit
   where datname = current_database() and pid <> pg_backend_pid() and application_name like 'antiphon-%'
     and application_name <> 'antiphon-supervisor' order by 1`;
 
+/** PostgreSQL ends the session of a process that has just stopped a little later, ms. */
+const LEAVING_MS = 2_000;
+
 /** Refuses to restore under a running service, which would append facts of the replaced history. */
 const lockAlone = async (client: pg.Client): Promise<void> => {
   const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
@@ -177,7 +180,10 @@ export const withRestoreLock = async <T>(
   client.on('error', () => undefined);
   try {
     await client.connect();
-    await lockAlone(client);
+    await retry(() => lockAlone(client), {
+      ...{ firstMs: 100, maxMs: 400, withinMs: LEAVING_MS },
+      isRetryable: (error) => isAppError(error) && error.code === 'BACKUP.DATABASE_USED',
+    });
     return await work(client);
   } catch (error) {
     throw isDatabaseError(error) ? translateDatabaseError(error) : error;
