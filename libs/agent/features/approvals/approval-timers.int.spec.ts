@@ -130,7 +130,8 @@ describe('the Temporal workflow of a timer', () => {
   it('is started again from the log after it was lost', async () => {
     await begin(long, 100);
     const { sessionId, approvalId } = await waits();
-    await until(() => isRunning(approvalId));
+    // Otherwise the list could have it neither as open now nor as closed later.
+    await until(() => isListed(approvalId));
     await workflow(approvalId).terminate('lost');
     await until(async () => !(await isListed(approvalId)));
     await world.temporal.schedule.getHandle(`${world.taskQueue}/reconcile-runs`).delete();

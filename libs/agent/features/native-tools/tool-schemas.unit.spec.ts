@@ -13,7 +13,7 @@ const ARGUMENTS: Readonly<Record<keyof typeof FILE_INPUT, readonly [string[], st
   edit: [[], ['path', 'old', 'new', 'removes', 'edits']],
   rm: [['path'], ['files']],
   move: [['path', 'to'], []],
-  search: [['query'], ['path', 'regex', 'ignore_case', 'ignored', 'limit']],
+  search: [['query'], ['path', 'regex', 'ignore_case', 'ignored', 'from', 'limit']],
 };
 
 describe('the schema that a model gets', () => {
