@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
-import { defineRequest } from '../messaging/index.js';
+import { ProcessId, defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
 import { FORK_PURPOSES } from './fork-events.js';
 
@@ -85,8 +85,11 @@ export const submitTurn = defineRequest({
     acceptedOffset: z.int().nonnegative().nullable(),
     /** True if an earlier request with the same key was accepted, and this one joins its turn. */
     joined: z.boolean(),
+    /** Process that drives the session: the best one for its next message. Null if none does. */
+    driver: ProcessId.nullable().default(null),
   }),
   timeoutMs: 10_000,
+  toProcess: true,
 });
 
 /** Binds a session key to a new session. The old session stays readable. */

@@ -10,12 +10,20 @@ export interface RequestContract<Request extends z.ZodType, Reply extends z.ZodT
   readonly reply: Reply;
   /** Time after which the caller gives up, ms. */
   readonly timeoutMs: number;
+  /** True if a caller may choose the process that handles it. Default: false. */
+  readonly toProcess?: true;
 }
 
 /** Declares a request contract with the types of its schemas. */
 export const defineRequest = <Request extends z.ZodType, Reply extends z.ZodType>(
   contract: RequestContract<Request, Reply>,
 ): RequestContract<Request, Reply> => contract;
+
+/** Id of a process of a service, unique for its incarnation. It is one token of a subject. */
+export const ProcessId = z.string().regex(/^[A-Za-z0-9-]{1,100}$/);
+
+/** Returns the subject of a request to one process of a service, which no other one handles. */
+export const processSubject = (subject: string, processId: string): string => `${subject}.${processId}`;
 
 /** An error as it crosses services. It never holds a stack trace, SQL or a secret. */
 export const WireError = z.object({

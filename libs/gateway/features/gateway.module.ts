@@ -1,8 +1,7 @@
 import { Module, type Provider } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
+import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
-import { createRouter, type Router } from '@antiphon/gateway-domain';
 import type { Clock, JsonValue } from '@antiphon/kernel';
 import { onLogNotification, type NatsLink, type RequestClient } from '@antiphon/messaging';
 import { countError, type Logger } from '@antiphon/observability';
@@ -54,8 +53,8 @@ import {
   IDENTITIES,
   LOG_TAIL,
   METHODS,
-  SESSION_RESUME,
   SESSION_FEEDS,
+  SESSION_METHODS,
   STATUS,
 } from './gateway.ports.js';
 import { approvalMethods, ApprovalsController } from './http/approvals.controller.js';
@@ -69,9 +68,8 @@ import { AuditsController } from './log/audits.controller.js';
 import { LogStatusController } from './log/log-status.controller.js';
 import { KeysController, WorkspacesController } from './identity/keys.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
-import { sessionResume } from './sessions/resume-session.js';
-import { chatSend, sessionSend } from './sessions/send-message.js';
-import { sessionMethods, type RouterOf } from './sessions/session-methods.js';
+import { sessionMethodsProvider } from './sessions/session-methods.provider.js';
+import { SubmitTurns } from './sessions/submit-turns.js';
 import { SessionsController } from './sessions/sessions.controller.js';
 import { ClientGateway, GatewayClients } from './sockets/client-gateway.js';
 import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
@@ -109,60 +107,27 @@ const statusProvider: Provider = {
     }),
 };
 
-/** Returns the router of each workspace: its own bindings, and its first agent by default. */
-const createRouters = (config: AntiphonConfig): RouterOf => {
-  const routers = new WeakMap<AntiphonConfig, Router>();
-  return (workspace) => {
-    const own = workspaceConfig(config, workspace);
-    const router = routers.get(own) ?? createRouter(own.bindings, own.agents[0]?.id ?? '');
-    routers.set(own, router);
-    return router;
-  };
-};
-
-const resumeProvider: Provider = {
-  provide: SESSION_RESUME,
-  inject: [SESSION_FEEDS, FRAME_LOG, LOGGER, EVENT_STORE, AgentAccess],
-  useFactory: (
-    feeds: SessionFeeds,
-    frameLog: FrameLog,
-    logger: Logger,
-    store: EventStore,
-    access: AgentAccess,
-  ): RpcMethod =>
-    sessionResume({
-      ...{ feeds, frameLog, logger },
-      requireSession: (principal, sessionId) => access.requireSession(principal, store, sessionId),
-    }),
-};
-
 const methodsProvider: Provider = {
   provide: METHODS,
-  inject: [REQUESTS, SESSION_FEEDS, STATUS, CONFIG, LOGGER, LOG_TAIL, AgentAccess, SESSION_RESUME],
+  inject: [REQUESTS, STATUS, CONFIG, LOGGER, LOG_TAIL, AgentAccess, SESSION_METHODS],
   useFactory: (
     requests: RequestClient,
-    feeds: SessionFeeds,
     readStatus: StatusReader,
     config: AntiphonConfig,
     logger: Logger,
     log: LogTail,
     access: AgentAccess,
-    resume: RpcMethod,
+    sessions: RpcMethod[],
   ): MethodTable => {
     const memory = config.features.memoryV1 ? new MemoryFrames(requests) : null;
-    const routerOf = createRouters(config);
-    const sending = { requests, feeds, routerOf, logger };
     return createMethodTable([
       ...connectionMethods(async (workspace) => (await readStatus(workspace)) as unknown as JsonValue),
-      chatSend(sending),
-      sessionSend(sending),
-      ...sessionMethods({ requests, routerOf }),
+      ...sessions,
       ...approvalMethods(requests, access),
       ...agentMethods(requests, access),
       ...memoryMethods(requests),
       ...messageMethods(requests),
       ...taskMethods(requests, access),
-      resume,
       ...eventMethods({ log, access, logger }),
       ...agentSubscriptions({ features: config.features, streams: new AgentStreams(log, memory), access }),
     ]);
@@ -202,6 +167,7 @@ const methodsProvider: Provider = {
   providers: [
     { provide: APP_GUARD, useClass: AccessGuard },
     AgentAccess,
+    SubmitTurns,
     {
       provide: AUTHENTICATOR,
       inject: [CONFIG, IDENTITIES, CLOCK, ENVIRONMENT],
@@ -251,7 +217,7 @@ const methodsProvider: Provider = {
       useFactory: (env: Environment) => new DashboardFiles(dashboardFolder(env['ANTIPHON_DASHBOARD_FOLDER'])),
     },
     statusProvider,
-    resumeProvider,
+    sessionMethodsProvider,
     methodsProvider,
     ClientGateway,
     EngineStatusBroadcaster,

@@ -20,7 +20,8 @@ export const CHAT_STREAMS = Symbol('CHAT_STREAMS');
 export const DASHBOARD_FILES = Symbol('DASHBOARD_FILES');
 /** Token of the `MethodTable`. */
 export const METHODS = Symbol('METHODS');
-export const SESSION_RESUME = Symbol('SESSION_RESUME');
+/** Token of the methods of sessions: `RpcMethod[]`. */
+export const SESSION_METHODS = Symbol('SESSION_METHODS');
 
 /** Client for requests to the other services. */
 export interface GatewayRequests {

@@ -48,6 +48,8 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'plan.*',
         'session.*',
         'turn.*',
+        // To the process that drives the session.
+        'turn.submit.*',
         'approval.*',
         'workflow.*',
         'run.*',

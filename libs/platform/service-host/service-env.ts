@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path';
 import { z } from 'zod';
 import { invalid } from '@antiphon/kernel';
-import type { ServiceName } from '@antiphon/contracts/messaging';
+import { ProcessId, type ServiceName } from '@antiphon/contracts/messaging';
 import { withDatabaseTls } from '@antiphon/database';
 import { readNatsTls } from '@antiphon/messaging';
 import type { NatsTls } from '@antiphon/messaging';
@@ -76,7 +76,7 @@ const ServiceVariables = z.object({
   ANTIPHON_SERVICE_HTTP_HOST: optionalVariable(z.string()),
   ANTIPHON_SERVICE_HTTP_PORT: optionalVariable(z.coerce.number().int().min(0).max(65_535)),
   ANTIPHON_HOME: z.string().refine(isAbsolute, 'must be an absolute path'),
-  ANTIPHON_SERVICE_ID: optionalVariable(z.string().regex(/^[A-Za-z0-9-]{1,100}$/)),
+  ANTIPHON_SERVICE_ID: optionalVariable(ProcessId),
   ANTIPHON_LOG_LEVEL: optionalVariable(z.enum(LOG_LEVELS)),
 });
 

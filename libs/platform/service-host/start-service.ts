@@ -149,7 +149,8 @@ const startOn = async (
   const closeTemporal = definition.temporal ? addTemporalCheck(platform) : () => Promise.resolve();
   const stopStreams = await maintainOwnStreams(platform, definition.streams ?? []);
   const app = await createApp(definition, platform);
-  const server = new RequestServer({ link: platform.nats, logger: platform.logger, local });
+  const { nats: link, logger, identity } = platform;
+  const server = new RequestServer({ link, logger, processId: identity.id, local });
   app.connectMicroservice({ strategy: server });
   // Features start (onModuleInit, onApplicationBootstrap) before the first request can arrive.
   await app.init();

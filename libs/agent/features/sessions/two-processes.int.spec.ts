@@ -37,6 +37,16 @@ describe('two agent processes', () => {
     expect(new Set(await epochs(sessionId))).toEqual(new Set([1]));
   });
 
+  it('name the one that drives the session in their replies', async () => {
+    const [one, other] = [world.process(), world.process()];
+    const first = await submitTo(one, { address: newAddress() });
+    await world.ended(first.sessionId);
+    const second = await submitTo(other, { sessionId: first.sessionId });
+    const { owner } = one.runtime.services;
+    expect([first.driver, second.driver]).toEqual([owner, owner]);
+    await world.ended(first.sessionId, 2);
+  });
+
   it('create one session for an address that writes to both at once', async () => {
     const [one, other] = [world.process(), world.process()];
     const target = { address: newAddress() };

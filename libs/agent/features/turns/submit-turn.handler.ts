@@ -30,6 +30,8 @@ export type SubmitTurnReply = z.output<typeof submitTurn.reply>;
 
 export interface SubmitTurnDeps extends PolicyDeps, ReceiveMessagesDeps, ResolveTargetDeps {
   readonly failpoint: Failpoint;
+  /** Id of this process, which owns its leases. */
+  readonly owner: string;
   readonly roles: Pick<RoleFiles, 'find' | 'findCached'>;
 }
 
@@ -39,7 +41,10 @@ export interface SubmitTurnDeps extends PolicyDeps, ReceiveMessagesDeps, Resolve
  */
 const MAX_ROUNDS = 20;
 
-type Accepted = Omit<SubmitTurnReply, 'joined'>;
+type Accepted = Omit<SubmitTurnReply, 'joined' | 'driver'>;
+
+/** An answer in the log: the process that drives the session may have changed since. */
+const Joined = submitTurn.reply.omit({ joined: true, driver: true });
 
 interface Turn {
   readonly turnId: string;
@@ -137,10 +142,16 @@ export class SubmitTurn {
     await failpoint('agent.turn.accepted', actor.sessionId);
     registry.wakeDriver(destination);
     if (commit.outcome === 'appended') this.targets.remember(request.workspace, destination);
-    if (commit.outcome === 'appended') return { ...commit.decision.answer, joined: false };
-    if (commit.outcome === 'joined')
-      return { ...submitTurn.reply.omit({ joined: true }).parse(commit.answer), joined: true };
+    const driver = this.driverOf(destination);
+    if (commit.outcome === 'appended') return { ...commit.decision.answer, joined: false, driver };
+    if (commit.outcome === 'joined') return { ...Joined.parse(commit.answer), joined: true, driver };
     throw bug('TURN.NOT_REQUESTED', 'a turn was accepted without an event');
+  }
+
+  /** Returns the process that drives the session, as far as this one knows. */
+  private driverOf({ actor, claim }: Destination): string | null {
+    if (actor.lease.held()) return this.deps.owner;
+    return claim.owned ? null : claim.owner;
   }
 
   /** Returns the version of the agent's role file that the turn begins with. */

@@ -68,7 +68,7 @@ const usesOf = (agentId: string): Readonly<Record<string, () => Promise<unknown>
   const approvals = new ApprovalsController(requests, access);
   const tasks = new TasksController(requests, access);
   const streams = { open: () => Promise.resolve(Buffer.from('')) } as never;
-  const chats = new ChatsController(requests, store, streams, access);
+  const chats = new ChatsController(requests, store, streams, access, undefined as never);
   const budgets = new BudgetsController(requests, store, access);
   const sessions = new SessionsController(store, requests, undefined as never, access);
   return {
@@ -97,7 +97,7 @@ describe('the key of an agent', () => {
   it('is refused the text of a chat of another agent', async () => {
     const { requests } = createRequests('sibling');
     const access = new AgentAccess(requests);
-    const chats = new ChatsController(requests, storeOf('sibling'), {} as never, access);
+    const chats = new ChatsController(requests, storeOf('sibling'), {} as never, access, undefined as never);
     const read = chats.read(chatInput as never, KEY, undefined, {} as never);
     await expect(read).rejects.toMatchObject(REFUSED);
   });
@@ -113,7 +113,7 @@ describe('the key of an agent', () => {
       new ApprovalsController(requests, new AgentAccess(requests)).list(input, KEY),
       call(approvalMethods(requests, access), 'approval.list', { limit: 10 }),
       new TasksController(requests, new AgentAccess(requests)).list(input, KEY),
-      new ChatsController(requests, storeOf(agentId), {} as never, new AgentAccess(requests)).list(
+      new ChatsController(requests, storeOf(agentId), {} as never, access, undefined as never).list(
         chatInput as never,
         KEY,
       ),

@@ -17,7 +17,6 @@ import {
   listChats,
   parseMessageId,
   renameChat,
-  submitTurn,
   toMarkdown,
   type ChatView,
   type DeletedChat,
@@ -26,7 +25,6 @@ import type { ChatCommand, ChatReply } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { CHAT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
-import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
@@ -36,6 +34,7 @@ import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
 import { approverOf } from '../http/approvals.controller.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { commonOf } from '../sessions/session-methods.js';
+import { SubmitTurns } from '../sessions/submit-turns.js';
 import { toEventId } from './chat-cursor.js';
 import { ChatReader, type ChatPlace } from './chat-reader.js';
 import type { ChatStreams } from './chat-streams.js';
@@ -58,6 +57,7 @@ export class ChatsController implements OnModuleDestroy {
     @Inject(EVENT_STORE) store: EventStore,
     @Inject(CHAT_STREAMS) private readonly streams: ChatStreams,
     @Inject(AgentAccess) private readonly access: AgentAccess,
+    @Inject(SubmitTurns) private readonly turns: SubmitTurns,
   ) {
     this.chats = new ChatReader(requests, store);
   }
@@ -218,10 +218,7 @@ export class ChatsController implements OnModuleDestroy {
     reply: Reply,
   ): Promise<Reply> {
     const message = { ...commonOf(principal), target: { sessionId }, content, idempotencyKey };
-    const ask = (options?: RequestOptions) => this.requests.request(submitTurn, message, options);
-    // Without a key a retry could append the message twice.
-    const submitted = idempotencyKey === undefined ? ask() : requestWithRetry(ask);
-    const [turn, epoch] = await Promise.all([submitted, this.streams.readEpoch()]);
+    const [turn, epoch] = await Promise.all([this.turns.submit(message), this.streams.readEpoch()]);
     const { turnId, version, acceptedOffset, joined } = turn;
     const cursor =
       acceptedOffset === null

@@ -1,16 +1,17 @@
-import { newSession, submitTurn, type SessionTarget } from '@antiphon/contracts/agent';
+import { newSession, type SessionTarget } from '@antiphon/contracts/agent';
 import { ChatSendParams, SessionSendParams } from '@antiphon/contracts/gateway';
 import { failpoint } from '@antiphon/kernel';
-import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
 import { recordTurnStage, type Logger } from '@antiphon/observability';
 import { defineMethod, type RpcCall, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
 import { commonOf, resolveAddress, type RouterOf } from './session-methods.js';
 import { streamTurn } from './stream-turn.js';
+import type { SubmitTurns } from './submit-turns.js';
 
 export interface SendMessageDeps {
   readonly requests: GatewayRequests;
+  readonly turns: Pick<SubmitTurns, 'submit'>;
   readonly feeds: SessionFeeds;
   readonly routerOf: RouterOf;
   readonly logger: Logger;
@@ -26,7 +27,7 @@ interface Message {
 }
 
 const submit = async (
-  { requests, feeds, logger }: SendMessageDeps,
+  { requests, turns, feeds, logger }: SendMessageDeps,
   call: RpcCall<unknown>,
   { target, content, idempotencyKey }: Message,
 ): Promise<RpcResult> => {
@@ -34,10 +35,8 @@ const submit = async (
   await failpoint('gateway.command.received');
   if (content.trim() === NEW_SESSION_COMMAND) return requests.request(newSession, common);
   call.connection.requireStreamRoom();
-  const ask = (options?: RequestOptions) => requests.request(submitTurn, { ...common, content }, options);
   const sentAt = recordTurnStage('request_sent', call.receivedAt);
-  // Without a key a retry could send the message twice.
-  const turn = await (idempotencyKey === undefined ? ask() : requestWithRetry(ask));
+  const turn = await turns.submit({ ...common, content });
   if (!turn.joined) recordTurnStage('turn_accepted', sentAt);
   await failpoint('gateway.command.accepted');
   streamTurn(feeds, logger, call, turn);

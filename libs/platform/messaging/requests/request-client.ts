@@ -3,7 +3,7 @@ import type { Msg } from '@nats-io/transport-node';
 import type { z } from 'zod';
 import { bug, forbidden, invalid, isAppError, transient, withTimeout } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
-import type { RequestContract } from '@antiphon/contracts/messaging';
+import { processSubject, type RequestContract } from '@antiphon/contracts/messaging';
 import { withSpan } from '@antiphon/observability';
 import type { SpanStart } from '@antiphon/observability';
 import { callWhileConnected, natsUnavailable } from '../link/nats-link.js';
@@ -15,6 +15,11 @@ import type { WireReply } from './wire.js';
 export interface RequestOptions {
   /** Default: the contract's timeout. */
   readonly timeoutMs?: number;
+  /**
+   * Process that shall handle it, for a contract with `toProcess`. Any process of the service does
+   * if that one is gone.
+   */
+  readonly processId?: string | undefined;
 }
 
 /** Sends requests to other services. */
@@ -82,6 +87,21 @@ const send = async (link: NatsLink, subject: string, payload: string, timeout: n
   }
 };
 
+/** Sends a request to one process, or to any if that one does not listen: it has not begun then. */
+const sendToProcess = async (
+  link: NatsLink,
+  { subject, processId }: { readonly subject: string; readonly processId: string },
+  payload: string,
+  timeout: number,
+): Promise<Msg> => {
+  try {
+    return await send(link, processSubject(subject, processId), payload, timeout);
+  } catch (error) {
+    if ((error as Partial<AppError>).code !== 'MESSAGING.NO_RESPONDERS') throw error;
+    return send(link, subject, payload, timeout);
+  }
+};
+
 /** Sends a request to a service in this process, with the limits of NATS: size and time. */
 const sendLocally = async (
   handler: LocalHandler,
@@ -114,13 +134,16 @@ const spanOf = (subject: string): SpanStart => ({
  * (docs/adr/0020). Requests to services in this process do not go to NATS (docs/adr/0165).
  */
 export const createRequestClient = (link: NatsLink, local?: LocalRequests): RequestClient => ({
-  request: (contract, payload, { timeoutMs = contract.timeoutMs } = {}) =>
+  request: (contract, payload, { timeoutMs = contract.timeoutMs, processId } = {}) =>
     withSpan(spanOf(contract.subject), async () => {
       const [{ subject }, text] = [contract, JSON.stringify(payload)];
       const handler = local?.find(subject);
+      const isAddressed = processId !== undefined && contract.toProcess === true;
       const data = handler
         ? await sendLocally(handler, link, text, timeoutMs)
-        : (await send(link, subject, text, timeoutMs)).data;
+        : isAddressed
+          ? (await sendToProcess(link, { subject, processId }, text, timeoutMs)).data
+          : (await send(link, subject, text, timeoutMs)).data;
       return unpack(contract.reply, data, subject);
     }),
 });

@@ -33,6 +33,8 @@ const echo = defineRequest({
   reply: z.object({ text: z.string(), context: anything }),
   timeoutMs: 2_000,
 });
+/** As `echo`, for one process. */
+const direct = defineRequest({ ...echo, subject: `cmd.${area}.direct`, toProcess: true });
 const failing = defineRequest({
   subject: `cmd.${area}.fail`,
   request: z.strictObject({ kind: z.string() }),
@@ -69,6 +71,11 @@ class EchoController {
   async echo({ text, times }: z.output<typeof echo.request>): Promise<z.input<typeof echo.reply>> {
     await Promise.resolve();
     return { text: text.repeat(times), context: { ...currentContext() } };
+  }
+
+  @HandleRequest(direct)
+  direct(request: z.output<typeof echo.request>): Promise<z.input<typeof echo.reply>> {
+    return this.echo(request);
   }
 
   @HandleRequest(failing)
@@ -254,6 +261,30 @@ describe('request/reply', () => {
     );
     await second.drain();
     await expect(client.request(echo, { text: 'still' })).resolves.toMatchObject({ text: 'still' });
+  });
+
+  it('reaches the process that a request names, and any other one if that is gone', async () => {
+    const processId = randomUUID();
+    const named = await connectNats({ url, service: 'agent', logger: silentLogger });
+    const strategy = new RequestServer({ link: named, logger, processId });
+    const app2 = await NestFactory.createMicroservice(EchoModule, { strategy, logger: false });
+    await app2.listen();
+    await named.connection.flush();
+    const receivedBy = async (contract: typeof echo, to?: string): Promise<number> => {
+      const before = named.connection.stats().inMsgs;
+      for (let i = 0; i < 20; i++)
+        expect(await client.request(contract, { text: `${i}` }, { processId: to })).toMatchObject({
+          text: `${i}`,
+        });
+      return named.connection.stats().inMsgs - before;
+    };
+    expect(await receivedBy(direct, processId)).toBe(20);
+    // A contract without processes, and a process that is not there.
+    expect(await receivedBy(echo, processId)).toBeLessThan(20);
+    expect(await receivedBy(direct, randomUUID())).toBeLessThan(20);
+    await app2.close();
+    expect(await receivedBy(direct, processId)).toBe(0);
+    await named.drain();
   });
 
   it('finishes requests in progress before it closes and accepts no new one', async () => {

@@ -4,7 +4,7 @@ import type { Msg, MsgHdrs, NatsConnection, Subscription } from '@nats-io/transp
 import { firstValueFrom, isObservable } from 'rxjs';
 import { z } from 'zod';
 import { bug, isAppError } from '@antiphon/kernel';
-import type { RequestContract } from '@antiphon/contracts/messaging';
+import { processSubject, type RequestContract } from '@antiphon/contracts/messaging';
 import {
   countError,
   errorTypeOf,
@@ -67,6 +67,8 @@ type Received = Pick<Msg, 'data' | 'headers' | 'reply'> & { respond(reply: strin
 export interface RequestServerOptions {
   readonly link: NatsLink;
   readonly logger: Logger;
+  /** Id of this process, for requests that name it. */
+  readonly processId?: string;
   /** Time limit of `close` for requests in progress. Default: 10,000 ms. */
   readonly drainTimeoutMs?: number;
   /** Requests of the process that hosts this service. */
@@ -124,15 +126,17 @@ const parseReply = (contract: AnyContract, value: unknown): unknown => {
 export class RequestServer extends ServerNats {
   readonly #link: NatsLink;
   readonly #logger: Logger;
+  readonly #processId: string | undefined;
   readonly #drainTimeoutMs: number;
   readonly #local: LocalRequests | undefined;
   readonly #subscriptions: Subscription[] = [];
   readonly #inProgress = new Set<Promise<void>>();
 
-  constructor({ link, logger, drainTimeoutMs = 10_000, local }: RequestServerOptions) {
+  constructor({ link, logger, processId, drainTimeoutMs = 10_000, local }: RequestServerOptions) {
     super({ queue: link.service });
     this.#link = link;
     this.#logger = logger;
+    this.#processId = processId;
     this.#drainTimeoutMs = drainTimeoutMs;
     this.#local = local;
   }
@@ -142,13 +146,13 @@ export class RequestServer extends ServerNats {
   }
 
   override bindEvents(connection: NatsConnection): void {
-    for (const subject of this.messageHandlers.keys()) {
-      this.#subscriptions.push(
-        connection.subscribe(subject, {
-          queue: this.#link.service,
-          callback: (error, message) => this.#receive(subject, error, message),
-        }),
-      );
+    for (const [subject, handler] of this.messageHandlers) {
+      const callback = (error: Error | null, message: Msg): void => this.#receive(subject, error, message);
+      this.#subscriptions.push(connection.subscribe(subject, { queue: this.#link.service, callback }));
+      if (this.#processId !== undefined && contractOf(handler).toProcess === true)
+        this.#subscriptions.push(
+          connection.subscribe(processSubject(subject, this.#processId), { callback }),
+        );
       this.#local?.add(subject, (data, headers) => this.#receiveLocal(subject, data, headers));
     }
   }
