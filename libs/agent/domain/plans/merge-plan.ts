@@ -118,8 +118,6 @@ class Merge {
     const isSame = whole(base) === whole(ours) && base.isDone === ours.isDone;
     const isRunning = this.factOf(stepId)?.status === 'started';
     if (!isSame || isRunning) return this.refuse('step_removed', stepId, boxOf(ours.isDone, ours.text), '');
-    if (this.state.steps.length === 1 && !this.theirs.some((step) => step.stepId === null))
-      return this.refuse('no_steps', stepId, ours.text, '');
     this.add({ type: 'PlanStepRemoved', schemaVersion, data: { ...this.change, stepId } });
   }
 

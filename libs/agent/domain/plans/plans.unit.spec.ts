@@ -136,6 +136,18 @@ describe('an edit of a plan file', () => {
     expect(render(fold(later, events))).toBe(render(later));
   });
 
+  it('with ids of removed steps alone adds them as new steps, and is a valid plan', () => {
+    const first = planOf('- [ ] a\n');
+    const second = rendered(fold(first, merge(first, '- [ ] b\n').events));
+    expect(second.steps.map(({ stepId }) => stepId)).toEqual(['s2']);
+    const file = '- [ ] a <!-- s1 -->\n';
+    const { events, conflicts, isInvalid } = merge(second, file);
+    expect([conflicts, isInvalid]).toEqual([[], false]);
+    const third = fold(second, events);
+    expect(render(third)).toBe('- [ ] a <!-- s3 -->\n');
+    expect(planStatus(third)).toBe('open');
+  });
+
   it('does not remove a step that is in progress, nor one that its author did not see', () => {
     const state = planOf(file);
     const start = { stepId: 's2', runId: null, sessionId: null, turnId: null };

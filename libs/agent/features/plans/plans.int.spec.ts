@@ -345,6 +345,27 @@ describe('an edit of a plan file', () => {
     expect(await world.store.headPosition()).toBe(edited);
   });
 
+  it('with ids of earlier steps mends a file that was no plan', async () => {
+    const path = nextPath();
+    const process = start();
+    const shown = [];
+    for (const text of ['- [ ] a\n', '- [ ] b\n', 'no steps\n', '- [ ] a <!-- s1 -->\n']) {
+      await write(process, path, text);
+      const plan = await show(process, path);
+      shown.push([plan.status, ...boxes(plan)]);
+    }
+    expect(shown).toEqual([
+      ['open', 's1 open'],
+      ['open', 's2 open'],
+      ['invalid', 's2 open'],
+      ['open', 's3 open'],
+    ]);
+    expect(await readFile(process, path)).toBe('- [ ] a <!-- s3 -->\n');
+    world.model.reply = works;
+    await run(process, path);
+    expect(boxes(await ended(process, path))).toEqual(['s3 done']);
+  });
+
   it('without steps is a conflict that is shown once, keeps the file, and starts no run', async () => {
     const path = nextPath();
     const process = start();
