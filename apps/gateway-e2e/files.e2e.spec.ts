@@ -39,7 +39,11 @@ const UPLOAD = { 'content-type': 'application/octet-stream' };
 
 interface Reply {
   readonly status: number;
-  readonly body: { readonly code?: string; readonly files?: readonly { readonly digest: string }[] };
+  readonly body: {
+    readonly code?: string;
+    readonly files?: readonly { readonly digest: string }[];
+    readonly data?: Readonly<Record<string, unknown>>;
+  };
 }
 
 const reply = async (response: Response): Promise<Reply> => ({
@@ -117,6 +121,55 @@ describe('An upload', () => {
     expect(await reply(removal)).toMatchObject({ status: 409, body: { code: 'FILE.STALE' } });
     expect(await (await fetch(`${urlOf(FILES)}/${path}`)).text()).toBe('two');
     expect((await fetch(`${urlOf(FILES)}/${path}`, { method: 'DELETE' })).status).toBe(200);
+  });
+
+  it('that is stale gets what changed since as a diff of bounded size, and none of binary bytes', async () => {
+    const lines = (value: string): Uint8Array<ArrayBuffer> =>
+      new TextEncoder().encode(`one\ntwo\nthree\n${value}\n`);
+    const versions = async (path: string, ...bytes: Uint8Array<ArrayBuffer>[]): Promise<string[]> => {
+      const digests: string[] = [];
+      for (const version of bytes) digests.push((await put(path, version)).body.files?.[0]?.digest ?? '');
+      return digests;
+    };
+    const path = 'stale/diff.txt';
+    const [expected, digest] = await versions(path, lines('four'), lines('4'));
+    const data = { path, expected, digest, diff: '@@ -1,4 +1,4 @@\n one\n two\n three\n-four\n+4' };
+    const json = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ text: 'mine', expect: expected });
+    const refused = await Promise.all([
+      put(path, lines('mine'), `?expect=${expected}`),
+      fetch(`${urlOf(FILES)}/${path}`, { method: 'PUT', headers: json, body }).then(reply),
+      fetch(`${urlOf(FILES)}/${path}?expect=${expected}`, { method: 'DELETE' }).then(reply),
+      fetch(urlOf(FILES).replace(/files$/, 'file-changes'), {
+        ...{ method: 'POST', headers: json },
+        body: JSON.stringify({ changes: [{ op: 'delete', path, expect: expected }] }),
+      }).then(reply),
+    ]);
+    for (const { status, body: problem } of refused) expect([status, problem.data]).toEqual([409, data]);
+
+    const many = (word: string) => lines(`${word} ${'x'.repeat(1_000)}\n`.repeat(400));
+    const [long] = await versions('stale/long.txt', many('old'), many('new'));
+    const bounded = (await put('stale/long.txt', lines('mine'), `?expect=${long}`)).body.data?.['diff'];
+    expect(String(bounded)).toMatch(/^@@ [^]*more lines$/);
+    expect(String(bounded).length).toBeLessThan(70_000);
+
+    const binary = (value: number): Uint8Array<ArrayBuffer> => new Uint8Array([0, value]);
+    const [old, now] = await versions('stale/binary.bin', binary(1), binary(2));
+    expect((await put('stale/binary.bin', binary(3), `?expect=${old}`)).body.data).toEqual({
+      ...{ path: 'stale/binary.bin', expected: old, digest: now },
+    });
+
+    // A key that may only write is not shown what the file has.
+    const key = await fetch(urlOf('/api/v1/keys'), {
+      ...{ method: 'POST', headers: json },
+      body: JSON.stringify({ name: 'writer', role: 'member', scopes: ['files:write'] }),
+    });
+    const { token } = (await key.json()) as { token: string };
+    const authorized = { ...json, authorization: `Bearer ${token}` };
+    const blind = await fetch(`${urlOf(FILES)}/${path}`, { method: 'PUT', headers: authorized, body });
+    const hidden = await reply(blind);
+    expect([hidden.status, hidden.body.data]).toEqual([409, { path, expected, digest }]);
+    expect(await (await fetch(`${urlOf(FILES)}/${path}`)).text()).toBe('one\ntwo\nthree\n4\n');
   });
 
   it('is refused before a byte of it is read, if it is too large or its path is not free', async () => {
@@ -230,6 +283,9 @@ describe('A path of the hostile corpus', () => {
     expect(entries.map(({ path }) => path)).toEqual([
       'data/2026/noise.bin',
       'from/client.txt',
+      'stale/binary.bin',
+      'stale/diff.txt',
+      'stale/long.txt',
       'taken/file.txt',
     ]);
   });

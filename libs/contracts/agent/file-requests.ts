@@ -115,9 +115,10 @@ export const FileResult = z.object({
 export type FileResult = z.infer<typeof FileResult>;
 
 /**
- * Changes files: all changes, or none. Errors: `FILE.NOT_FOUND`, `FILE.STALE` (data has the digest
- * now), `FILE.EXISTS`, `FILE.IS_FOLDER`, `FILE.PATH_CLASH`, `FILE.VIRTUAL`, `FILE.QUOTA`,
- * `FILE.NO_BYTES`, `FILE.INVALID_PATH`.
+ * Changes files: all changes, or none. The data of `FILE.STALE` has the digest now and, of a text
+ * of at most 1 MiB, the `diff` since `expect`. Other errors: `FILE.NOT_FOUND`, `FILE.EXISTS`,
+ * `FILE.IS_FOLDER`, `FILE.PATH_CLASH`, `FILE.VIRTUAL`, `FILE.QUOTA`, `FILE.NO_BYTES`,
+ * `FILE.INVALID_PATH`.
  */
 export const changeFiles = defineRequest({
   subject: 'cmd.agent.file.change',

@@ -17,6 +17,10 @@ export const Problem = z.object({
   code: z
     .string()
     .describe('Stable error code for programs, such as `GATEWAY.INVALID_BODY`; listed in docs/errors.md.'),
+  data: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Fields of the error: of `FILE.STALE` the `path`, its digests and the `diff` of a text.'),
 });
 export type Problem = z.infer<typeof Problem>;
 

@@ -28,7 +28,9 @@ const NO_FILE = {
 };
 const REFUSED = {
   ...NO_FILE,
-  409: '`FILE.STALE` or `FILE.EXISTS`: the file is not as expected, and `detail` names it',
+  409:
+    '`FILE.STALE` or `FILE.EXISTS`: the file is not as expected, and `detail` names it. `data.diff` of ' +
+    '`FILE.STALE` shows what changed since, as a unified diff of a text of at most 1 MiB',
   422: 'the path clashes with another one, is a folder, or is built on read',
   429: '`FILE.QUOTA`: the workspace would be over a quota of `[files]`',
 };

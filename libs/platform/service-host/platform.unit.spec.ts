@@ -81,6 +81,14 @@ describe('problem', () => {
     });
   });
 
+  it('contains the difference of a stale file, and no other field of its data', () => {
+    const data = { path: 'a.txt', digest: 'd', expected: 'e', diff: '@@', row: 'secret' };
+    const error = new AppError('conflict', 'FILE.STALE', 'it changed', { data });
+    expect(problemOf(error, 'req-1').data).toEqual({
+      ...{ path: 'a.txt', digest: 'd', expected: 'e', diff: '@@' },
+    });
+  });
+
   it('contains a retry time where a retry helps', () => {
     expect(retryAfterSeconds(transient('X', 'x'))).toBe(1);
     expect(retryAfterSeconds(new AppError('exhausted', 'X', 'x', { data: { retryAfterSeconds: 2.1 } }))).toBe(

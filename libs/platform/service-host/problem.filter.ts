@@ -16,6 +16,8 @@ export interface ProblemDocument {
   /** The request's id, which its log lines carry. */
   readonly instance: string;
   readonly code: string;
+  /** Fields of the error that help its caller. Only errors of `SHOWN_DATA` have them. */
+  readonly data?: Readonly<Record<string, unknown>>;
 }
 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
@@ -50,11 +52,24 @@ export const makeProblem = (
   code,
 });
 
+/** Fields of the data that a problem document has, by the code of the error. */
+const SHOWN_DATA: ReadonlyMap<string, readonly string[]> = new Map([
+  ['FILE.STALE', ['path', 'digest', 'expected', 'diff']],
+]);
+
+const shownData = ({ code, data }: AppError): Pick<ProblemDocument, 'data'> => {
+  const shown = SHOWN_DATA.get(code)?.filter((name) => name in data);
+  return shown ? { data: Object.fromEntries(shown.map((name) => [name, data[name]])) } : {};
+};
+
 /**
- * Makes the problem document of an error from its text and code, without its cause, data or stack.
+ * Makes the problem document of an error from its text and code, without its cause and stack, and
+ * without data that is not in `SHOWN_DATA`.
  */
-export const problemOf = (error: AppError, instance: string): ProblemDocument =>
-  makeProblem(statusOf(error.kind), error.code, error.message, instance);
+export const problemOf = (error: AppError, instance: string): ProblemDocument => ({
+  ...makeProblem(statusOf(error.kind), error.code, error.message, instance),
+  ...shownData(error),
+});
 
 const DEFAULT_RETRY_SECONDS = 1;
 

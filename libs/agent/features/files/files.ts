@@ -17,6 +17,8 @@ import type { BlobStore } from '@antiphon/database';
 import type { IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
 import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
+import { explainStale } from './describe-change.js';
+import type { StoredVersions } from './describe-change.js';
 import { changedOf, resultOf } from './file-changes.js';
 import type { FilesChanged } from './file-changes.js';
 import type { DecisionRecorder, FileDecision, FileTrees } from './file-trees.js';
@@ -208,10 +210,11 @@ export class Files {
 
   /** Makes the changes that a caller of the API names. */
   changeByRequest(request: ChangeRequest, changes: readonly FileChange[]): Promise<FilesChanged> {
-    return this.change(request, async (tree) => {
+    const toCommands = async (tree: FileTree): Promise<FileCommand[]> => {
       await this.checkBytes(request.workspace, changes);
       return Promise.all(changes.map((change) => this.toCommand(request, tree, change)));
-    });
+    };
+    return explainStale(this.versionsOf(request.workspace), () => this.change(request, toCommands));
   }
 
   /** Refuses a write that the tree would refuse now, before its bytes are stored. */
@@ -223,8 +226,17 @@ export class Files {
     const tree = await this.deps.trees.read(workspace, treeId);
     const { clock, config } = this.deps;
     const context = { at: isoTime(clock), cause: { actor: 'runtime' }, limits: config.files };
-    decideFiles(tree, [{ op: 'write', path, digest: UNKNOWN_DIGEST, size, expect }], context);
+    const write = { op: 'write', path, digest: UNKNOWN_DIGEST, size, expect } as const;
+    await explainStale(this.versionsOf(workspace), () => decideFiles(tree, [write], context));
     return tree.version;
+  }
+
+  private versionsOf(workspace: string): StoredVersions {
+    const { blobs, trees } = this.deps;
+    return {
+      sizes: (digests) => blobs.sizes(workspace, digests),
+      read: (digest) => trees.readBytes(workspace, digest),
+    };
   }
 
   private async resultAt(

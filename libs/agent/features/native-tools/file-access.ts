@@ -4,6 +4,7 @@ import type { AntiphonConfig } from '@antiphon/config';
 import { forbidden } from '@antiphon/kernel';
 import type { z } from 'zod';
 import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { FilesChanged } from '../files/file-changes.js';
 import type { Files } from '../files/files.js';
 import type { NativeCall } from './ask-agent.js';
 import type { FILE_INPUT, FileToolName } from './file-schemas.js';
@@ -25,6 +26,17 @@ export interface FileRoots {
 /** Returns the result of a tool: a line of JSON about it, then its text. */
 export const resultOf = (header: object, text = ''): string =>
   text === '' ? JSON.stringify(header) : `${JSON.stringify(header)}\n${text}`;
+
+/** Returns the function that describes a change to the model, and what it has seen by it. */
+export const describeWith =
+  (isWhole: (path: string) => boolean) =>
+  ({ version, files }: FilesChanged): string => {
+    const seen = files.flatMap(({ path, digest }) =>
+      digest === null ? [] : [{ path, digest, whole: isWhole(path) }],
+    );
+    const changes = files.map(({ path, before, digest, size }) => ({ path, before, digest, bytes: size }));
+    return resultOf({ version, changes, seen });
+  };
 
 export const isWithin = (roots: readonly string[], path: string): boolean =>
   roots.some((root) => isBelow(path, normalizeFolder(root)));

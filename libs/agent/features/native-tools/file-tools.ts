@@ -3,14 +3,14 @@ import { checkRemoval, editBytes, isBelow, requireFile } from '@antiphon/agent-d
 import type { FileCommand, FileEntry, FileTree } from '@antiphon/agent-domain';
 import type { FileCause } from '@antiphon/contracts/agent';
 import type { BlobAppend } from '@antiphon/event-store';
-import { conflict, isAppError, rejected } from '@antiphon/kernel';
+import { conflict, rejected } from '@antiphon/kernel';
 import { fileTreeIdOf } from '../derived-ids.js';
+import { describeChange, describeStale } from '../files/describe-change.js';
 import type { FilesChanged } from '../files/file-changes.js';
 import { APPENDED_BYTES } from '../files/file-trees.js';
 import type { ChangeRecorder } from '../files/files.js';
 import type { NativeCall } from './ask-agent.js';
-import { describeChange, describeWith } from './describe-change.js';
-import { FileAccess, resultOf } from './file-access.js';
+import { FileAccess, describeWith, resultOf } from './file-access.js';
 import type { FileInput } from './file-access.js';
 import type { FileToolName } from './file-schemas.js';
 import { restoreCommands } from './restore-commands.js';
@@ -37,8 +37,6 @@ interface PlannedFile {
 }
 
 const ENCODER = new TextEncoder();
-/** Codes of bytes that no longer exist. */
-const GONE: ReadonlySet<string> = new Set(['FILE.ERASED', 'FILE.NO_BYTES']);
 const NO_BYTES = new Uint8Array();
 
 const previewOf = (planned: readonly PlannedFile[]): string =>
@@ -257,7 +255,8 @@ export class FileTools {
         data: { path, digest },
       });
     if (seen.digest !== digest) {
-      const diff = await this.describeStale(workspace, seen.digest, digest);
+      const read = (version: string) => this.deps.files.readBytes(workspace, version);
+      const diff = await describeStale(read, seen.digest, digest);
       const message = `"${path}" changed after it was read; read it again. The change:\n${diff}`;
       throw conflict('FILE.STALE', message, { data: { path, digest, expected: seen.digest } });
     }
@@ -265,16 +264,5 @@ export class FileTools {
       throw rejected('FILE.UNREAD', `only a part of "${path}" was read; read all of it, or use edit`, {
         data: { path },
       });
-  }
-
-  /** Describes the change between two versions, or says that the bytes of one are gone. */
-  private async describeStale(workspace: string, before: string, now: string): Promise<string> {
-    try {
-      const read = (digest: string) => this.deps.files.readBytes(workspace, digest);
-      return describeChange(await read(before), await read(now));
-    } catch (error) {
-      if (!isAppError(error) || !GONE.has(error.code)) throw error;
-      return '[the content of one of the versions was erased]';
-    }
   }
 }

@@ -2,12 +2,13 @@ import { IgnoreRules, normalizeFolder, parseIgnoreFile } from '@antiphon/agent-d
 import type { FileEntry } from '@antiphon/agent-domain';
 import type { BlobStore } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
+import { isBinary } from '../files/describe-change.js';
 import { oneLevel } from '../files/files.handler.js';
 import type { FileTrees } from '../files/file-trees.js';
 import type { NativeCall } from './ask-agent.js';
 import { isWithin, resultOf } from './file-access.js';
 import type { FileAccess, FileAccessDeps, FileInput } from './file-access.js';
-import { isBinary, searchFiles } from './search-files.js';
+import { searchFiles } from './search-files.js';
 import type { SearchedFile } from './search-files.js';
 
 export interface ReadToolsDeps extends FileAccessDeps {

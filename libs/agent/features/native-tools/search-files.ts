@@ -1,5 +1,6 @@
 import { RE2JS } from 're2js';
 import { invalid, nextEventLoopRound } from '@antiphon/kernel';
+import { isBinary } from '../files/describe-change.js';
 
 /** A line that a search found. */
 export interface FoundLine {
@@ -68,9 +69,6 @@ const regexFinder = (query: string, ignoreCase: boolean): FindFrom => {
     );
   }
 };
-
-/** True for bytes that are no text: a zero within the first 8,000. */
-export const isBinary = (bytes: Uint8Array): boolean => bytes.subarray(0, 8_000).includes(0);
 
 const DECODER = new TextDecoder();
 

@@ -11,11 +11,11 @@ import {
   type FileChange,
 } from '@antiphon/contracts/agent';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { Principal } from '@antiphon/contracts/identity';
+import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import { FILE_ROUTES, type RouteInput, type Upload } from '@antiphon/contracts/reference';
 import { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
-import { bug, exhausted, invalid } from '@antiphon/kernel';
+import { AppError, bug, exhausted, invalid, isAppError } from '@antiphon/kernel';
 import { CONFIG, DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
@@ -58,6 +58,18 @@ const readUpload = async ({ bytes }: Upload, path: string, limit: number): Promi
   throw exhausted('FILE.QUOTA', `"${path}" has over ${limit} bytes, which is the most for a file`, {
     data: { quota: 'max_file_bytes', limit, value: size },
   });
+};
+
+/** Waits for a change. Its refusal shows no content to a caller who may not read files. */
+const hidingContent = async <T>(principal: Principal, change: Promise<T>): Promise<T> => {
+  try {
+    return await change;
+  } catch (error) {
+    if (isPermitted(principal, 'files:read') || !isAppError(error)) throw error;
+    const { kind, code, message } = error;
+    const { diff: _, ...data } = error.data;
+    throw new AppError(kind, code, message, { cause: error, data });
+  }
 };
 
 /** Serves the files of a workspace. Bytes go between the gateway and the blob store. */
@@ -131,9 +143,8 @@ export class FilesController {
     const { maxFileBytes } = this.config.files;
     const { workspace } = principal;
     const { size = 0 } = upload;
-    await this.requests.request(checkFileWrite, {
-      ...{ workspace, session, path, size, expect: change.expect },
-    });
+    const planned = { workspace, session, path, size, expect: change.expect };
+    await hidingContent(principal, this.requests.request(checkFileWrite, planned));
     const bytes = await readUpload(upload, path, maxFileBytes);
     response.removeHeader('connection');
     const stored = await this.blobs.put(workspace, bytes);
@@ -156,7 +167,8 @@ export class FilesController {
   ): Promise<Changed> {
     requireFileAccess(principal, params.id);
     const { workspace, caller: actor } = principal;
-    return this.requests.request(changeFiles, { workspace, ...body, actor, idempotencyKey });
+    const request = { workspace, ...body, actor, idempotencyKey };
+    return hidingContent(principal, this.requests.request(changeFiles, request));
   }
 
   @HandleRoute(FILE_ROUTES.eraseFiles)
@@ -193,6 +205,7 @@ export class FilesController {
 
   private change(principal: Principal, change: FileChange, session: string | undefined): Promise<Changed> {
     const { workspace, caller: actor } = principal;
-    return this.requests.request(changeFiles, { workspace, session, changes: [change], actor });
+    const request = { workspace, session, changes: [change], actor };
+    return hidingContent(principal, this.requests.request(changeFiles, request));
   }
 }
