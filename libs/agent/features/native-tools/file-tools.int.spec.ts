@@ -2,7 +2,6 @@ import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonValue } from '@antiphon/kernel';
 import type { ApprovalRule } from '@antiphon/config';
-import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { ReadApprovals } from '../approvals/read-approvals.handler.js';
 import { readHistory } from '../files/file-history.js';
@@ -256,30 +255,6 @@ describe('Tools for files', () => {
     );
   });
 
-  it('record a change, its bytes and the outcome of the call in one append', async () => {
-    await put('one.txt', 'one\n');
-    const { events } = await run(
-      agent,
-      call('read', { path: 'one.txt' }),
-      call('edit', { path: 'one.txt', old: 'one', new: '1' }),
-      call('write', { path: 'two.txt', content: 'two\n' }),
-      call('move', { path: 'two.txt', to: 'three.txt' }),
-      call('rm', { path: 'three.txt' }),
-    );
-    const outcomes = events.filter(({ type }) => type === 'ToolCallCompleted').slice(1);
-    // The transaction of each outcome also wrote the event before it, and its bytes.
-    const { rows } = await inWorkspace(world.pool, WORKSPACE).query<{ type: string; blobs: string }>(
-      `select f.type, (select count(*) from file_blobs b where b.xmin = e.xmin and b.digest = f.data ->> 'digest') as blobs
-      from events e join events f on f.position = e.position - 1 and f.xmin = e.xmin
-      where e.event_id = any ($1) order by e.position`,
-      [outcomes.map(({ eventId }) => eventId)],
-    );
-    expect(rows.map(({ type, blobs }) => `${type} ${blobs}`)).toEqual([
-      ...['FileWritten 1', 'FileWritten 1', 'FileMoved 0', 'FileDeleted 0'],
-    ]);
-    expect(await textOf(agent, 'one.txt')).toBe('1\n');
-  });
-
   it('move a removed file to the bin, and need the number of files of a folder', async () => {
     await put('old/a.txt', 'a');
     await put('old/b.txt', 'b');
@@ -392,5 +367,16 @@ describe('Tools for files', () => {
     const names = Array.from({ length: 64 }, (_, index) => `a${index}`);
     await Promise.all(names.map((name, index) => add(index % 2 === 0 ? agent : other, name)));
     expect((await textOf(agent, 'count.txt')).trim().split('\n').sort()).toEqual(names.sort());
+    const { store, files: trees, workspaceFiles } = agent.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
+    const history = { workspace: WORKSPACE, treeId, path: 'count.txt', limit: 100 };
+    const changes = (await readHistory({ store, trees }, history)).changes.toReversed();
+    // One version for the empty file and one for each caller: each begins where the last one ended.
+    expect(changes).toHaveLength(1 + names.length);
+    expect(changes.map(({ before }) => before)).toEqual([
+      null,
+      ...changes.map(({ digest }) => digest).slice(0, -1),
+    ]);
+    expect(new Set(changes.map(({ digest }) => digest)).size).toBe(changes.length);
   }, 20_000);
 });

@@ -77,6 +77,18 @@ describe('the folder of a workspace', () => {
     ]);
   });
 
+  it('keeps the mode of an executable file that a tool edits', async () => {
+    const stored = await world.trees.putBytes('default', Buffer.from('old'));
+    await world.change([{ op: 'write', path: 'run.sh', ...stored, mode: 0o755 }]);
+    await follower.sync();
+    // An edit of a tool names no mode (file-tools.int.spec.ts).
+    await world.writeTree('run.sh', 'new');
+    await follower.sync();
+    expect(world.disk()).toEqual({ 'run.sh': 'new' });
+    expect(statSync(join(world.root, 'run.sh')).mode & 0o777).toBe(0o755);
+    expect(await follower.sync()).toMatchObject({ written: 0, outside: 0 });
+  });
+
   it('records the execute bit that another program sets', async () => {
     await world.writeTree('run.sh', 'x');
     await follower.sync();
