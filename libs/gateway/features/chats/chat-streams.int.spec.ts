@@ -98,6 +98,34 @@ describe('the events of a chat', () => {
     expect(events.map(({ event }) => event)).toEqual(['ready', 'accepted', 'text', 'usage', 'done']);
   });
 
+  it('have one error and one done of a turn that failed: live, and after each id on each gateway', async () => {
+    const script = createSessionScript();
+    await world.commit(script.sessionId, [...script.events, ...script.request(), ...script.begin()]);
+    const live = await openPipe(first(), script.sessionId, undefined, 'end');
+    await world.commit(script.sessionId, [
+      ...script.abort('provider_error', 'half of an ', 'answer'),
+      ...script.fail('PROVIDER.FAILED'),
+    ]);
+    await world.commit(script.sessionId, script.turn('next'));
+    // The frames also come live, and again from a driver that sends them a second time.
+    for (const _ of [1, 2]) await world.send(script.sessionId, script.frames());
+    const isLast = endOf(script);
+    const ends = (events: readonly ReadEvent[]) =>
+      events.flatMap(({ event, data }) =>
+        event === 'error' || event === 'done' ? [`${event} ${String(data['code'] ?? data['status'])}`] : [],
+      );
+    const all = ['error PROVIDER.FAILED', 'done failed', 'done completed'];
+    expect(ends(await readPipe(live, isLast))).toEqual(all);
+    const events = await readTo(script);
+    expect(ends(events)).toEqual(all);
+    for (const [index, { id }] of events.entries()) {
+      if (index === events.length - 1) break;
+      const gateway = gateways[index % gateways.length] ?? first();
+      const rest = await readPipe(await openPipe(gateway, script.sessionId, id), isLast);
+      expect([id, ends(rest)]).toEqual([id, ends(events.slice(index + 1))]);
+    }
+  });
+
   it('send an open approval again on each attach, and none that is decided', async () => {
     const script = createSessionScript();
     script.request();

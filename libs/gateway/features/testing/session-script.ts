@@ -22,6 +22,8 @@ export interface SessionScript {
   abort(reason: SessionEventOf<'ModelCallAborted'>['data']['reason'], ...pieces: string[]): SessionEvent[];
   complete(): SessionEvent[];
   cancel(): SessionEvent[];
+  /** Ends the turn with an error. */
+  fail(code: string): SessionEvent[];
   /** Adds a whole turn with one answer. */
   turn(...pieces: string[]): SessionEvent[];
 }
@@ -87,6 +89,11 @@ export const createSessionScript = (sessionId: string = randomUUID()): SessionSc
       // A turn that ends without an attempt gets an attempt number of its own.
       if (step === 0) attempt++;
       return add({ type: 'TurnCancelled', schemaVersion, data: { turnId, cancelledAt: at } });
+    },
+    fail: (code) => {
+      if (step === 0) attempt++;
+      const data = { turnId, code, message: 'm', failedAt: at };
+      return add({ type: 'TurnFailed', schemaVersion, data });
     },
     turn: (...pieces) => [
       ...script.request(),
