@@ -5,9 +5,9 @@ import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { fileTreeIdOf } from '../derived-ids.js';
 import { EraseFiles } from '../files/erase-files.handler.js';
-import { WORKSPACE, createAgentWorld, submitTo } from '../testing/agent-world.js';
+import { WORKSPACE, createAgentWorld, submitTo, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
-import { hangs, says } from '../testing/test-model.js';
+import { hangs, promptHashOf, says } from '../testing/test-model.js';
 import { Chats } from './chats.handler.js';
 import { RenameChat } from './rename-chat.handler.js';
 
@@ -116,6 +116,33 @@ describe('a chat', () => {
     await expect(chats.attach({ ...change(chat), path: 'none.md' })).rejects.toMatchObject({
       code: 'CHAT.FILE_NOT_FOUND',
     });
+  });
+
+  it('replays a turn with an equal prompt hash after the attached original has changed', async () => {
+    const first = world.process();
+    const own = new Chats(first.runtime.services);
+    const spec = { name: randomUUID() };
+    const chat = await own.create({ workspace: WORKSPACE, spec, caller });
+    const path = `${spec.name}.md`;
+    await write(path, 'high tide at one');
+    await own.attach({ ...change(chat), path });
+    let isBegun = false;
+    world.model.reply = hangs('', () => (isBegun = true));
+    const { sessionId } = await submitTo(first, { sessionId: chat.sessionId }, 'when?');
+    await until(() => isBegun);
+    const before = world.model.requests.at(-1);
+    await write(path, 'high tide at two');
+    world.model.reply = async () => says('an answer');
+    first.kill();
+    await world.handleExit(first);
+    await world.ended(sessionId);
+    const after = world.model.requests.at(-1);
+    expect(after).not.toBe(before);
+    expect(JSON.stringify(after)).toContain('high tide at one');
+    expect(after && promptHashOf(after)).toBe(before && promptHashOf(before));
+    await chats.attach({ ...change(chat), path });
+    const { prompt } = await ask(chat, 'and now?', 2);
+    expect(prompt).toContain('high tide at two');
   });
 
   it('names an attached file whose bytes are lost, and goes on', async () => {

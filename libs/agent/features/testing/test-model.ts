@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ModelAnswer, ModelPort, ModelRequest, ModelSink } from '@antiphon/agent-domain';
 import { ModelFailure } from '@antiphon/agent-domain';
 
@@ -10,6 +11,10 @@ export interface TestModel extends ModelPort {
 }
 
 export const USAGE = { inputTokens: 10, outputTokens: 5 };
+
+/** Returns the hash of the prompt of a request: two calls of one turn have an equal one. */
+export const promptHashOf = ({ system, messages, tools }: ModelRequest): string =>
+  createHash('sha256').update(JSON.stringify({ system, messages, tools })).digest('hex');
 
 export const says = (text: string): ModelAnswer => ({
   text,

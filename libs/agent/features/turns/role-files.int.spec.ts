@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { decideFiles } from '@antiphon/agent-domain';
-import type { ModelRequest } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
@@ -15,7 +13,7 @@ import {
   until,
 } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
-import { hangs, says } from '../testing/test-model.js';
+import { hangs, promptHashOf, says } from '../testing/test-model.js';
 import { rolePath } from './role-files.js';
 
 const CONFIG = testConfig({ role: 'assistant' });
@@ -40,8 +38,6 @@ const writeRole = async ({ runtime }: TestProcess, text: string | null): Promise
   }));
   return digest;
 };
-const hashOf = ({ system, messages, tools }: ModelRequest): string =>
-  createHash('sha256').update(JSON.stringify({ system, messages, tools })).digest('hex');
 const roles = async (sessionId: string): Promise<unknown[]> =>
   (await world.events(sessionId))
     .filter(({ type }) => type === 'TurnRequested')
@@ -87,7 +83,7 @@ describe('the file of a role', () => {
     await world.ended(sessionId);
     const after = world.model.requests.at(-1);
     expect(after).not.toBe(before);
-    expect(before && after && hashOf(before) === hashOf(after)).toBe(true);
+    expect(before && after && promptHashOf(before) === promptHashOf(after)).toBe(true);
     expect(after?.system).toBe('Be brief.');
     await submitTo(second, { sessionId });
     await world.ended(sessionId, 2);
