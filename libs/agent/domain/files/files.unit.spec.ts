@@ -173,6 +173,44 @@ describe('A file tree', () => {
   });
 });
 
+describe('The quota of versions', () => {
+  const MOST = 4;
+  const change = (tree: FileTree, ...commands: FileCommand[]): FileTree =>
+    foldFileTree(tree, decideFiles(tree, commands, { at, cause, limits: { ...LIMITS, maxVersions: MOST } }));
+  const quotaOf = (tree: FileTree, ...commands: FileCommand[]): unknown => {
+    try {
+      return change(tree, ...commands).version;
+    } catch (error) {
+      const { code, data } = error as { code: string; data: { quota: string; limit: number; value: number } };
+      return [code, data.quota, data.value, data.limit];
+    }
+  };
+  const over = (value: number) => ['FILE.QUOTA', 'max_versions', value, MOST];
+  const three = change(emptyFileTree(), write('a', 'a'), write('a', 'b'), write('a', 'c'));
+
+  it('counts each change, also of one file and in the bin, and refuses all of a command that goes over', () => {
+    expect(quotaOf(three, write('a', 'd'))).toBe(MOST);
+    expect(quotaOf(three, write('a', 'd'), write('b'))).toEqual(over(5));
+    const full = change(three, { op: 'delete', path: 'a' });
+    expect(quotaOf(full, write('b'))).toEqual(over(5));
+    const file = { digest: digest('c'), size: 10, mode: 0o644 } as const;
+    expect(quotaOf(full, { op: 'restore', path: 'a', from: 4, file })).toEqual(over(5));
+    // A change that changes nothing is no version.
+    expect(quotaOf(change(three, write('b')), write('a', 'c'))).toBe(MOST);
+  });
+
+  it('is of each tree: a fork begins with the versions of its base, and does not use those of the base', () => {
+    const base = '0192f0c1-7a2b-7c3d-8e4f-000000000001';
+    const data = { cause, at, base, version: 2 };
+    const two = change(emptyFileTree(), write('a', 'a'), write('a', 'b'));
+    const forkOf = () => foldFileTree(two, [{ type: 'FileTreeForked', schemaVersion: 1, data }]);
+    const [first, second] = [forkOf(), forkOf()];
+    expect(quotaOf(change(first, write('a', 'c')), write('a', 'd'))).toEqual(over(5));
+    expect(quotaOf(second, write('a', 'c'))).toBe(MOST);
+    expect(quotaOf(two, write('a', 'c'), write('a', 'd'))).toBe(MOST);
+  });
+});
+
 describe('The quotas of a workspace', () => {
   const named = (tree: FileTree, limits: FileLimits, ...commands: FileCommand[]): unknown[] =>
     decideFiles(tree, commands, { at, cause, limits }).map(({ data }) => 'quotas' in data && data.quotas);
