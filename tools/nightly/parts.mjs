@@ -168,7 +168,7 @@ const SPECS = {
     quick: { ANTIPHON_SWEEP_EVERY: '13' },
   },
   'file-kills': {
-    ...{ shows: 'a file has its old or new text after kill -9 at each failpoint', minutes: 20 },
+    ...{ shows: 'a file has its old or new text after kill -9 at seven failpoints', minutes: 20 },
     quick: { ANTIPHON_FILE_KILLS: '1' },
   },
   'file-race': {
