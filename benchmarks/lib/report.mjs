@@ -56,7 +56,7 @@ const sections = {
     ),
   ],
   files: ({ calls, search, chat }) => [
-    'Files: tool calls from request to result in the log, and reads of a chat, in milliseconds',
+    "Files: tool calls from the model's answer to its next call, and reads of a chat, in milliseconds",
     [
       table(
         ['tool, 100 KB file', 'n', 'p50', 'p90', 'p99'],

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import WebSocket from 'ws';
+import { callTimes } from '../lib/call-times.mjs';
 import { summarize } from '../lib/stats.mjs';
 import { FILES_AGENT } from '../lib/stack.mjs';
 
@@ -56,23 +57,16 @@ const fetchOk = async (url, options) => {
   return response;
 };
 
-/** Returns the milliseconds between request and result of each tool call in the log, by tool. */
-const callTimes = async (gatewayUrl, sessionId) => {
-  const times = {};
-  const open = new Map();
+/** Returns the events of a session, oldest first. */
+const readEvents = async (gatewayUrl, sessionId) => {
+  const events = [];
   for (let cursor = ''; cursor !== null;) {
     const url = `${gatewayUrl}/api/v1/events?session=${sessionId}&limit=1000${cursor}`;
     const page = await (await fetchOk(url)).json();
-    for (const { type, data, recordedAt } of page.events) {
-      if (type === 'ToolCallRequested')
-        open.set(data.callId, { name: data.name, at: Date.parse(recordedAt) });
-      if (type === 'ToolCallFailed') throw new Error(`a call failed: ${data.code} ${data.message}`);
-      const call = type === 'ToolCallCompleted' ? open.get(data.callId) : undefined;
-      if (call) (times[call.name] ??= []).push(Date.parse(recordedAt) - call.at);
-    }
+    events.push(...page.events);
     cursor = page.nextCursor === null ? null : `&cursor=${encodeURIComponent(page.nextCursor)}`;
   }
-  return times;
+  return events;
 };
 
 const put = (gatewayUrl, path, text) =>
@@ -99,7 +93,8 @@ const benchCalls = async (gatewayUrl, socket, { calls, warmUp }) => {
     return sessionId;
   };
   await rounds('warm', warmUp, 0);
-  const times = await callTimes(gatewayUrl, await rounds('measured', calls, warmUp));
+  const sessionId = await rounds('measured', calls, warmUp);
+  const times = callTimes(await readEvents(gatewayUrl, sessionId));
   return ['echo', 'read', 'edit'].map((tool) => ({ tool, ms: summarize(times[tool]) }));
 };
 
@@ -143,7 +138,7 @@ const benchSearch = async (gatewayUrl, socket, { files, searches }) => {
         `/tool search ${JSON.stringify(input)}`,
       );
     }
-    const { search } = await callTimes(gatewayUrl, sessionId);
+    const { search } = callTimes(await readEvents(gatewayUrl, sessionId));
     return [
       { what: 'tool search', files, ms: summarize(search) },
       { what: name, files, ms: summarize(reference) },
@@ -180,8 +175,8 @@ const benchChat = async (gatewayUrl, { turns, reads }) => {
 };
 
 /**
- * Measures tool calls from request to result in the log, and compares them with a tool in the
- * sandbox. Compares a search with a program on a folder. Reads a chat as a file.
+ * Measures tool calls from the model's answer to its next call, and compares them with a tool in
+ * the sandbox. Compares a search with a program on a folder. Reads a chat as a file.
  */
 export const benchFiles = async ({ stack, quick }) => {
   const plan = PLAN[quick ? 'quick' : 'full'];
