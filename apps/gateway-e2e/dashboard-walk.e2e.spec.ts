@@ -167,6 +167,13 @@ describe('the dashboard in Chromium', () => {
     const own = (await eventsOf(sessionId)).filter(({ data }) => data['turnId'] === turn.data['turnId']);
     const rows = page.getByRole('region', { name: 'Events of the turn' }).locator('tbody tr');
     expect(await rows.count()).toBe(own.length);
+    const call = own.find(({ type }) => type === 'ModelCallStarted');
+    await page.goto(`/events?open=${call?.position}`);
+    await page.getByRole('link', { name: 'Why', exact: true }).click();
+    await page.waitForURL((url) => url.pathname === `/sessions/${sessionId}/why/${call?.eventId}`);
+    await heading('Why: please calculate it').waitFor();
+    const marked = page.locator('tr[aria-current=true] td').first();
+    expect(Number((await marked.innerText()).replaceAll(',', ''))).toBe(call?.position);
     await page.goto(`/why/${String(turn.data['turnId'])}`);
     await heading('Why: please calculate it').waitFor();
     await page.goto(`/sessions/${sessionId}`);

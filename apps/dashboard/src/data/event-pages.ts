@@ -16,6 +16,13 @@ export const pageOf = ({ streamId, category, position, data }: LogEvent): string
   return `/events?open=${position}`;
 };
 
+/** Returns the page that explains an event of a turn, or null for other events. */
+export const whyPageOf = ({ streamId, category, eventId, data }: LogEvent): string | null => {
+  const { turnId } = (data ?? {}) as { readonly turnId?: unknown };
+  if (category !== 'session' || typeof turnId !== 'string') return null;
+  return `/sessions/${streamId.slice(category.length + 1)}/why/${eventId}`;
+};
+
 const MAX_SUMMARY = 140;
 /** Fields of events that say most, in this order. */
 const TELLING = [

@@ -100,6 +100,20 @@ const filesOf = (
 export const traceIdOf = (traceparent: unknown): string | null =>
   /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(textOf(traceparent))?.[1] ?? null;
 
+/** A turn, and the position of the event of it that a page is about; null for the whole turn. */
+export interface WhyFocus {
+  readonly turnId: string;
+  readonly position: number | null;
+}
+
+/** Finds the turn of an id. The id is that of the turn, or the id or position of one of its events. */
+export const findFocus = (log: readonly LogEvent[], id: string): WhyFocus | null => {
+  if (log.some((event) => dataOf(event)['turnId'] === id)) return { turnId: id, position: null };
+  const event = log.find(({ eventId, position }) => eventId === id || String(position) === id);
+  const turnId = event ? textOf(dataOf(event)['turnId']) : '';
+  return event && turnId !== '' ? { turnId, position: event.position } : null;
+};
+
 /** Explains a turn by the events of its session, which must be in the order of the log. */
 export const explainTurn = (log: readonly LogEvent[], turnId: string): Explanation => {
   const events = log.filter((event) => dataOf(event)['turnId'] === turnId);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LogEvent } from '@antiphon/client';
-import { explainTurn, traceIdOf } from './why.js';
+import { explainTurn, findFocus, traceIdOf } from './why.js';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const metadata = { correlationId: 'request-1', traceparent: `00-${TRACE}-b7ad6b7169203331-01` };
@@ -49,6 +49,18 @@ describe('why a turn answered as it did', () => {
       ['tides.md', 'attached'],
       ['notes.md', 'read'],
     ]);
+  });
+
+  it('is found by its id, and by the id or the position of one of its events', () => {
+    const events = log(
+      ['SessionStarted', { sessionId: 's' }],
+      ['TurnRequested', { turnId }],
+      ['ModelCallStarted', call],
+    ).map((event) => ({ ...event, eventId: `event-${event.position}` }));
+    expect(findFocus(events, turnId)).toEqual({ turnId, position: null });
+    expect(findFocus(events, 'event-30')).toEqual({ turnId, position: 30 });
+    expect(findFocus(events, '30')).toEqual({ turnId, position: 30 });
+    expect([findFocus(events, 'event-10'), findFocus(events, 'no-such')]).toEqual([null, null]);
   });
 
   it('has no trace without a valid traceparent', () => {

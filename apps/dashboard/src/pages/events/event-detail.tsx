@@ -1,7 +1,7 @@
 import type { LogEvent } from '@antiphon/client';
 import { Link, setParams, usePosition } from '../../app/router.js';
 import { causesOf, NEAR, type Causes } from '../../data/event-causes.js';
-import { pageOf } from '../../data/event-pages.js';
+import { pageOf, whyPageOf } from '../../data/event-pages.js';
 import { client } from '../../data/gateway.js';
 import { useFetched } from '../../data/use-read.js';
 import { CopyRecord } from '../../ui/copy-record.js';
@@ -102,6 +102,16 @@ const Facts = ({ event, causes }: OpenedProps) => {
   );
 };
 
+const WhyLink = ({ event }: { readonly event: LogEvent }) => {
+  const page = whyPageOf(event);
+  if (page === null) return null;
+  return (
+    <Link to={page} className={ui.button}>
+      Why
+    </Link>
+  );
+};
+
 const Opened = ({ event, causes }: OpenedProps) => (
   <div className={css.detail}>
     <Facts event={event} causes={causes} />
@@ -118,6 +128,7 @@ const Opened = ({ event, causes }: OpenedProps) => (
       <Link to={pageOf(event)} className={ui.button}>
         Open its page
       </Link>
+      <WhyLink event={event} />
       <CopyRecord
         noun="event"
         page={`/events?open=${event.position}`}

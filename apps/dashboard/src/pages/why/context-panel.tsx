@@ -68,7 +68,9 @@ const Facts = ({ sessionId, turn, at }: { sessionId: string; turn: Turn; at: num
     );
   return data.map(({ memoryId, subject, predicate, object, position }) => (
     <Part key={memoryId} what="Fact" position={position}>
-      <VisibleText text={`${subject} · ${predicate}: ${object}`} />
+      <Link to={`/memory?entry=${memoryId}`}>
+        <VisibleText text={`${subject} · ${predicate}: ${object}`} />
+      </Link>
     </Part>
   ));
 };

@@ -7,7 +7,7 @@ import { summaryOf } from '../../data/event-pages.js';
 import { withoutDeleted } from '../../data/deletions.js';
 import { foldEvents, type Transcript, type Turn } from '../../data/transcript.js';
 import { useRead } from '../../data/use-read.js';
-import { explainTurn, type Explanation } from '../../data/why.js';
+import { explainTurn, findFocus, type Explanation } from '../../data/why.js';
 import { formatDuration, formatNumber, formatUsd, wordsOfType } from '../../ui/format.js';
 import {
   CopyButton,
@@ -25,6 +25,11 @@ import { VisibleText } from '../../ui/visible-text.js';
 import pages from '../pages.module.css';
 import { useSessionLog } from '../session/session-log.js';
 import { ContextPanel } from './context-panel.js';
+
+interface FocusProps {
+  /** Position of the event that the page is about; null for the whole turn. */
+  readonly focus: number | null;
+}
 
 const Cost = ({ calls }: Pick<Explanation, 'calls'>) => {
   if (calls.length === 0)
@@ -69,10 +74,12 @@ const summaryWithout = (event: LogEvent, { deleted }: Turn): string => {
   return deleted.includes(isMessage ? 'message' : 'answer') ? '' : summaryOf(event);
 };
 
-const Events = ({ events, turn }: Pick<Explanation, 'events'> & { readonly turn: Turn }) => (
+type EventsProps = Pick<Explanation, 'events'> & FocusProps & { readonly turn: Turn };
+
+const Events = ({ events, turn, focus }: EventsProps) => (
   <Table label="Events of the turn" columns={[numberColumn('Event'), 'Fact', 'Content', 'Recorded']}>
     {events.map((event) => (
-      <tr key={event.position}>
+      <tr key={event.position} aria-current={event.position === focus ? 'true' : undefined}>
         <td data-end="">
           <Link to={`/events?open=${event.position}`}>{formatNumber(event.position)}</Link>
         </td>
@@ -107,6 +114,24 @@ const Trace = ({ traceId, correlationId }: Explanation) => (
   </Panel>
 );
 
+/** Shows the event that the page is about, with its place among those of the turn. */
+const FocusedEvent = ({ events, turn, focus }: EventsProps) => {
+  const index = events.findIndex(({ position }) => position === focus);
+  const event = events[index];
+  if (!event) return null;
+  return (
+    <Panel title={`Event ${formatNumber(event.position)}: ${wordsOfType(event.type)}`} isPadded>
+      <p>
+        <VisibleText text={summaryWithout(event, turn)} />
+      </p>
+      <p>
+        {`It is event ${index + 1} of ${events.length} of the turn. `}
+        <Link to={`/events?open=${event.position}`}>Open the event</Link>
+      </p>
+    </Panel>
+  );
+};
+
 const ANSWER_LENGTH = 2_000;
 
 const Answer = ({ turn, sessionId }: { readonly turn: Turn; readonly sessionId: string }) => {
@@ -124,14 +149,14 @@ const Answer = ({ turn, sessionId }: { readonly turn: Turn; readonly sessionId: 
   );
 };
 
-interface ExplainedProps {
+interface ExplainedProps extends FocusProps {
   readonly sessionId: string;
   readonly transcript: Transcript;
   readonly turn: Turn;
   readonly explanation: Explanation;
 }
 
-const Explained = ({ sessionId, transcript, turn, explanation }: ExplainedProps) => (
+const Explained = ({ sessionId, transcript, turn, explanation, focus }: ExplainedProps) => (
   <>
     <PageHead
       title={`Why: ${turn.content.slice(0, 80)}${turn.content.length > 80 ? '…' : ''}`}
@@ -139,40 +164,47 @@ const Explained = ({ sessionId, transcript, turn, explanation }: ExplainedProps)
       question="What led to this answer: context, facts, events, cost and trace?"
     />
     <div className={pages.stack}>
+      <FocusedEvent events={explanation.events} turn={turn} focus={focus} />
       <Answer turn={turn} sessionId={sessionId} />
       <ContextPanel sessionId={sessionId} transcript={transcript} turn={turn} explanation={explanation} />
       <Panel title={`Cost: ${formatUsd(turn.costMicroUsd)}`}>
         <Cost calls={explanation.calls} />
       </Panel>
       <Panel title="Events">
-        <Events events={explanation.events} turn={turn} />
+        <Events events={explanation.events} turn={turn} focus={focus} />
       </Panel>
       <Trace {...explanation} />
     </div>
   </>
 );
 
-const WhyTurn = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => {
+/** `id` is that of a turn, or the id or position of one of its events. */
+const WhyTurn = ({ sessionId, id }: { readonly sessionId: string; readonly id: string }) => {
   const { events, isLoaded, problem, deletions } = useSessionLog(sessionId, { isWhole: true });
   const position = usePosition();
   if (problem) return <ProblemBox problem={problem} />;
   if (!isLoaded) return <Loading what="the session" />;
   const log = position === null ? events : events.filter((event) => event.position <= position);
   const transcript = withoutDeleted(foldEvents(log, null), deletions);
-  const turn = transcript.turns.find((one) => one.turnId === turnId);
-  if (!turn)
+  const found = findFocus(log, id);
+  const turn = transcript.turns.find(({ turnId }) => turnId === found?.turnId);
+  if (!found || !turn)
     return (
       <>
         <PageHead title="There is no such turn" />
         <Empty
-          title={position === null ? 'The session has no turn with this id' : 'It came after this position'}
+          title={
+            position === null
+              ? 'The session has no turn or event with this id'
+              : 'It came after this position'
+          }
         >
           <Link to={`/sessions/${sessionId}`}>Open the session</Link>
         </Empty>
       </>
     );
-  const explanation = explainTurn(log, turnId);
-  return <Explained {...{ sessionId, transcript, turn, explanation }} />;
+  const explanation = explainTurn(log, turn.turnId);
+  return <Explained {...{ sessionId, transcript, turn, explanation }} focus={found.position} />;
 };
 
 const FindTurn = ({ turnId }: { readonly turnId: string }) => {
@@ -181,7 +213,7 @@ const FindTurn = ({ turnId }: { readonly turnId: string }) => {
   const isUnknown = problem?.status === 404 || problem?.status === 400;
   if (problem && !isUnknown) return <ProblemBox problem={problem} retry={refresh} />;
   if (data === undefined && !isUnknown) return <Loading what="the turn" />;
-  if (data) return <WhyTurn sessionId={data.sessionId} turnId={turnId} />;
+  if (data) return <WhyTurn sessionId={data.sessionId} id={turnId} />;
   return (
     <>
       <PageHead title="There is no such turn" />
@@ -196,5 +228,5 @@ const FindTurn = ({ turnId }: { readonly turnId: string }) => {
 /** Leads from an answer to its context, facts, events, cost and trace. */
 export const WhyPage = ({ params }: PageProps) => {
   const { id, turn = '' } = params;
-  return id === undefined ? <FindTurn turnId={turn} /> : <WhyTurn sessionId={id} turnId={turn} />;
+  return id === undefined ? <FindTurn turnId={turn} /> : <WhyTurn sessionId={id} id={turn} />;
 };
