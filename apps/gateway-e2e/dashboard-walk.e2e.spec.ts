@@ -362,6 +362,30 @@ describe('the dashboard in Chromium', () => {
     expect(agents).toHaveLength(4);
   });
 
+  it('draws the stages of a turn, says when they are stale, and makes no read while it is hidden', async () => {
+    const page = await world.browser.newPage({ baseURL: world.stack.gatewayUrl });
+    let reads = 0;
+    page.on('request', (request) => (reads += Number(new URL(request.url()).pathname === '/metrics')));
+    await page.clock.install();
+    await page.goto('/performance');
+    const stages = page.getByRole('list', { name: 'Stages of a turn, p50 and p95' });
+    expect(await stages.getByRole('listitem').first().innerText()).toMatch(/p50 .+ · p95 /);
+    await page.route('**/metrics', (route) => route.fulfill({ status: 500, body: '{}' }));
+    await page.clock.fastForward(10_000);
+    await page.getByText('The figures are stale.').waitFor();
+    await page.unroute('**/metrics');
+    await page.evaluate(
+      `Object.defineProperty(document, 'visibilityState', { value: 'hidden', writable: true })`,
+    );
+    const before = reads;
+    await page.clock.fastForward(60_000);
+    expect(reads).toBe(before);
+    await page.evaluate(`document.visibilityState = 'visible'; dispatchEvent(new Event('visibilitychange'))`);
+    await page.getByText('The figures are stale.').waitFor({ state: 'detached' });
+    expect(reads).toBe(before + 1);
+    await page.close();
+  });
+
   it('goes to any page by keys, with the focus on its heading', async () => {
     const { page } = world;
     await page.keyboard.press('Control+k');

@@ -1,4 +1,3 @@
-import { useEffect } from 'react';
 import { PageHead } from '../app/page-head.js';
 import {
   histogramsOf,
@@ -9,14 +8,14 @@ import {
   type Sample,
 } from '../data/metrics-text.js';
 import { client } from '../data/gateway.js';
+import { usePolling } from '../data/use-polling.js';
 import { useFetched, useRead } from '../data/use-read.js';
+import { BarChart } from '../ui/bar-chart.js';
 import { formatDuration, formatNumber } from '../ui/format.js';
 import { PresentMark } from '../ui/present-mark.js';
 import { Tile } from './overview.js';
-import { css as ui, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../ui/ui.js';
+import { css as ui, Empty, Loading, Panel, ProblemBox, Table, Time, numberColumn } from '../ui/ui.js';
 import css from './pages.module.css';
-
-const EVERY_MS = 10_000;
 
 const readable = (name: string): string =>
   name
@@ -51,12 +50,22 @@ const HistogramRow = ({ histogram }: { readonly histogram: Histogram }) => {
   );
 };
 
+/** Reads the metrics with the time of the reply. */
+const readMetrics = async (signal: AbortSignal) => {
+  const text = await client.http.metrics({ signal });
+  return { text, at: new Date().toISOString() };
+};
+
+const Stale = ({ at }: { readonly at: string }) => (
+  <p role="status" className={css.pad}>
+    The figures are stale. They were read <Time at={at} isExact />, and later reads failed.
+  </p>
+);
+
 export const Performance = () => {
-  const { data, problem, refresh } = useFetched('metrics', (signal) => client.http.metrics({ signal }));
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === 'visible' && refresh(), EVERY_MS);
-    return () => clearInterval(timer);
-  }, [refresh]);
+  const read = useFetched('metrics', readMetrics);
+  usePolling(read);
+  const { data, problem, refresh } = read;
   return (
     <>
       <PageHead
@@ -73,7 +82,8 @@ export const Performance = () => {
       />
       {problem && <ProblemBox problem={problem} retry={refresh} />}
       {!data && !problem && <Loading what="metrics" />}
-      {data !== undefined && <Tables samples={parseMetrics(data)} />}
+      {data !== undefined && problem && <Stale at={data.at} />}
+      {data !== undefined && <Tables samples={parseMetrics(data.text)} />}
     </>
   );
 };
@@ -114,6 +124,7 @@ const Answer = ({ samples }: { readonly samples: readonly Sample[] }) => {
 const Tables = ({ samples }: { readonly samples: readonly Sample[] }) => (
   <div className={css.stack}>
     <Answer samples={samples} />
+    <Stages histograms={histogramsOf(samples)} />
     <Panel title="Times and sizes">
       <Histograms histograms={histogramsOf(samples)} />
     </Panel>
@@ -130,6 +141,24 @@ const Tables = ({ samples }: { readonly samples: readonly Sample[] }) => (
     </Panel>
   </div>
 );
+
+/** Draws the stages of a turn; the table below has the same values. */
+const Stages = ({ histograms }: { readonly histograms: readonly Histogram[] }) => {
+  const bars = histograms
+    .filter(({ name, labels }) => name === 'antiphon_turn_stage_seconds' && labels in STAGES)
+    .map(({ labels, p50, p95 }) => ({
+      name: STAGES[labels] ?? labels,
+      low: p50,
+      high: p95,
+      text: `p50 ${formatDuration(p50 * 1_000)} · p95 ${formatDuration(p95 * 1_000)}`,
+    }));
+  if (bars.length === 0) return null;
+  return (
+    <Panel title="Stages of a turn" isPadded>
+      <BarChart label="Stages of a turn, p50 and p95" bars={bars} />
+    </Panel>
+  );
+};
 
 const Histograms = ({ histograms }: { readonly histograms: readonly Histogram[] }) => {
   if (histograms.length === 0)

@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { BarChart } from '../../ui/bar-chart.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { CopyRecord } from '../../ui/copy-record.js';
 import { Diff } from '../../ui/diff.js';
@@ -57,6 +58,12 @@ const METERS = [
   { label: 'Full', settled: 5_000_000, reserved: 0, limit: 5_000_000 },
 ] as const;
 
+const BARS = [
+  { name: 'A short stage', low: 1, high: 2, text: 'p50 1 s · p95 2 s' },
+  { name: LONG.slice(0, 120), low: 4, high: 9, text: 'p50 4 s · p95 9 s' },
+  { name: 'Nothing', low: 0, high: 0, text: 'p50 0 s · p95 0 s' },
+];
+
 const LIST = { hasMore: true, isReadingMore: false, showMore: () => undefined };
 
 /** Shows meters, all icons, long code and rows that are drawn when they come into view. */
@@ -68,6 +75,9 @@ export const ValueStates = () => (
           <Meter key={meter.label} {...meter} format={formatUsd} />
         ))}
       </div>
+    </Panel>
+    <Panel title="Bars" isPadded>
+      <BarChart label="Sample bars" bars={BARS} />
     </Panel>
     <Panel title="Icons" isPadded>
       <div className={pages.tags}>
