@@ -100,6 +100,10 @@ const SPECS = {
   'dashboard-copies': {
     ...{ shows: 'records as link, JSON and command, and saved files, equal the API', minutes: 10 },
   },
+  'dashboard-editor': {
+    shows: 'a workflow is drawn by keys alone, saved by two tabs, and placed without its worker',
+    minutes: 5,
+  },
   'dashboard-figures': {
     ...{ shows: 'the dashboard is quick with 10,000 turns, 1,000,000 events and 1,000 nodes', minutes: 20 },
     quick: { ANTIPHON_LOG_EVENTS: '100000', ANTIPHON_DASHBOARD_TURNS: '2000' },

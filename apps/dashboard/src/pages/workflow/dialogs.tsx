@@ -55,6 +55,7 @@ export const ConnectDialog = ({ model }: { readonly model: EditorModel }) => {
 const differences = (mine: Definition, theirs: Definition): string[] => {
   const found: string[] = [];
   if (mine.name !== theirs.name) found.push(`the name: “${theirs.name}” there, “${mine.name}” here`);
+  if ((mine.description ?? '') !== (theirs.description ?? '')) found.push('the description');
   if (JSON.stringify(mine.inputs) !== JSON.stringify(theirs.inputs)) found.push('the inputs');
   const there = new Map(theirs.nodes.map((node) => [node.id, JSON.stringify(node)]));
   for (const node of mine.nodes) {

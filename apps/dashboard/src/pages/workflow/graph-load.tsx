@@ -57,7 +57,7 @@ export const GraphLoad = () => {
   const [current, setCurrent] = useState('');
   const nodes = useChangingNodes(first, points !== null);
   useEffect(() => {
-    void layOut(first as unknown as Parameters<typeof layOut>[0]).then(setPoints);
+    void layOut(first as unknown as Parameters<typeof layOut>[0]).then((layout) => setPoints(layout.points));
   }, [first]);
   return (
     <>

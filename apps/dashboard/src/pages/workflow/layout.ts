@@ -30,18 +30,37 @@ const policy: Policy = factory?.createPolicy('antiphon-worker', { createScriptUR
   createScriptURL: onlyWorker,
 };
 
-/** Lays a graph out in a worker. After a deadline it ends the worker and returns the grid. */
-export const layOut = (nodes: readonly Pick<WorkflowNode, 'id' | 'needs'>[]): Promise<Points> =>
+export interface Layout {
+  readonly points: Points;
+  /** Says why the nodes are in a grid; null if they were laid out by their edges. */
+  readonly notice: string | null;
+}
+
+const LATE = 'The layout took longer than 2 s, so the nodes are in a grid';
+const FAILED = 'The layout failed, so the nodes are in a grid';
+
+const startWorker = (): Worker | null => {
+  try {
+    return new Worker(policy.createScriptURL(workerUrl), { type: 'module' });
+  } catch {
+    return null;
+  }
+};
+
+/** Lays a graph out in a worker. If it fails, or after a deadline, the nodes are in a grid. */
+export const layOut = (nodes: readonly Pick<WorkflowNode, 'id' | 'needs'>[]): Promise<Layout> =>
   new Promise((resolve) => {
-    const worker = new Worker(policy.createScriptURL(workerUrl), { type: 'module' });
-    const finish = (points: Points): void => {
+    const worker = startWorker();
+    if (!worker) return resolve({ points: gridLayout(nodes), notice: FAILED });
+    const finish = (layout: Layout): void => {
       clearTimeout(timer);
       worker.terminate();
-      resolve(points);
+      resolve(layout);
     };
-    const timer = setTimeout(() => finish(gridLayout(nodes)), DEADLINE_MS);
-    worker.onmessage = ({ data }: MessageEvent<Points>) => finish(data);
-    worker.onerror = () => finish(gridLayout(nodes));
+    const fallBack = (notice: string): void => finish({ points: gridLayout(nodes), notice });
+    const timer = setTimeout(() => fallBack(LATE), DEADLINE_MS);
+    worker.onmessage = ({ data }: MessageEvent<Points>) => finish({ points: data, notice: null });
+    worker.onerror = () => fallBack(FAILED);
     const request: LayoutRequest = {
       nodes: nodes.map(({ id, needs }) => ({ id, needs })),
       width: NODE_WIDTH,

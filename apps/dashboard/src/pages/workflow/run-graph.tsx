@@ -2,10 +2,10 @@ import type { RouteReply } from '@antiphon/client';
 import { useEffect, useState } from 'react';
 import { setParams, useParam } from '../../app/router.js';
 import { Button, Empty, Panel } from '../../ui/ui.js';
-import { pointOf, type Points } from './editor-store.js';
+import { pointOf } from './editor-store.js';
 import { Graph } from './graph.js';
 import { CopyTask, RunResult } from './run-result.js';
-import { layOut } from './layout.js';
+import { layOut, type Layout } from './layout.js';
 import { readPlaces, useAgents } from './use-editor.js';
 import css from './workflow.module.css';
 
@@ -13,25 +13,25 @@ type Run = RouteReply<'getRun'>;
 const NONE = new Map();
 
 /** Places of the nodes: those of the editor in this browser, else a layout. */
-const usePoints = ({ workflowId, tasks }: Run): Points => {
-  const [points, setPoints] = useState<Points>({});
+const useLayout = ({ workflowId, tasks }: Run): Layout => {
+  const [layout, setLayout] = useState<Layout>({ points: {}, notice: null });
   const shape = JSON.stringify(tasks.map(({ id, needs }) => [id, needs]));
   useEffect(() => {
     const kept = workflowId === null ? {} : readPlaces(workflowId);
-    if (tasks.every(({ id }) => pointOf(kept, id))) return setPoints(kept);
+    if (tasks.every(({ id }) => pointOf(kept, id))) return setLayout({ points: kept, notice: null });
     let isGone = false;
-    void layOut(tasks).then((found) => !isGone && setPoints(found));
+    void layOut(tasks).then((found) => !isGone && setLayout(found));
     return () => {
       isGone = true;
     };
   }, [shape, workflowId]);
-  return points;
+  return layout;
 };
 
 /** The graph of a run with the state of each node, and the result of the current one. */
 export const RunGraph = ({ run }: { readonly run: Run }) => {
   const agents = useAgents();
-  const points = usePoints(run);
+  const { points, notice } = useLayout(run);
   const wanted = useParam('node');
   const task = run.tasks.find(({ id }) => id === wanted);
   const failed = run.tasks.filter(({ status }) => status === 'failed');
@@ -56,6 +56,9 @@ export const RunGraph = ({ run }: { readonly run: Run }) => {
             select={(id) => setParams({ node: id })}
           />
         </div>
+        <p className={css.notice} role="status">
+          {notice}
+        </p>
       </Panel>
       <Panel
         title={task ? `Result of ${task.id}` : 'Result of a node'}

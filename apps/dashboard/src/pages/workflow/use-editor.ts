@@ -74,14 +74,16 @@ const without = (points: Points, id: string): Points =>
   Object.fromEntries(Object.entries(points).filter(([key]) => key !== id));
 
 /** Lays the nodes out that have no place yet, and keeps the places in this browser. */
-const usePlaces = (editor: Editor, id: string): void => {
+const usePlaces = (editor: Editor, id: string, setNotice: (text: string) => void): void => {
   const { definition, points } = useStore(editor.state);
   const isMissing = definition.nodes.some((node) => !pointOf(points, node.id));
   useEffect(() => {
     if (!isMissing) return;
     let isGone = false;
-    void layOut(definition.nodes).then((found) => {
-      if (!isGone) editor.place({ ...found });
+    void layOut(definition.nodes).then((layout) => {
+      if (isGone) return;
+      editor.place({ ...layout.points });
+      if (layout.notice !== null) setNotice(layout.notice);
     });
     return () => {
       isGone = true;
@@ -206,7 +208,7 @@ export const useEditor = (id: string, workflow: Workflow | null) => {
   const [notice, setNotice] = useState('');
   const [isConnecting, setConnecting] = useState(false);
   const [editRequests, setEditRequests] = useState(0);
-  usePlaces(editor, id);
+  usePlaces(editor, id, setNotice);
   const leaving = useLeaveGuard(editor);
   const problems: Problems = useMemo(
     () => problemsOf(definition, agents && new Set(agents.keys())),
@@ -241,7 +243,11 @@ export const useEditor = (id: string, workflow: Workflow | null) => {
     rename: edits.rename,
     removeNode: edits.removeNode,
     actions,
-    layOutAgain: () => void layOut(definition.nodes).then((found) => editor.change({ points: found })),
+    layOutAgain: () =>
+      void layOut(definition.nodes).then((layout) => {
+        editor.change({ points: layout.points });
+        setNotice(layout.notice ?? 'The nodes are laid out');
+      }),
     nodeOf: (message: string) => nodeOfMessage(message, definition.nodes),
   };
 };
