@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import type { Route } from 'playwright-core';
 import { connectClient } from '@antiphon/testing/client';
 import { readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { readEvents, waitForValue } from './stack-under-test.js';
@@ -75,6 +76,27 @@ describe('a list of the dashboard', () => {
     );
   });
 
+  it('of agents goes on after its first page', async () => {
+    const { page } = world;
+    const { agents } = await readApi<{ agents: object[] }>(world, '/api/v1/agents');
+    expect(agents.length).toBeGreaterThan(1);
+    // Pages of one agent stand for those of the API, which have a thousand.
+    await page.route(/api\/v1\/agents(\?|$)/, (route) => {
+      const url = new URL(route.request().url());
+      url.searchParams.set('limit', '1');
+      return route.continue({ url: url.href });
+    });
+    await page.goto('/agents');
+    for (let count = 1; count < agents.length; count++) {
+      await page.getByText(`These are ${count} agents.`).waitFor();
+      await waitForRows('Agents', count);
+      await button('Show more agents').click();
+    }
+    await waitForRows('Agents', agents.length);
+    await button('Show more agents').waitFor({ state: 'detached' });
+    await page.unroute(/api\/v1\/agents(\?|$)/);
+  });
+
   it('filters events by a range of time', async () => {
     const { page } = world;
     await page.goto('/events');
@@ -137,6 +159,29 @@ describe('the palette, by keyboard', () => {
     expect(await page.getByRole('option').count()).toBe(1);
     await find('0199aa00-0000-7000-8000-000000000000');
     await page.getByText('Nothing is found.').waitFor();
+  });
+
+  it('says that it failed to look, not that there is nothing', async () => {
+    const { page } = world;
+    const words = '0199aa00-0000-7000-8000-000000000000';
+    const api = /api\/v1\/(agents|sessions|runs|turns)/;
+    for (const fail of [
+      (route: Route) => route.abort(),
+      (route: Route) => route.fulfill({ status: 503, json: { message: 'no log', code: 'LOG.DOWN' } }),
+    ]) {
+      await page.goto('/settings');
+      await page.route(api, fail);
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox', { name: /Page, agent/ }).waitFor();
+      await page.getByText('Not everything was looked up').waitFor();
+      await page.keyboard.type(words);
+      await page.getByText('The look-up failed').waitFor();
+      expect(await page.getByText('Nothing is found.').count()).toBe(0);
+      await page.unroute(api);
+    }
+    await find(words);
+    await page.getByText('Nothing is found.').waitFor();
+    expect(await page.getByText('The look-up failed').count()).toBe(0);
   });
 
   it('goes to a position and to an agent by its name', async () => {

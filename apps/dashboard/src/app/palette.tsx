@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { findById, type Kind } from '../data/find-id.js';
 import { client } from '../data/gateway.js';
-import { useFetched } from '../data/use-read.js';
+import { useFetched, type Problem, type Read } from '../data/use-read.js';
 import { Icon, type IconName } from '../ui/icon.js';
 import { NAVIGATION } from './pages.js';
 import { goToPosition } from './position-bar.js';
@@ -54,16 +54,23 @@ const CHOICES_OF_KIND: Readonly<Record<Kind, (id: string) => Choice[]>> = {
 
 interface Choices {
   readonly choices: readonly Choice[];
-  /** True while the API is asked what has the id. */
+  /** True while the API is asked. */
   readonly isLooking: boolean;
+  /** Says why the API cannot tell what there is; null if it has told. */
+  readonly problem: Problem | null;
 }
+
+/** Returns why a read failed. What the caller may not read is nothing to find. */
+const failureOf = (...reads: readonly Read<unknown>[]): Problem | null =>
+  reads.map(({ problem }) => problem).find((problem) => problem !== null && problem.status !== 403) ?? null;
 
 /** Asks what has a whole id, and returns choices of what was found. */
 const useChoicesOfId = (text: string): Choices => {
   const key = UUID.test(text) ? `palette id ${text}` : null;
-  const { data, isLoading } = useFetched(key, (signal) => findById(client.http, text, signal));
+  const read = useFetched(key, (signal) => findById(client.http, text, signal));
+  const { data, isLoading } = read;
   const choices = useMemo(() => (data ?? []).flatMap((kind) => CHOICES_OF_KIND[kind](text)), [data, text]);
-  return { choices, isLooking: isLoading };
+  return { choices, isLooking: isLoading, problem: failureOf(read) };
 };
 
 const MAX_SESSIONS = 100;
@@ -78,18 +85,18 @@ const fixedChoices = (): Choice[] => [
 
 const useChoices = (text: string): Choices => {
   const wanted = text.trim().toLowerCase();
-  const { choices: named, isLooking } = useChoicesOfId(wanted);
-  const { data: agents } = useFetched('palette agents', () => client.http.listAgents());
-  const { data: recent } = useFetched('palette sessions', () =>
+  const { choices: named, ...byId } = useChoicesOfId(wanted);
+  const agents = useFetched('palette agents', () => client.http.listAgents());
+  const recent = useFetched('palette sessions', () =>
     client.http.listSessions({ query: { limit: MAX_SESSIONS } }),
   );
   const choices = useMemo(() => {
     const known = [
       ...fixedChoices(),
-      ...(agents?.agents ?? []).map(({ id, name }) =>
+      ...(agents.data?.agents ?? []).map(({ id, name }) =>
         link(`/agents/${encodeURIComponent(id)}`, 'agents', name === id ? id : `${name} (${id})`, 'agent'),
       ),
-      ...(recent?.sessions ?? []).map(({ id, title, agentId }) =>
+      ...(recent.data?.sessions ?? []).map(({ id, title, agentId }) =>
         link(`/sessions/${id}`, 'sessions', `${title?.slice(0, 80) ?? id} (${agentId})`, 'session'),
       ),
     ];
@@ -97,8 +104,19 @@ const useChoices = (text: string): Choices => {
     const isNamed = new Set(named.map(({ id }) => id));
     const others = found.filter(({ id }) => !isNamed.has(id));
     return [...choicesOfPosition(wanted), ...named, ...others].slice(0, 50);
-  }, [agents, recent, wanted, named]);
-  return { choices, isLooking };
+  }, [agents.data, recent.data, wanted, named]);
+  const isLooking = byId.isLooking || agents.isLoading || recent.isLoading;
+  return { choices, isLooking, problem: byId.problem ?? failureOf(agents, recent) };
+};
+
+/** Returns what the list of results does not say. */
+const noteOf = ({ choices, isLooking, problem }: Choices): string => {
+  if (problem !== null)
+    return choices.length > 0
+      ? `Not everything was looked up: ${problem.message}.`
+      : `The look-up failed: ${problem.message}. Close this and try again.`;
+  if (choices.length > 0) return '';
+  return isLooking ? 'Looking for it …' : 'Nothing is found.';
 };
 
 /** Finds a page, an agent, a session, a run or a position. */
@@ -106,7 +124,8 @@ export const Palette = ({ onClose }: { readonly onClose: () => void }) => {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState('');
   const [index, setIndex] = useState(0);
-  const { choices, isLooking } = useChoices(text);
+  const found = useChoices(text);
+  const { choices, isLooking } = found;
   const [isEntered, setEntered] = useState(false);
   useEffect(() => {
     const shown = dialog.current;
@@ -151,7 +170,7 @@ export const Palette = ({ onClose }: { readonly onClose: () => void }) => {
       />
       <ChoiceList choices={choices} selected={selected} choose={choose} />
       <p role="status" className={css.paletteNote}>
-        {choices.length === 0 && (isLooking ? 'Looking for it …' : 'Nothing is found.')}
+        {noteOf(found)}
       </p>
     </dialog>
   );

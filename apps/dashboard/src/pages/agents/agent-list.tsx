@@ -2,9 +2,10 @@ import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
 import { Link, setParams, useParam } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
-import { useRead } from '../../data/use-read.js';
+import { useList, type ListRead } from '../../data/use-list.js';
 import { countOf } from '../../ui/format.js';
 import { ActButton } from '../../ui/act-button.js';
+import { ShowMore } from '../../ui/show-more.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SpawnDialog } from './spawn-dialog.js';
 import css from '../pages.module.css';
@@ -68,16 +69,29 @@ const Filters = ({ state, project }: { readonly state: string; readonly project:
   </div>
 );
 
+const Rows = ({ agents }: { readonly agents: readonly Agent[] }) =>
+  agents.length === 0 ? (
+    <Empty title="No agent matches">
+      <p>Change the filters, spawn an agent here, or configure one in antiphon.toml.</p>
+    </Empty>
+  ) : (
+    <Table label="Agents" columns={['Agent', 'State', 'Model', 'Project', 'Parent', 'Last heartbeat']}>
+      {agents.map((agent) => (
+        <Row key={agent.id} agent={agent} />
+      ))}
+    </Table>
+  );
+
+const titleOf = ({ data, hasMore }: ListRead<RouteReply<'listAgents'>>): string =>
+  data ? countOf(data.agents.length, 'agent') + (hasMore ? ', more follow' : '') : 'Agents';
+
 export const AgentList = () => {
   const state = useParam('state');
   const project = useParam('project');
   const isSpawning = useParam('spawn') !== '';
   const query = { ...(isState(state) ? { state } : {}), ...(project === '' ? {} : { project }) };
-  const { data, problem, refresh } = useRead(
-    'listAgents',
-    { query },
-    { changesOn: isAbout('agent', 'session', 'task') },
-  );
+  const list = useList('listAgents', { query }, { changesOn: isAbout('agent', 'session', 'task') });
+  const { data, problem, refresh } = list;
   return (
     <>
       <PageHead
@@ -96,20 +110,10 @@ export const AgentList = () => {
       />
       <Filters state={state} project={project} />
       {problem && <ProblemBox problem={problem} retry={refresh} />}
-      <Panel title={data ? countOf(data.agents.length, 'agent') : 'Agents'}>
+      <Panel title={titleOf(list)}>
         {!data && !problem && <Loading what="agents" />}
-        {data?.agents.length === 0 && (
-          <Empty title="No agent matches">
-            <p>Change the filters, spawn an agent here, or configure one in antiphon.toml.</p>
-          </Empty>
-        )}
-        {data && data.agents.length > 0 && (
-          <Table label="Agents" columns={['Agent', 'State', 'Model', 'Project', 'Parent', 'Last heartbeat']}>
-            {data.agents.map((agent) => (
-              <Row key={agent.id} agent={agent} />
-            ))}
-          </Table>
-        )}
+        {data && <Rows agents={data.agents} />}
+        <ShowMore list={list} what="agents" count={data?.agents.length ?? 0} />
       </Panel>
       {isSpawning && <SpawnDialog bases={data?.agents ?? []} onClose={() => setParams({ spawn: null })} />}
     </>
