@@ -10,6 +10,7 @@ import { addChats } from './gateway/chats.command.js';
 import { addCredential } from './gateway/credential.command.js';
 import { addEvents } from './gateway/events.command.js';
 import { addKey } from './gateway/key.command.js';
+import { addLogRecords } from './gateway/log-records.command.js';
 import { addMemory } from './gateway/memory.command.js';
 import { addBudget } from './gateway/budget.command.js';
 import { addMessage } from './gateway/message.command.js';
@@ -65,6 +66,7 @@ const COMMANDS = [
   addEvents,
   addAudit,
   addBackup,
+  addLogRecords,
   addProjections,
   addDlq,
   addConfig,

@@ -147,7 +147,7 @@ export interface AtOption {
 
 /** Returns the path of a read as of a position, or of the present. */
 export const pathAt = (path: string, { at }: AtOption): string =>
-  at === undefined ? path : `${path}?at=${encodeURIComponent(at)}`;
+  at === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}at=${encodeURIComponent(at)}`;
 
 /** Returns the line that tells how to read the next page, or no line after the last page. */
 export const nextPageLine = (nextCursor: string | null): string[] =>

@@ -1,0 +1,77 @@
+import type { Command } from 'commander';
+import { type AtOption, getJson, pathAt } from '../connection/http-client.js';
+import type { CommandContext, ContextOf } from '../output.js';
+
+interface Audits {
+  readonly audits: readonly {
+    readonly recordedAt: string;
+    readonly recordedBy: string;
+    readonly ok: boolean;
+    readonly events: number;
+    readonly headPosition: number;
+    readonly first: { readonly check: string; readonly message: string } | null;
+  }[];
+}
+
+interface Backups {
+  readonly backups: readonly {
+    readonly folder: string;
+    readonly position: number;
+    readonly recordedAt: string;
+    readonly recordedBy: string;
+  }[];
+  readonly restores: readonly {
+    readonly folder: string;
+    readonly phase: string;
+    readonly beganAt: string;
+  }[];
+  readonly head: number;
+}
+
+type ListOptions = AtOption & { readonly limit: string };
+
+const listAudits = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
+  const path = pathAt(`/api/v1/audits?limit=${encodeURIComponent(options.limit)}`, options);
+  const page = await getJson<Audits>(await gateway(), path);
+  const lines = page.audits.map(({ recordedAt, recordedBy, ok, events, headPosition, first }) => {
+    const result = ok ? 'holds' : `broken: ${first?.check ?? ''} ${first?.message ?? ''}`.trimEnd();
+    return `${recordedAt}  ${result}  (${events} events up to ${headPosition}, by ${recordedBy})`;
+  });
+  const none = 'no audit has been recorded: run antiphon audit --record';
+  output.result(page, lines.join('\n') || none);
+};
+
+const listBackups = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
+  const path = pathAt(`/api/v1/backups?limit=${encodeURIComponent(options.limit)}`, options);
+  const page = await getJson<Backups>(await gateway(), path);
+  const { backups, restores, head } = page;
+  const lines = [
+    ...backups.map(({ folder, position, recordedAt, recordedBy }) => {
+      const lost = Math.max(0, head - position);
+      return `${recordedAt}  ${folder}  (up to ${position}, a restore loses ${lost} events, by ${recordedBy})`;
+    }),
+    ...restores.map(({ folder, phase, beganAt }) => `${beganAt}  restore from ${folder}: ${phase}`),
+  ];
+  const none = 'no backup has been recorded: run antiphon backup FOLDER --record';
+  output.result(page, lines.join('\n') || none);
+};
+
+/** Adds `antiphon audits` and `antiphon backups`: what was recorded of the log. */
+export const addLogRecords = (program: Command, context: ContextOf): void => {
+  const add = (
+    name: string,
+    description: string,
+    max: number,
+    list: (given: CommandContext, options: ListOptions) => Promise<void>,
+  ): void => {
+    program
+      .command(name)
+      .description(description)
+      .option('--limit <n>', `maximum number, at most ${max}`, '10')
+      .option('--at <position>', 'as of this position of the log (default: now)')
+      .addHelpText('after', `\nExamples:\n  antiphon ${name}\n  antiphon ${name} --limit 1 --at 1024 --json`)
+      .action((options: ListOptions, command: Command) => list(context(command), options));
+  };
+  add('audits', 'list recorded results of audits, newest first', 50, listAudits);
+  add('backups', 'list recorded backups, newest first, and restores', 50, listBackups);
+};
