@@ -127,6 +127,23 @@ describe('a record', () => {
   });
 });
 
+describe('a list', () => {
+  it.each([
+    ['keys', '/settings', '/api/v1/keys?limit=200'],
+    ['archives', '/audit', '/api/v1/archives'],
+    ['backups', '/audit', '/api/v1/backups'],
+    ['audits', '/audit', '/api/v1/audits?limit=1'],
+  ])('of %s is copied as its JSON, and as a command that prints the same', async (noun, path, api) => {
+    await world.page.goto(path);
+    const record = noun === 'audits' ? 'audit' : noun;
+    const json = JSON.parse(await copy(record, 'JSON')) as Record<string, unknown>;
+    expect(json[noun]).toEqual((await readApi<Record<string, unknown>>(world, api))[noun]);
+    const printed = (await runCopied(await copy(record, 'command'))) as Record<string, unknown>;
+    expect(printed[noun] ?? printed).toEqual(json[noun]);
+    expect(new URL(await copy(record, 'link')).pathname).toBe(path);
+  });
+});
+
 const saved = async (name: string): Promise<{ file: string; text: string }> => {
   const waiting = world.page.waitForEvent('download');
   await world.page.getByText(name, { exact: true }).click();

@@ -129,6 +129,63 @@ describe('a list of the dashboard', () => {
   });
 });
 
+describe('the filters of a page', () => {
+  const shown = async (): Promise<Record<string, string>> => {
+    const { page } = world;
+    const state = await page.getByRole('combobox', { name: 'State' }).inputValue();
+    const key = await page.getByRole('searchbox', { name: 'Key' }).inputValue();
+    return { state, key };
+  };
+  const waitForSearch = (search: string) => world.page.waitForURL((url) => url.search === search);
+
+  it('are walked by Back and Forward: one step for a choice, one for what was typed', async () => {
+    const { page } = world;
+    await page.goto('/sessions?agent=gpt');
+    await waitForRows('Sessions', 2);
+    await page.getByRole('combobox', { name: 'State' }).selectOption('waiting');
+    await waitForSearch('?agent=gpt&state=waiting');
+    const key = page.getByRole('searchbox', { name: 'Key' });
+    for (const text of ['ma', 'mail']) {
+      await key.fill(text);
+      await waitForSearch(`?agent=gpt&state=waiting&text=${text}`);
+    }
+    await page.goBack();
+    await waitForSearch('?agent=gpt&state=waiting');
+    expect(await shown()).toEqual({ state: 'waiting', key: '' });
+    await page.goBack();
+    await waitForRows('Sessions', 2);
+    expect(await shown()).toEqual({ state: '', key: '' });
+    await page.goForward();
+    await page.goForward();
+    await page.getByText('No session matches').waitFor();
+    expect(await shown()).toEqual({ state: 'waiting', key: 'mail' });
+  });
+
+  it.each([
+    ['/sessions?agent=gpt&state=waiting', 'Sessions', 1],
+    ['/events?type=TurnRequested&since=2020-01-01T00:00:00.000Z', 'Events', 2],
+    ['/agents?state=ready', 'Agents', 2],
+  ])('are shown by a link in a browser that was not here before: %s', async (path, table, least) => {
+    const { page } = world;
+    const rowsOf = async (one: typeof page): Promise<string[]> => {
+      await one.goto(new URL(path, page.url()).href);
+      const body = one.getByRole(table === 'Events' ? 'table' : 'region', { name: new RegExp(`^${table}`) });
+      const rows = body.first().locator(table === 'Events' ? '[role=row], tr' : 'tbody tr');
+      await rows.first().waitFor();
+      return rows.allInnerTexts();
+    };
+    const fresh = await page.context().browser()!.newContext();
+    try {
+      const other = await fresh.newPage();
+      const [here, there] = [await rowsOf(page), await rowsOf(other)];
+      expect(there.length).toBe(here.length);
+      expect(there.length).toBeGreaterThanOrEqual(least);
+    } finally {
+      await fresh.close();
+    }
+  });
+});
+
 describe('the palette, by keyboard', () => {
   const find = async (words: string): Promise<void> => {
     const { page } = world;
@@ -170,6 +227,7 @@ describe('the palette, by keyboard', () => {
       (route: Route) => route.fulfill({ status: 503, json: { message: 'no log', code: 'LOG.DOWN' } }),
     ]) {
       await page.goto('/settings');
+      await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
       await page.route(api, fail);
       await page.keyboard.press('Control+k');
       await page.getByRole('combobox', { name: /Page, agent/ }).waitFor();

@@ -122,6 +122,9 @@ export const setParams = (
   navigate(location.pathname + (text === '' ? '' : `?${text}`), options);
 };
 
+/** Changes filters of the page: Back returns to the ones before. An empty value removes one. */
+export const setFilters = (changes: Parameters<typeof setParams>[0]): void => setParams(changes, {});
+
 /** Returns one parameter of the URL, or an empty string. */
 export const useParam = (name: string): string => {
   const { search } = useAddress();

@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../app/page-head.js';
-import { Link, setParams, useParam } from '../app/router.js';
+import { Link, setFilters, useParam } from '../app/router.js';
 import { isAbout } from '../data/event-pages.js';
 import { useList } from '../data/use-list.js';
 import { useRead } from '../data/use-read.js';
@@ -78,7 +78,7 @@ export const Approvals = () => {
       <div className={css.filters}>
         <label>
           Status
-          <select value={status ?? 'all'} onChange={(event) => setParams({ status: event.target.value })}>
+          <select value={status ?? 'all'} onChange={(event) => setFilters({ status: event.target.value })}>
             {STATUSES.map((name) => (
               <option key={name}>{name}</option>
             ))}

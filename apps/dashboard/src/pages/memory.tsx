@@ -1,7 +1,7 @@
 import type { RouteReply } from '@antiphon/client';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { PageHead } from '../app/page-head.js';
-import { Link, setParams, useParam } from '../app/router.js';
+import { Link, setFilters, setParams, useParam } from '../app/router.js';
 import { isAbout } from '../data/event-pages.js';
 import { useRead } from '../data/use-read.js';
 import { CopyRecord, quoteWord } from '../ui/copy-record.js';
@@ -20,6 +20,7 @@ import {
   Time,
   numberColumn,
 } from '../ui/ui.js';
+import { TypedFilter } from '../ui/typed-filter.js';
 import { VisibleText } from '../ui/visible-text.js';
 import css from './pages.module.css';
 
@@ -192,23 +193,6 @@ const Entries = ({
   );
 };
 
-const TYPING_MS = 350;
-
-const Search = ({ value }: { readonly value: string }) => {
-  const [text, setText] = useState(value);
-  useEffect(() => {
-    if (text === value) return;
-    const timer = setTimeout(() => setParams({ query: text.trim() }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text, value]);
-  return (
-    <label>
-      Words
-      <input type="search" value={text} placeholder="any" onChange={(event) => setText(event.target.value)} />
-    </label>
-  );
-};
-
 export const Memory = () => {
   const chosen = useParam('agent');
   const text = useParam('query');
@@ -223,16 +207,16 @@ export const Memory = () => {
       <div className={css.filters}>
         <label>
           Agent
-          <select value={agent ?? ''} onChange={(event) => setParams({ agent: event.target.value })}>
+          <select value={agent ?? ''} onChange={(event) => setFilters({ agent: event.target.value })}>
             {agents.map(({ id }) => (
               <option key={id}>{id}</option>
             ))}
           </select>
         </label>
-        <Search value={text} />
+        <TypedFilter name="query" label="Words" value={text} />
         <label>
           Replaced facts
-          <select value={isAll ? '1' : ''} onChange={(event) => setParams({ replaced: event.target.value })}>
+          <select value={isAll ? '1' : ''} onChange={(event) => setFilters({ replaced: event.target.value })}>
             <option value="">hide</option>
             <option value="1">show</option>
           </select>

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { setParams } from '../app/router.js';
 
 const TYPING_MS = 350;
@@ -11,13 +11,21 @@ interface TypedFilterProps {
   readonly hint?: string | undefined;
 }
 
-/** A filter that a person types. The URL gets it after a pause, so that not every letter is read. */
+/**
+ * A filter that a person types. The URL gets it after a pause, so that not every letter is read.
+ * Back returns to the filter before the field had the focus.
+ */
 export const TypedFilter = ({ name, label, value, hint = 'any' }: TypedFilterProps) => {
   const [text, setText] = useState(value);
+  /** True once this visit of the field has an entry in the history. */
+  const isEntered = useRef(false);
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value) return;
-    const timer = setTimeout(() => setParams({ [name]: text.trim() }), TYPING_MS);
+    const timer = setTimeout(() => {
+      setParams({ [name]: text.trim() }, { replace: isEntered.current });
+      isEntered.current = true;
+    }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [name, text, value]);
   return (
@@ -27,6 +35,7 @@ export const TypedFilter = ({ name, label, value, hint = 'any' }: TypedFilterPro
         type="search"
         value={text}
         placeholder={hint}
+        onFocus={() => (isEntered.current = false)}
         onChange={(event) => setText(event.target.value)}
       />
     </label>

@@ -1,11 +1,12 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
-import { Link, setParams, useParam } from '../../app/router.js';
+import { Link, setFilters, setParams, useParam } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useList, type ListRead } from '../../data/use-list.js';
 import { countOf } from '../../ui/format.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ShowMore } from '../../ui/show-more.js';
+import { TypedFilter } from '../../ui/typed-filter.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SpawnDialog } from './spawn-dialog.js';
 import css from '../pages.module.css';
@@ -51,21 +52,14 @@ const Filters = ({ state, project }: { readonly state: string; readonly project:
   <div className={css.filters}>
     <label>
       State
-      <select value={state} onChange={(event) => setParams({ state: event.target.value })}>
+      <select value={state} onChange={(event) => setFilters({ state: event.target.value })}>
         <option value="">all that live</option>
         {STATES.map((name) => (
           <option key={name}>{name}</option>
         ))}
       </select>
     </label>
-    <label>
-      Project
-      <input
-        value={project}
-        placeholder="any"
-        onChange={(event) => setParams({ project: event.target.value })}
-      />
-    </label>
+    <TypedFilter name="project" label="Project" value={project} />
   </div>
 );
 

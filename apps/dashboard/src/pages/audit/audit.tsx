@@ -6,6 +6,7 @@ import { head } from '../../data/live-log.js';
 import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';
 import { countOf, formatNumber } from '../../ui/format.js';
+import { CopyRecord } from '../../ui/copy-record.js';
 import { PresentMark } from '../../ui/present-mark.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { CopyButton, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
@@ -132,11 +133,30 @@ const Commands = () => (
   </ul>
 );
 
+interface CopyOfNowProps {
+  readonly noun: string;
+  readonly json: string;
+  readonly command: string;
+}
+
+/** Copies a list that has no past. */
+const CopyOfNow = (props: CopyOfNowProps) => (
+  <>
+    <PresentMark />
+    <CopyRecord {...props} isOfPosition={false} />
+  </>
+);
+
 export const Audit = () => (
   <>
     <PageHead title="Audit" question="Can I trust the log?" />
     <div className={css.grid}>
-      <Panel title="Last audit">
+      <Panel
+        title="Last audit"
+        actions={
+          <CopyRecord {...{ noun: 'audit', json: '/audits?limit=1', command: 'antiphon audits --limit 1' }} />
+        }
+      >
         <LastAudit />
       </Panel>
       <Panel title="Signed roots" className={css.half} actions={<PresentMark />}>
@@ -145,7 +165,10 @@ export const Audit = () => (
       <Panel title="Head of the log" className={css.half}>
         <LastAppend />
       </Panel>
-      <Panel title="Dead letters" actions={<PresentMark />}>
+      <Panel
+        title="Dead letters"
+        actions={<CopyOfNow noun="dead letters" json="/dead-letters" command="antiphon dlq list" />}
+      >
         <DeadLetters />
       </Panel>
       <Panel title="Read models" className={css.half} actions={<PresentMark />}>
@@ -154,10 +177,18 @@ export const Audit = () => (
       <Panel title="Check it yourself" className={css.half}>
         <Commands />
       </Panel>
-      <Panel title="Archives" className={css.half} actions={<PresentMark />}>
+      <Panel
+        title="Archives"
+        className={css.half}
+        actions={<CopyOfNow noun="archives" json="/archives" command="antiphon events archives" />}
+      >
         <Archives />
       </Panel>
-      <Panel title="Backups" className={css.half}>
+      <Panel
+        title="Backups"
+        className={css.half}
+        actions={<CopyRecord {...{ noun: 'backups', json: '/backups', command: 'antiphon backups' }} />}
+      >
         <Backups />
       </Panel>
     </div>

@@ -1,7 +1,7 @@
 import type { LogEvent } from '@antiphon/client';
 import { memo, useEffect, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
-import { setParams, useAddress, useParam, usePosition } from '../../app/router.js';
+import { setFilters, setParams, useAddress, useParam, usePosition } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { summaryOf } from '../../data/event-pages.js';
 import { download } from '../../ui/download.js';
@@ -52,7 +52,7 @@ const TimeFilter = ({ name, value }: { readonly name: 'since' | 'until'; readonl
       type="datetime-local"
       step={1}
       value={toLocalTime(value)}
-      onChange={(event) => setParams({ [name]: fromLocalTime(event.target.value) })}
+      onChange={(event) => setFilters({ [name]: fromLocalTime(event.target.value) })}
     />
   </label>
 );
@@ -74,7 +74,7 @@ const FilterBar = ({ filters }: { readonly filters: Filters }) => (
       Severity
       <select
         value={filters.severity ?? ''}
-        onChange={(event) => setParams({ severity: event.target.value })}
+        onChange={(event) => setFilters({ severity: event.target.value })}
       >
         <option value="">any</option>
         <option>info</option>
@@ -85,7 +85,7 @@ const FilterBar = ({ filters }: { readonly filters: Filters }) => (
     <TimeFilter name="since" value={filters.since ?? ''} />
     <TimeFilter name="until" value={filters.until ?? ''} />
     {Object.keys(filters).length > 0 && (
-      <Button onClick={() => setParams(Object.fromEntries(FILTERS.map((name) => [name, null])))}>
+      <Button onClick={() => setFilters(Object.fromEntries(FILTERS.map((name) => [name, null])))}>
         Clear
       </Button>
     )}

@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { useState } from 'react';
-import { Link, setParams, useParam } from '../../app/router.js';
+import { Link, setFilters, useParam } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
@@ -151,7 +151,11 @@ export const Usage = () => {
     <Panel
       title="Usage"
       actions={
-        <select aria-label="Sum by" value={group} onChange={(event) => setParams({ by: event.target.value })}>
+        <select
+          aria-label="Sum by"
+          value={group}
+          onChange={(event) => setFilters({ by: event.target.value })}
+        >
           {Object.entries(GROUPS).map(([name, { what }]) => (
             <option key={name} value={name}>{`by ${what}`}</option>
           ))}

@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
-import { Link, setParams, useParam } from '../../app/router.js';
+import { Link, setFilters, useParam } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useList } from '../../data/use-list.js';
 import { formatDuration } from '../../ui/format.js';
@@ -52,7 +52,7 @@ const Runs = () => {
           <select
             className={ui.input}
             value={status ?? ''}
-            onChange={(event) => setParams({ status: event.target.value })}
+            onChange={(event) => setFilters({ status: event.target.value })}
           >
             <option value="">every state</option>
             {STATES.map((name) => (

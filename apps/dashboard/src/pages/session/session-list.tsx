@@ -1,5 +1,5 @@
 import { PageHead } from '../../app/page-head.js';
-import { Link, setParams, useParam } from '../../app/router.js';
+import { Link, setFilters, useParam } from '../../app/router.js';
 import { Empty, Panel } from '../../ui/ui.js';
 import { TypedFilter } from '../../ui/typed-filter.js';
 import { SessionTable, type SessionFilter } from './session-table.js';
@@ -44,7 +44,7 @@ export const SessionList = () => {
           State
           <select
             value={isState(state) ? state : ''}
-            onChange={(event) => setParams({ state: event.target.value })}
+            onChange={(event) => setFilters({ state: event.target.value })}
           >
             <option value="">any</option>
             {Object.entries(STATES).map(([name, word]) => (

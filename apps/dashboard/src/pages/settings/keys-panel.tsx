@@ -5,6 +5,7 @@ import { client } from '../../data/gateway.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
+import { CopyRecord } from '../../ui/copy-record.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { useCheckedForm } from '../../ui/field-errors.js';
 import {
@@ -130,9 +131,15 @@ export const Keys = ({ secret, showSecret }: KeysProps) => {
     <Panel
       title="API keys"
       actions={
-        <ActButton permission="keys:manage" icon="plus" onClick={() => setCreating(true)}>
-          Create a key
-        </ActButton>
+        <>
+          <CopyRecord
+            {...{ noun: 'keys', json: '/keys?limit=200', command: 'antiphon key list' }}
+            isOfPosition={false}
+          />
+          <ActButton permission="keys:manage" icon="plus" onClick={() => setCreating(true)}>
+            Create a key
+          </ActButton>
+        </>
       }
     >
       {problem && <ProblemBox problem={problem} retry={refresh} />}
