@@ -63,6 +63,19 @@ describe('the command line on a running stack', () => {
     expect(await run('config', 'check')).toBe(`${world.config}: ok, 2 agents, 1 providers, 0 plug-ins\n`);
   });
 
+  it('config show prints each setting with its origin, and no secret', async () => {
+    const text = await run('config', 'show');
+    expect(text).toMatch(/^KEY +ORIGIN +VALUE\n/);
+    expect(text).toMatch(/\nagents\[guarded\]\.tools +file +calculator\n/);
+    expect(text).toMatch(/\nretention\.events_days +default +30\n/);
+    const { settings } = await runJson<{ settings: Record<string, unknown>[] }>('config', 'show');
+    expect(settings).toContainEqual({
+      ...{ key: 'gateway.token', origin: 'default' },
+      ...{ value: 'not set', isSecret: true },
+    });
+    expect(await run('config', 'show', '--help')).toContain('Example:');
+  });
+
   it('chat prints the answer and each tool call with its result', async () => {
     expect(await run('chat', 'Hello there')).toBe('[scripted] Hello there\n');
     const text = await run('chat', CALCULATION);

@@ -38,6 +38,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   listPlugins: { method: 'get', path: '/api/v1/plugins' },
   readEvents: { method: 'get', path: '/api/v1/events' },
   health: { method: 'get', path: '/api/v1/health' },
+  readConfig: { method: 'get', path: '/api/v1/config' },
   alive: { method: 'get', path: '/healthz' },
   ready: { method: 'get', path: '/readyz' },
   metrics: { method: 'get', path: '/metrics', text: true },

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { homedir } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import type { EffectiveSetting } from '@antiphon/config';
 import { AppError } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import type { ContextOf } from './output.js';
@@ -49,9 +50,23 @@ export const addStack = (program: Command, context: ContextOf): void => {
     });
 };
 
-/** Adds `antiphon config check`. */
+/** Returns lines with a column for each key, value and origin. */
+const settingLines = (settings: readonly EffectiveSetting[]): string => {
+  const texts = settings.map(({ key, value, origin }) => ({
+    key,
+    value: value === null ? '-' : Array.isArray(value) ? value.join(', ') || '-' : String(value),
+    origin,
+  }));
+  const rows = [{ key: 'KEY', value: 'VALUE', origin: 'ORIGIN' }, ...texts];
+  const width = Math.max(...rows.map(({ key }) => key.length));
+  return rows
+    .map(({ key, value, origin }) => `${key.padEnd(width)}  ${origin.padEnd('environment'.length)}  ${value}`)
+    .join('\n');
+};
+
+/** Adds `antiphon config check` and `antiphon config show`. */
 export const addConfig = (program: Command, context: ContextOf): void => {
-  const config = program.command('config').description('check antiphon.toml');
+  const config = program.command('config').description('check and show antiphon.toml');
   config
     .command('check')
     .description('read the configuration as a start does, and report its errors and warnings')
@@ -63,5 +78,17 @@ export const addConfig = (program: Command, context: ContextOf): void => {
       const warnings = loaded.warnings.map((warning) => `warning: ${warning}`);
       const summary = `${loaded.source ?? 'built-in defaults'}: ok, ${loaded.agents.length} agents, ${loaded.providers.length} providers, ${loaded.plugins.length} plug-ins`;
       output.result({ ok: true, config: redactedConfig(loaded) }, [...warnings, summary].join('\n'));
+    });
+  config
+    .command('show')
+    .description('print every setting with its origin; of a secret only whether it is set')
+    .option('--workspace <id>', 'workspace whose agents, plug-ins and limits are shown', 'default')
+    .addHelpText('after', '\nExample:\n  antiphon config show --json')
+    .action(async ({ workspace }: { workspace: string }, command: Command) => {
+      const { effectiveSettings, loadConfig } = await import('@antiphon/config');
+      const { output, env, cwd } = context(command);
+      const loaded = loadConfig({ env, cwd, homeDir: env['HOME'] ?? homedir(), requireKeys: false });
+      const settings = effectiveSettings(loaded, workspace);
+      output.result({ source: loaded.source, settings }, settingLines(settings));
     });
 };

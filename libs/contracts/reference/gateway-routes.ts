@@ -51,6 +51,16 @@ export const StatusView = z.object({
   temporalUi: z.string().nullable().describe('URL of Temporal’s web interface; null if there is none.'),
 });
 
+/** Setting of the effective configuration, as `GET /api/v1/config` returns it. */
+export const SettingView = z.object({
+  key: z.string().describe('Key as in the file. An entry of a list is named, as in `agents[main].model`.'),
+  value: z
+    .union([z.string(), z.number(), z.boolean(), z.array(z.string()), z.null()])
+    .describe('Value in the unit of the file; null for none. Of a secret only `set` or `not set`.'),
+  origin: z.enum(['default', 'file', 'environment']).describe('Source of the value.'),
+  isSecret: z.boolean().describe('True if the value is hidden.'),
+});
+
 const Page = (media = 'text/html') => ({ schema: z.string(), media });
 
 /** The event log, health, metrics and the reference itself. */
@@ -93,6 +103,27 @@ export const GATEWAY_ROUTES = {
       'The status is 200 even if a service is down; `status` is then `degraded`.',
     reply: { schema: StatusView },
     example: { reply: STATUS },
+  }),
+  readConfig: defineRoute({
+    method: 'get',
+    path: '/api/v1/config',
+    access: 'operations:write',
+    tag: 'Operations',
+    summary: 'Get the effective configuration',
+    description:
+      'Returns every setting of the running gateway with its origin: the shared ones, and the agents, plug-ins, bindings ' +
+      'and limits of the caller’s workspace. Texts are shown only if the schema of the configuration permits it. ' +
+      'Any other one is `set` or `not set`. It is for the roles `operator` and `admin`, and not for agents.',
+    reply: { schema: z.object({ settings: z.array(SettingView) }) },
+    example: {
+      reply: {
+        settings: [
+          { key: 'gateway.port', value: 7_400, origin: 'default', isSecret: false },
+          { key: 'gateway.token', value: 'set', origin: 'environment', isSecret: true },
+          { key: 'agents[main].tools', value: ['calculator'], origin: 'file', isSecret: false },
+        ],
+      },
+    },
   }),
   alive: defineRoute({
     method: 'get',

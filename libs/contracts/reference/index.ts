@@ -23,7 +23,7 @@ export { BUDGET_ROUTES } from './budget-routes.js';
 export { CHAT_ROUTES } from './chat-routes.js';
 export { DASHBOARD_ROUTES, Identity } from './dashboard-routes.js';
 export { FILE_ROUTES } from './file-routes.js';
-export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
+export { EventView, GATEWAY_ROUTES, SettingView, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, UPLOAD_MEDIA, defineRoute, routerPath } from './http-route.js';
 export type { HttpRoute, RouteInput, Upload } from './http-route.js';
 export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';

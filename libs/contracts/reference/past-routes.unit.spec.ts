@@ -13,6 +13,7 @@ const WITHOUT_PAST: Readonly<Record<string, string>> = {
   '/api/v1/dead-letters': 'messages and streams that are stopped now',
   '/api/v1/projections': 'lag of the projections now',
   '/api/v1/plugins': 'plug-ins of the running processes',
+  '/api/v1/config': 'settings of the running gateway, which are no facts',
   '/api/v1/health': 'state of the running processes',
   '/healthz': 'state of the running processes',
   '/readyz': 'state of the running processes',

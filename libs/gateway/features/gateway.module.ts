@@ -58,6 +58,7 @@ import {
   STATUS,
 } from './gateway.ports.js';
 import { approvalMethods, ApprovalsController } from './http/approvals.controller.js';
+import { ConfigController } from './http/config.controller.js';
 import { FilesController } from './http/files.controller.js';
 import { EventsController } from './events/events.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './http/status.controller.js';
@@ -146,6 +147,7 @@ const methodsProvider: Provider = {
     ApprovalsController,
     AuditsController,
     ChatsController,
+    ConfigController,
     CredentialsController,
     DashboardController,
     EventsController,

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES } from './antiphon-config.js';
 import * as defaults from './build-config.js';
 import { roots } from './file-settings.js';
-import { NAME, TOOL, hint, int, name, names, text, usd, workspace } from './key-hints.js';
+import { NAME, TOOL, hint, int, name, names, show, shownText, text, usd, workspace } from './key-hints.js';
 
 const Fallback = hint(
   z.strictObject({
     provider: name('provider = "openai"'),
-    model: text("a model's name", 'model = "gpt-4o"', 200),
+    model: shownText("a model's name", 'model = "gpt-4o"', 200),
   }),
   'a table with provider and model',
   '[agents.fallback]',
@@ -23,10 +23,13 @@ const AgentBudget = hint(
     )
       .nullable()
       .default(null),
-    usd: hint(
-      usd('', '').refine((micro) => micro > 0),
-      'limit of the agent and its descendants: US dollars, more than 0, at most six decimals',
-      'usd = 0.50',
+    usd: show(
+      hint(
+        usd('', '').refine((micro) => micro > 0),
+        'limit of the agent and its descendants: US dollars, more than 0, at most six decimals',
+        'usd = 0.50',
+      ),
+      'micro-usd',
     )
       .nullable()
       .default(null),
@@ -37,7 +40,7 @@ const AgentBudget = hint(
 
 const GUARDED = /^(?:\*|[A-Za-z0-9_-]{1,64})$/;
 const guarded = () =>
-  hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"');
+  show(hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"'));
 const role = (what: string, example: string) =>
   hint(z.enum(APPROVER_ROLES), `${what}: one of ${APPROVER_ROLES.join(', ')}`, example);
 const Approval = hint(
@@ -94,15 +97,17 @@ const ToolLimit = hint(
 export const Agent = z.strictObject({
   id: name('id = "main"'),
   workspace: workspace().default(defaults.DEFAULT_WORKSPACE),
-  name: text("the agent's name", 'name = "Main"', 200).optional(),
-  role: text('what the agent is for', 'role = "assistant"', 200).nullable().default(null),
+  name: shownText("the agent's name", 'name = "Main"', 200).optional(),
+  role: shownText('what the agent is for', 'role = "assistant"', 200).nullable().default(null),
   provider: name('provider = "anthropic"').optional(),
-  model: text("a model's name", 'model = "claude-sonnet-4-5"', 200).optional(),
+  model: shownText("a model's name", 'model = "claude-sonnet-4-5"', 200).optional(),
   system_prompt: text('instructions', 'system_prompt = "You are brief."').nullable().default(null),
-  soul_path: text('the path of a Markdown file', 'soul_path = "agents/SOUL.md"', 4_096)
+  soul_path: shownText('the path of a Markdown file', 'soul_path = "agents/SOUL.md"', 4_096)
     .nullable()
     .default(null),
-  identity_dir: text('the path of a folder', 'identity_dir = "agents/main"', 4_096).nullable().default(null),
+  identity_dir: shownText('the path of a folder', 'identity_dir = "agents/main"', 4_096)
+    .nullable()
+    .default(null),
   tools: names(
     'tool names (letters, digits, dashes, underscores)',
     TOOL,
@@ -112,7 +117,9 @@ export const Agent = z.strictObject({
   max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').default(
     defaults.DEFAULT_MAX_ITERATIONS,
   ),
-  position: text('where a front end shows the agent', 'position = "room-1"', 200).nullable().default(null),
+  position: shownText('where a front end shows the agent', 'position = "room-1"', 200)
+    .nullable()
+    .default(null),
   read_roots: roots('folders that the agent may read', 'read_roots = ["docs"]').optional(),
   write_roots: roots('folders that the agent may change', 'write_roots = ["drafts"]').optional(),
   fallback: Fallback.nullable().default(null),

@@ -43,6 +43,23 @@ export interface AntiphonConfig {
   };
   /** Problems that do not stop the start, one sentence each. */
   readonly warnings: readonly string[];
+  /** Every setting with its origin, without secrets. */
+  readonly settings: readonly OwnedSetting[];
+}
+
+/** Setting of the effective configuration. */
+export interface EffectiveSetting {
+  /** Key as in the file; an entry of a list is named, as in `agents[main].model`. */
+  readonly key: string;
+  /** Value in the unit of the file, null for none. A secret is only `set` or `not set`. */
+  readonly value: string | number | boolean | string[] | null;
+  readonly origin: 'default' | 'file' | 'environment';
+  readonly isSecret: boolean;
+}
+
+/** Setting with the workspace that sees it, where `*` means all of them. */
+export interface OwnedSetting extends EffectiveSetting {
+  readonly workspace: string;
 }
 
 export interface GatewayConfig {

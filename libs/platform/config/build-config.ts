@@ -261,7 +261,10 @@ export interface BuildContext {
   readonly env: Environment;
 }
 
-/** Fills a validated file with its defaults from the environment. Warnings are added later. */
+/**
+ * Fills a validated file with its defaults from the environment. Warnings and settings are added
+ * later.
+ */
 export const buildConfig = (
   file: ConfigFile,
   { source, folder, homeDir, env }: BuildContext,
@@ -281,5 +284,6 @@ export const buildConfig = (
     bindings: file.bindings.map((item) => binding(item, agents)),
     prices: [...file.prices.map(price), ...DEFAULT_PRICES],
     warnings: [],
+    settings: [],
   };
 };

@@ -4,7 +4,18 @@ import { PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './build-config.js';
 import { Files } from './file-settings.js';
 import { NOTHING, TOOL, bool, hint, int, list, name, names, networks } from './key-hints.js';
-import { oneWorkspace, perSecond, seconds, section, text, tokens, usd, workspace } from './key-hints.js';
+import {
+  oneWorkspace,
+  perSecond,
+  seconds,
+  section,
+  show,
+  shownText,
+  text,
+  tokens,
+  usd,
+  workspace,
+} from './key-hints.js';
 
 const Limits = z.strictObject({
   requests_per_second: perSecond('requests', 'requests_per_second', defaults.DEFAULT_REQUESTS_PER_S),
@@ -13,7 +24,7 @@ const Limits = z.strictObject({
 });
 
 const Gateway = z.strictObject({
-  host: text('an address or host name to listen on', 'host = "127.0.0.1"', 253).default(
+  host: shownText('an address or host name to listen on', 'host = "127.0.0.1"', 253).default(
     defaults.DEFAULT_HOST,
   ),
   port: int(0, 65_535, 'a port, where 0 means any free one', 'port = 7400').default(defaults.DEFAULT_PORT),
@@ -68,10 +79,12 @@ const PluginRetry = hint(
 ).prefault(NOTHING);
 
 const Plugin = z.strictObject({
-  name: hint(z.string().regex(TOOL), '1 to 64 letters, digits, dashes or underscores', 'name = "weather"'),
+  name: show(
+    hint(z.string().regex(TOOL), '1 to 64 letters, digits, dashes or underscores', 'name = "weather"'),
+  ),
   workspace: workspace().default(defaults.DEFAULT_WORKSPACE),
   // Needed unless the name is that of a bundled plug-in (check-rules.ts).
-  path: text('the path of a WebAssembly module', 'path = "plugins/weather.wasm"', 4_096)
+  path: shownText('the path of a WebAssembly module', 'path = "plugins/weather.wasm"', 4_096)
     .nullable()
     .default(null),
   kind: hint(z.enum(['tool', 'channel']), 'tool or channel', 'kind = "tool"').default('tool'),
@@ -89,7 +102,7 @@ const Plugin = z.strictObject({
   retry: PluginRetry,
 });
 
-const place = (what: string, example: string) => text(what, example, 200).optional();
+const place = (what: string, example: string) => shownText(what, example, 200).optional();
 const Binding = z.strictObject({
   agent: name('agent = "main"'),
   // By default that of the agent.
@@ -113,8 +126,8 @@ const WorkspaceBudgets = z.strictObject({ workspace: oneWorkspace(), ...limits }
 const Budgets = z.strictObject({ ...limits, workspaces: list(WorkspaceBudgets, 'budgets.workspaces') });
 
 const Price = z.strictObject({
-  provider: text("a provider's name or kind, or *", 'provider = "anthropic"', 64),
-  model: text("a model's name, in which * stands for any characters", 'model = "claude-sonnet-*"', 200),
+  provider: shownText("a provider's name or kind, or *", 'provider = "anthropic"', 64),
+  model: shownText("a model's name, in which * stands for any characters", 'model = "claude-sonnet-*"', 200),
   input_per_mtok: usd('price of a million input tokens', 'input_per_mtok = 3.00'),
   output_per_mtok: usd('price of a million output tokens', 'output_per_mtok = 15.00'),
 });

@@ -8,6 +8,7 @@ export type {
   BindingConfig,
   BudgetConfig,
   BudgetLimitConfig,
+  EffectiveSetting,
   GatewayConfig,
   PluginConfig,
   PriceConfig,
@@ -21,6 +22,7 @@ export { isLoopback } from './check-rules.js';
 export type { ConfigProblem, Place } from './config-problem.js';
 export { BUNDLED_PLUGINS, COMPARED_DAYS, DEFAULT_AGENT_ID, DEFAULT_PORT } from './build-config.js';
 export type { Environment } from './build-config.js';
+export { effectiveSettings } from './effective-config.js';
 export { editDistance, findNearest } from './find-nearest.js';
 export { configPaths, loadConfig } from './load-config.js';
 export type { LoadOptions } from './load-config.js';

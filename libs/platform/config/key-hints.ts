@@ -36,21 +36,37 @@ export const hint = <T extends z.ZodType>(schema: T, expected: string, example: 
   return schema;
 };
 
+/**
+ * Settings that answers may show. A text that is not here counts as a secret, of which an answer
+ * says only whether it is set. Numbers, booleans and enumerations need no entry.
+ */
+export const shown = z.registry<{ readonly unit: 'micro-usd' | null }>();
+
+/** Permits answers to show a setting. */
+export const show = <T extends z.ZodType>(schema: T, unit: 'micro-usd' | null = null): T => {
+  shown.add(schema, { unit });
+  return schema;
+};
+
 export const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 export const TOOL = /^[A-Za-z0-9_-]{1,64}$/;
 const NAME_RULE = '1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit';
 
-export const name = (example: string) => hint(z.string().regex(NAME), NAME_RULE, example);
+export const name = (example: string) => show(hint(z.string().regex(NAME), NAME_RULE, example));
 export const text = (what: string, example: string, max = 64 * 1024) =>
   hint(z.string().min(1).max(max), `${what} (a string that is not empty)`, example);
+export const shownText = (what: string, example: string, max?: number) => show(text(what, example, max));
 export const int = (min: number, max: number, what: string, example: string) =>
   hint(z.int().min(min).max(max), `${what}: an integer from ${min} to ${max}`, example);
 export const bool = (what: string, example: string) => hint(z.boolean(), `${what}: true or false`, example);
 export const usd = (what: string, example: string) =>
-  hint(
-    z.custom<unknown>((value) => usdToMicro(value) !== null).transform((value) => usdToMicro(value) ?? 0),
-    `${what}: US dollars, 0 or more, at most six decimals, no exponent`,
-    example,
+  show(
+    hint(
+      z.custom<unknown>((value) => usdToMicro(value) !== null).transform((value) => usdToMicro(value) ?? 0),
+      `${what}: US dollars, 0 or more, at most six decimals, no exponent`,
+      example,
+    ),
+    'micro-usd',
   );
 export const tokens = (what: string, example: string) =>
   hint(
@@ -59,25 +75,29 @@ export const tokens = (what: string, example: string) =>
     example,
   );
 export const names = (what: string, pattern: RegExp, example: string) =>
-  hint(z.array(hint(z.string().regex(pattern), what, example)), `a list of ${what}`, example);
+  hint(z.array(show(hint(z.string().regex(pattern), what, example))), `a list of ${what}`, example);
 export const networks = (what: string, example: string) => {
   const network = z.string().refine((value) => parseNetwork(value) !== null);
-  const list = z.array(hint(network, 'an IP address or a CIDR range', example));
+  const list = z.array(show(hint(network, 'an IP address or a CIDR range', example)));
   return hint(list, `a list of the addresses of ${what}, as IP addresses or CIDR ranges`, example);
 };
 
 export const oneWorkspace = () =>
-  hint(
-    z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/),
-    'the id of a workspace (a-z, 0-9 and dashes)',
-    'workspace = "acme"',
+  show(
+    hint(
+      z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/),
+      'the id of a workspace (a-z, 0-9 and dashes)',
+      'workspace = "acme"',
+    ),
   );
 
 export const workspace = () =>
-  hint(
-    z.string().regex(/^(?:\*|[a-z0-9][a-z0-9-]{0,62})$/),
-    'the id of a workspace (a-z, 0-9 and dashes), or * for all of them',
-    'workspace = "acme"',
+  show(
+    hint(
+      z.string().regex(/^(?:\*|[a-z0-9][a-z0-9-]{0,62})$/),
+      'the id of a workspace (a-z, 0-9 and dashes), or * for all of them',
+      'workspace = "acme"',
+    ),
   );
 
 export const perSecond = (what: string, key: string, value: number) =>

@@ -6,6 +6,7 @@ import { MIN_TOKEN_LENGTH, TOKEN_RULE, buildConfig, isSet } from './build-config
 import { configError, errorCode, isMissing } from './config-problem.js';
 import type { ConfigErrorReason } from './config-problem.js';
 import { ConfigFile } from './config.schema.js';
+import { describeSettings } from './effective-config.js';
 import type { Environment } from './build-config.js';
 import { parseConfig } from './parse-config.js';
 import { MAX_CONFIG_BYTES } from './toml-limits.js';
@@ -112,7 +113,10 @@ const withEnvironmentToken = (config: AntiphonConfig, env: Environment): Antipho
   const token = (env[TOKEN_VARIABLE] ?? '').trim();
   if (token.length < MIN_TOKEN_LENGTH)
     fail('invalid', TOKEN_VARIABLE, `the token has ${token.length} characters (not shown)`, TOKEN_RULE);
-  return { ...config, gateway: { ...config.gateway, token } };
+  const settings = config.settings.map((setting) =>
+    setting.key === 'gateway.token' ? { ...setting, value: 'set', origin: 'environment' as const } : setting,
+  );
+  return { ...config, gateway: { ...config.gateway, token }, settings };
 };
 
 /**
@@ -125,8 +129,9 @@ export const loadConfig = (options: LoadOptions): AntiphonConfig => {
   const { env, cwd, homeDir, requireKeys = true } = options;
   const found = findFile(options);
   if (found === null) {
-    const defaults = buildConfig(ConfigFile.parse({}), { source: null, folder: cwd, homeDir, env });
-    return withEnvironmentToken(defaults, env);
+    const file = ConfigFile.parse({});
+    const defaults = buildConfig(file, { source: null, folder: cwd, homeDir, env });
+    return withEnvironmentToken({ ...defaults, settings: describeSettings(file, defaults, {}) }, env);
   }
   const text = decode(found.path, found.bytes);
   const folder = env[FOLDER_VARIABLE] ?? dirname(found.path);

@@ -5,6 +5,7 @@ import { checkReferences, checkRules } from './check-rules.js';
 import { checkSchema } from './check-schema.js';
 import { configError, keyText } from './config-problem.js';
 import type { ConfigProblem } from './config-problem.js';
+import { describeSettings } from './effective-config.js';
 import type { Environment } from './build-config.js';
 import { createProblemList, entriesOf, textOf } from './problem-list.js';
 import { parseToml } from './toml-document.js';
@@ -73,5 +74,6 @@ export const parseConfig = (text: string, context: ParseContext): AntiphonConfig
   if (!document.ok) throw configError('invalid', [fromSyntax(context.source, document.problem)]);
   const { file, problems } = checkTree(document.tree, context);
   if (file === null || problems.length > 0) throw configError('invalid', problems);
-  return buildConfig(file, context);
+  const config = buildConfig(file, context);
+  return { ...config, settings: describeSettings(file, config, document.tree.data) };
 };

@@ -9,8 +9,8 @@ import type { TomlData, TomlTree } from './toml-value.js';
 
 type Node = z.core.$ZodType;
 
-/** Removes the wrappers for optional and default. */
-const unwrap = (schema: Node): Node => {
+/** Returns a schema without the wrappers for optional and default. */
+export const unwrap = (schema: Node): Node => {
   let at = schema as { _zod: { def: { type: string; innerType?: Node } } };
   while (at._zod.def.innerType !== undefined) at = at._zod.def.innerType as typeof at;
   return at as Node;

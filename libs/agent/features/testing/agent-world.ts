@@ -69,6 +69,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30, stateChangesDays: 31 },
   messages: { maxHops: 8 },
   warnings: [],
+  settings: [],
 });
 
 /** One agent process of a test world. */
