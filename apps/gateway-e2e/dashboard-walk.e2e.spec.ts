@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { expectContextParts } from './dashboard-context.js';
 import {
   GUARDED_WITH_WRITER,
   findViolations,
@@ -152,12 +153,7 @@ describe('the dashboard in Chromium', () => {
     await heading('Why: please calculate it').waitFor();
     const context = page.getByRole('region', { name: 'Context', exact: true });
     await context.getByRole('link', { name: String(turn.position), exact: true }).waitFor();
-    await context.getByText('user · name: Ada').waitFor();
-    const facts = await readApi<{ entries: { object: string }[] }>(
-      world,
-      `/api/v1/memory?session=${sessionId}&at=${turn.position}`,
-    );
-    expect(facts.entries.map(({ object }) => object)).toEqual(['Ada']);
+    await expectContextParts(world, sessionId, String(turn.data['turnId']));
     const usage = await readApi<{ turns: { usage: { calls: number } }[] }>(
       world,
       `/api/v1/sessions/${sessionId}/turns?limit=1`,
@@ -165,8 +161,8 @@ describe('the dashboard in Chromium', () => {
     const calls = page.getByRole('region', { name: 'Model calls' }).locator('tbody tr');
     expect(await calls.count()).toBe(usage.turns[0]?.usage.calls);
     const own = (await eventsOf(sessionId)).filter(({ data }) => data['turnId'] === turn.data['turnId']);
-    const rows = page.getByRole('region', { name: 'Events of the turn' }).locator('tbody tr');
-    expect(await rows.count()).toBe(own.length);
+    const events = page.getByRole('region', { name: 'Events of the turn' }).locator('tbody tr');
+    expect(await events.count()).toBe(own.length);
     const call = own.find(({ type }) => type === 'ModelCallStarted');
     await page.goto(`/events?open=${call?.position}`);
     await page.getByRole('link', { name: 'Why', exact: true }).click();

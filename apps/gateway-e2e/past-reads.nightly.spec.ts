@@ -128,14 +128,16 @@ const record = (): Promise<Json> =>
 
 /**
  * Routes whose `at` is a position of the log. Files and texts of chats have versions of their own.
- * Metrics are measurements, which a live read has before they are of the past.
+ * Metrics are measurements, which a live read has before they are of the past. A context has the
+ * tools of now, and needs a model call.
  */
 const PAST_ROUTES = HTTP_ROUTES.filter(
   ({ method, path, query }) =>
     method === 'get' &&
     query?.shape['at'] !== undefined &&
     (!path.includes('/workspaces/') || path.endsWith('/chats')) &&
-    !path.endsWith('/metrics'),
+    !path.endsWith('/metrics') &&
+    !path.endsWith('/context'),
 ).map(({ path }) => path.replace('/api/v1', ''));
 
 /** Returns every read of the past that has something to show, each with its parameters. */

@@ -32,10 +32,12 @@ export type {
   OpenCircuit,
   OpenCircuits,
 } from './circuit-breaker.js';
-export { renderAttached } from './context/attached-files.js';
+export { attachedSections, renderAttached } from './context/attached-files.js';
 export type { AttachedText } from './context/attached-files.js';
 export { buildPrompt } from './context/build-prompt.js';
 export type { MemoryContext, PromptParts } from './context/build-prompt.js';
+export { explainPrompt } from './context/explain-prompt.js';
+export type { ExplainedPrompt } from './context/explain-prompt.js';
 export { clipText, estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
 export { NOT_RECORDED, toRecalled } from './session/past-turns.js';
 export { evolveSession } from './session/evolve-session.js';

@@ -7,6 +7,7 @@ export * from './approval-requests.js';
 export * from './chat-document.js';
 export * from './chat-events.js';
 export * from './chat-requests.js';
+export * from './context-requests.js';
 export * from './credential-requests.js';
 export * from './events.js';
 export * from './file-events.js';

@@ -45,6 +45,8 @@ export const assembleContext = defineRequest({
     query: z.string(),
     /** Maximum size of the whole context, tokens. */
     budgetTokens: z.int().positive(),
+    /** Position of the log as of which facts are recalled. Absent: the newest facts. */
+    position: z.int().nonnegative().optional(),
   }),
   reply: z.object({
     soul: z.object({ text: z.string(), tokens: z.int() }).nullable(),
@@ -52,6 +54,8 @@ export const assembleContext = defineRequest({
     tokens: z.int(),
     /** Version of the session's stream that the reply includes. */
     version: z.int(),
+    /** Number of recalled facts that did not fit. */
+    leftOut: z.int().nonnegative().optional(),
   }),
   timeoutMs: 10_000,
 });

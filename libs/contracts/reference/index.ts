@@ -3,6 +3,7 @@ import { APPROVAL_ROUTES } from './approval-routes.js';
 import { AUDIT_ROUTES } from './audit-routes.js';
 import { BUDGET_ROUTES } from './budget-routes.js';
 import { CHAT_ROUTES } from './chat-routes.js';
+import { CONTEXT_ROUTES } from './context-routes.js';
 import { DASHBOARD_ROUTES } from './dashboard-routes.js';
 import { FILE_ROUTES } from './file-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
@@ -21,6 +22,7 @@ export { APPROVAL_ROUTES } from './approval-routes.js';
 export { AUDIT_ROUTES, RecordedAudit } from './audit-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
 export { CHAT_ROUTES } from './chat-routes.js';
+export { CONTEXT_ROUTES } from './context-routes.js';
 export { DASHBOARD_ROUTES, Identity } from './dashboard-routes.js';
 export { FILE_ROUTES } from './file-routes.js';
 export { EventView, GATEWAY_ROUTES, SettingView, StatusView } from './gateway-routes.js';
@@ -51,6 +53,7 @@ export const ROUTE_GROUPS = [
   AUDIT_ROUTES,
   LOG_ROUTES,
   SESSION_ROUTES,
+  CONTEXT_ROUTES,
   CHAT_ROUTES,
   FILE_ROUTES,
   APPROVAL_ROUTES,

@@ -56,6 +56,30 @@ const cut = (
   return [...head, note, ...parts].join('\n');
 };
 
+/** The part of a prompt that one attached file has. */
+export interface AttachedSection {
+  readonly file: AttachedText;
+  readonly text: string;
+  /** True if the section has only a part of the file, or nothing of it. */
+  readonly isCut: boolean;
+}
+
+/** Renders each attached file within an equal share of the budget. A larger one gets an outline. */
+export const attachedSections = (
+  files: readonly AttachedText[],
+  contextTokens: number,
+  canRead: boolean,
+): AttachedSection[] => {
+  const share = Math.max(MIN_FILE_TOKENS, Math.floor((contextTokens * ATTACHED_SHARE) / files.length));
+  return files.map((file) => {
+    const { path, digest, size, text, isPart = false } = file;
+    const name = `--- ${path} (${size} bytes, sha256 ${digest})`;
+    if (text === null) return { file, text: `${name}\n[not text]`, isCut: true };
+    const isCut = isPart || estimateTokens(text) > share;
+    return { file, text: `${name}\n${isCut ? cut({ ...file, text }, share, canRead) : text}`, isCut };
+  });
+};
+
 /**
  * Renders attached files for a prompt, each within an equal share of the budget. A larger one is
  * cut and gets an outline. `canRead`: the agent has the tool `read`. Returns null without files.
@@ -66,13 +90,6 @@ export const renderAttached = (
   canRead = false,
 ): string | null => {
   if (files.length === 0) return null;
-  const share = Math.max(MIN_FILE_TOKENS, Math.floor((contextTokens * ATTACHED_SHARE) / files.length));
-  const sections = files.map((file) => {
-    const { path, digest, size, text, isPart = false } = file;
-    const name = `--- ${path} (${size} bytes, sha256 ${digest})`;
-    if (text === null) return `${name}\n[not text]`;
-    const fits = !isPart && estimateTokens(text) <= share;
-    return `${name}\n${fits ? text : cut({ ...file, text }, share, canRead)}`;
-  });
+  const sections = attachedSections(files, contextTokens, canRead).map(({ text }) => text);
   return [HEADING, ...sections].join('\n\n');
 };

@@ -21,8 +21,13 @@ const FACTS_HEADING =
 // One line each: text from a user must not be able to open a section of its own.
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
-const factLine = ({ subject, predicate, object }: MemoryContext['facts'][number]): string =>
+/** Renders a remembered fact as a prompt has it. */
+export const factLine = ({ subject, predicate, object }: MemoryContext['facts'][number]): string =>
   `- ${oneLine(subject)} | ${oneLine(predicate)} | ${oneLine(object)}`;
+
+/** Renders remembered facts with their heading; null without any. */
+export const renderFacts = (facts: MemoryContext['facts']): string | null =>
+  facts.length > 0 ? [FACTS_HEADING, ...facts.map(factLine)].join('\n') : null;
 
 /** Returns the system text: soul, configured prompt, facts. Empty if all three are empty. */
 const buildSystem = (
@@ -30,8 +35,7 @@ const buildSystem = (
   { soul, facts }: MemoryContext,
   attached: string | null = null,
 ): string => {
-  const remembered = facts.length > 0 ? [FACTS_HEADING, ...facts.map(factLine)].join('\n') : null;
-  return [soul, systemPrompt, remembered, attached]
+  return [soul, systemPrompt, renderFacts(facts), attached]
     .filter((part): part is string => part !== null && part.trim() !== '')
     .join('\n\n');
 };
@@ -75,22 +79,50 @@ const fitOpenTurn = (turn: OpenTurn, callIds: RequestCallIds, room: number): Mod
   return openTurnMessages(turn, callIds, Math.max(MIN_RESULT_TOKENS, evenCap(sizes, room - bare)));
 };
 
+/** A recent turn as a prompt has it. `left_out`: it does not fit, nor does any turn before it. */
+export interface FittedTurn {
+  readonly turn: PastTurn;
+  readonly form: 'whole' | 'without_tools' | 'left_out';
+  readonly messages: readonly ModelMessage[];
+}
+
 /**
  * Renders recent turns from the newest back, as long as they fit. A turn that does not fit with its
  * tools is tried without them; the first that does not fit at all ends the list.
  */
-const fitRecent = (recent: readonly PastTurn[], callIds: RequestCallIds, room: number): ModelMessage[] => {
+const fitRecent = (recent: readonly PastTurn[], callIds: RequestCallIds, room: number): FittedTurn[] => {
   let left = room;
-  let messages: ModelMessage[] = [];
+  const fitted: FittedTurn[] = [];
   for (const turn of [...recent].reverse()) {
-    const fitting = [pastTurnMessages(turn, callIds), pastTurnSummary(turn)].find(
-      (candidate) => estimateMessages(candidate) <= left,
-    );
-    if (!fitting) break;
-    messages = [...fitting, ...messages];
-    left -= estimateMessages(fitting);
+    const whole = pastTurnMessages(turn, callIds);
+    const isWhole = estimateMessages(whole) <= left;
+    const messages = isWhole ? whole : pastTurnSummary(turn);
+    if (!isWhole && estimateMessages(messages) > left) break;
+    fitted.unshift({ turn, form: isWhole ? 'whole' : 'without_tools', messages });
+    left -= estimateMessages(messages);
   }
-  return messages;
+  const omitted = recent.slice(0, recent.length - fitted.length);
+  return [...omitted.map((turn) => ({ turn, form: 'left_out' as const, messages: [] })), ...fitted];
+};
+
+/** Parts of a prompt before they are joined. */
+export interface FittedPrompt {
+  readonly system: string;
+  /** Recent turns of the window, the oldest first. */
+  readonly recent: readonly FittedTurn[];
+  /** Messages of the open turn. */
+  readonly open: readonly ModelMessage[];
+}
+
+/** Fits the parts of a prompt for the open turn into `contextTokens`, as `buildPrompt` does. */
+export const fitPrompt = (state: SessionState, turn: OpenTurn, parts: PromptParts): FittedPrompt => {
+  const { tools, window, contextTokens } = parts;
+  const system = buildSystem(parts.systemPrompt, parts.remembered, parts.attached);
+  const room = contextTokens - estimateTokens(system) - estimateTools(tools);
+  const recent = state.recent.slice(-window);
+  const callIds = assignCallIds([...recent, turn]);
+  const open = fitOpenTurn(turn, callIds, room);
+  return { system, recent: fitRecent(recent, callIds, room - estimateMessages(open)), open };
 };
 
 /**
@@ -99,12 +131,8 @@ const fitRecent = (recent: readonly PastTurn[], callIds: RequestCallIds, room: n
  * tools, the open turn's own text and minimal results are larger: those are never left out.
  */
 export const buildPrompt = (state: SessionState, turn: OpenTurn, parts: PromptParts): ModelPrompt => {
-  const { choice, tools, window, contextTokens } = parts;
-  const system = buildSystem(parts.systemPrompt, parts.remembered, parts.attached);
-  const room = contextTokens - estimateTokens(system) - estimateTools(tools);
-  const recent = state.recent.slice(-window);
-  const callIds = assignCallIds([...recent, turn]);
-  const open = fitOpenTurn(turn, callIds, room);
-  const messages = [...fitRecent(recent, callIds, room - estimateMessages(open)), ...open];
+  const { choice, tools } = parts;
+  const { system, recent, open } = fitPrompt(state, turn, parts);
+  const messages = [...recent.flatMap((fitted) => fitted.messages), ...open];
   return { provider: choice.provider, model: choice.model, system, messages, tools };
 };

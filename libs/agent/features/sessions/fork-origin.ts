@@ -43,7 +43,7 @@ async function* eventsOf(store: Source, workspace: string, sessionId: string): A
 }
 
 /** Yields the state of a session after each of its events, oldest first. */
-async function* foldsOf(
+export async function* foldsOf(
   store: Source,
   log: SessionLog,
   workspace: string,

@@ -1,13 +1,14 @@
 import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { buildPrompt, renderAttached } from '@antiphon/agent-domain';
-import type { MemoryContext, ModelPrompt, OpenCall, SessionState } from '@antiphon/agent-domain';
+import type { MemoryContext, ModelPrompt, ModelTool, OpenCall, SessionState } from '@antiphon/agent-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { BlobStore } from '@antiphon/database';
 import type { JsonObject } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import { recordTurnStage } from '@antiphon/observability';
+import type { z } from 'zod';
 import type { DirectoryAgent } from '../agents/directory-agent.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
@@ -39,12 +40,14 @@ export interface TurnContext {
   readonly tools: readonly ToolDescription[];
 }
 
-const requestMemory = async (
-  { requests, config }: ContextDeps,
+/** Requests memory's part of a context. With `position`, the facts are those believed there. */
+export const requestMemory = (
+  { requests, config }: Pick<ContextDeps, 'requests' | 'config'>,
   { workspace, sessionId, fold }: ContextSource,
   { base, identity }: Pick<DirectoryAgent, 'base' | 'identity'>,
-  { sessionKey, content }: UpcomingTurn,
-): Promise<MemoryContext> => {
+  { sessionKey, content }: Pick<UpcomingTurn, 'sessionKey' | 'content'>,
+  position?: number,
+): Promise<z.output<typeof assembleContext.reply>> => {
   const wanted = {
     workspace,
     sessionId,
@@ -55,12 +58,24 @@ const requestMemory = async (
     atLeast: fold.version,
     query: content,
     budgetTokens: Math.max(1, Math.floor(config.memory.contextTokens * MEMORY_SHARE)),
+    ...(position === undefined ? {} : { position }),
   };
-  const { soul, facts } = await requestWithRetry((options) =>
-    requests.request(assembleContext, wanted, options),
-  );
-  return { soul: soul?.text ?? null, facts };
+  return requestWithRetry((options) => requests.request(assembleContext, wanted, options));
 };
+
+/** Returns memory's part as a prompt uses it. */
+export const toRemembered = ({ soul, facts }: z.output<typeof assembleContext.reply>): MemoryContext => ({
+  soul: soul?.text ?? null,
+  facts,
+});
+
+/** Returns tools as a model gets them. */
+export const toModelTools = (tools: readonly ToolDescription[]): ModelTool[] =>
+  tools.map(({ name, description, inputSchema }) => ({
+    name,
+    description,
+    inputSchema: inputSchema as JsonObject,
+  }));
 
 type ContextSource = Pick<SessionActor, 'workspace' | 'sessionId'> & {
   readonly fold: { readonly version: number };
@@ -74,12 +89,12 @@ export const requestContext = async (
   turn: UpcomingTurn,
 ): Promise<TurnContext> => {
   const askedAt = performance.now();
-  const [remembered, tools] = await Promise.all([
+  const [reply, tools] = await Promise.all([
     requestMemory(deps, source, agent, turn),
     deps.tools.toolsOf(source.workspace, agent.tools),
   ]);
   recordTurnStage('context_received', askedAt);
-  return { remembered, tools };
+  return { remembered: toRemembered(reply), tools };
 };
 
 export interface PrepareDeps extends ReserveDeps {
@@ -147,11 +162,7 @@ const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<Mo
     systemPrompt,
     remembered,
     attached,
-    tools: tools.map(({ name, description, inputSchema }) => ({
-      name,
-      description,
-      inputSchema: inputSchema as JsonObject,
-    })),
+    tools: toModelTools(tools),
     window: config.memory.episodicWindow,
     contextTokens: config.memory.contextTokens,
   };

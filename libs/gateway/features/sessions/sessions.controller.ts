@@ -4,13 +4,19 @@ import {
   forkSession,
   getSession,
   listSessions,
+  readTurnContext,
   rewindFiles,
   type SessionHistory,
   type SessionSummary,
 } from '@antiphon/contracts/agent';
-import type { Principal } from '@antiphon/contracts/identity';
+import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import { readSessionCosts } from '@antiphon/contracts/metering';
-import { SESSION_ROUTES, type RouteInput, type SessionView } from '@antiphon/contracts/reference';
+import {
+  CONTEXT_ROUTES,
+  SESSION_ROUTES,
+  type RouteInput,
+  type SessionView,
+} from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
@@ -27,7 +33,7 @@ import { readHistory } from './read-history.js';
 import { readTurns, type TurnsPage } from './read-turns.js';
 import { exportText, verifySession } from './export-session.js';
 
-type Routes = typeof SESSION_ROUTES;
+type Routes = typeof SESSION_ROUTES & typeof CONTEXT_ROUTES;
 type SessionPage = z.output<Routes['listSessions']['reply']['schema']>;
 
 const MEDIA = { jsonl: 'application/jsonl', json: 'application/json' } as const;
@@ -72,6 +78,19 @@ export class SessionsController {
   ): Promise<TurnsPage> {
     await this.access.requireSession(principal, this.store, sessionId);
     return readTurns(this.pool, { workspace: principal.workspace, sessionId, ...query });
+  }
+
+  @HandleRoute(CONTEXT_ROUTES.readTurnContext)
+  async context(
+    { params: { id: sessionId, turn: turnId }, query }: RouteInput<Routes['readTurnContext']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof readTurnContext.reply>> {
+    const { workspace, agentId } = principal;
+    await this.access.requireSession(principal, this.store, sessionId);
+    return this.requests.request(readTurnContext, {
+      ...{ workspace, sessionId, turnId, ...query, includesMemory: isPermitted(principal, 'memory:read') },
+      ...(agentId === null ? {} : { callerAgent: agentId }),
+    });
   }
 
   @HandleRoute(SESSION_ROUTES.readSessionHistory)

@@ -37,7 +37,7 @@ const agents = () => [
 ];
 const open = async (settings = config) => {
   const store = await openIdentityStore(agents(), logger);
-  const handler = new AssembleContext(memory.recallFacts, store, settings);
+  const handler = new AssembleContext(memory.recallFacts, store, settings, memory.pool);
   return (asked: Parameters<AssembleContext['handle']>[0]) => handler.handle(asked);
 };
 const request = (
@@ -92,6 +92,26 @@ describe('a context after fifty turns', () => {
     const reply = await assemble({ ...request(talk, version, 'my favorite color?'), budgetTokens });
     expect(reply.tokens).toBeLessThanOrEqual(budgetTokens);
     expect(reply.facts[0]).toMatchObject({ object: 'teal' });
+  });
+});
+
+describe('a context as of a position', () => {
+  it('has the facts that were believed there, and counts those that do not fit', async () => {
+    const assemble = await open();
+    const talk = await begin();
+    await memory.say(talk, 'my favorite color is teal. I live in Oslo');
+    const position = await memory.store.headPosition();
+    const version = await memory.say(talk, 'my favorite color is red');
+    await memory.project();
+    const question = request(talk, version, 'my favorite color?');
+    const objects = async (more: object) =>
+      (await assemble({ ...question, ...more })).facts.map(({ object }) => object);
+    expect(await objects({})).toEqual(['red', 'Oslo']);
+    expect(await objects({ position })).toEqual(['teal', 'Oslo']);
+    expect(await objects({ position: 0 })).toEqual([]);
+    const soul = (await assemble(question)).soul?.tokens ?? 0;
+    const tight = await assemble({ ...question, position, budgetTokens: soul + 60 });
+    expect(tight).toMatchObject({ facts: [{ object: 'teal' }], leftOut: 1 });
   });
 });
 

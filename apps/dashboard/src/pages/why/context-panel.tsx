@@ -108,11 +108,15 @@ const Earlier = ({ sessionId, transcript, turn }: ContextProps) => {
   );
 };
 
-/** Shows the parts from which the prompt of a turn was made, each with its event. */
+/**
+ * Shows the texts from which the prompt of a turn is made, each with its event. Facts are here
+ * before the first model call only: after it, they are among the parts of its context.
+ */
 export const ContextPanel = (props: ContextProps) => {
   const { sessionId, transcript, turn, explanation } = props;
   const at = explanation.contextPosition ?? turn.position;
   const { agentId } = transcript;
+  const isBeforeCall = explanation.calls.length === 0;
   return (
     <Panel title={`What the model had before it, at event ${formatNumber(at)}`}>
       <Table label="Context" columns={['Part', 'Content', { name: 'Event', isNumber: true }]}>
@@ -128,7 +132,7 @@ export const ContextPanel = (props: ContextProps) => {
           )}
         </Part>
         <Earlier {...props} />
-        <Facts sessionId={sessionId} turn={turn} at={at} />
+        {isBeforeCall && <Facts sessionId={sessionId} turn={turn} at={at} />}
         {explanation.files.map(({ path, how, position }) => (
           <Part
             key={position}

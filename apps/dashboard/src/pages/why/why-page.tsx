@@ -25,6 +25,7 @@ import { VisibleText } from '../../ui/visible-text.js';
 import pages from '../pages.module.css';
 import { useSessionLog } from '../session/session-log.js';
 import { ContextPanel } from './context-panel.js';
+import { ContextShares } from './context-shares.js';
 
 interface FocusProps {
   /** Position of the event that the page is about; null for the whole turn. */
@@ -166,6 +167,7 @@ const Explained = ({ sessionId, transcript, turn, explanation, focus }: Explaine
     <div className={pages.stack}>
       <FocusedEvent events={explanation.events} turn={turn} focus={focus} />
       <Answer turn={turn} sessionId={sessionId} />
+      {explanation.calls.length > 0 && <ContextShares sessionId={sessionId} turnId={turn.turnId} />}
       <ContextPanel sessionId={sessionId} transcript={transcript} turn={turn} explanation={explanation} />
       <Panel title={`Cost: ${formatUsd(turn.costMicroUsd)}`}>
         <Cost calls={explanation.calls} />
