@@ -162,6 +162,25 @@ describe('the pages of events, settings and graphs', () => {
       for (const text of [name, status, ...tools]) expect(texts[index]).toContain(text);
   });
 
+  it('show the effective configuration, filtered, with each origin and without a secret', async () => {
+    const { settings } = await readApi<{ settings: { key: string; value: unknown; origin: string }[] }>(
+      world,
+      '/api/v1/config',
+    );
+    const found = settings.filter(({ key }) => key.includes('api_key_env'));
+    expect(found.length).toBeGreaterThan(0);
+    const { page } = world;
+    await page.goto('/settings');
+    const region = page.getByRole('region', { name: 'Effective configuration' }).last();
+    await page.getByLabel('Setting', { exact: true }).fill('api_key_env');
+    await page.waitForURL(/setting=api_key_env/);
+    const rows = region.locator('tbody tr');
+    await rows.nth(found.length).waitFor({ state: 'detached' });
+    const texts = await rows.allInnerTexts();
+    for (const [index, { key, origin }] of found.entries())
+      expect(texts[index]?.split('\t')).toEqual([key, 'set', origin]);
+  });
+
   it('lay graphs out in a worker', async () => {
     const { page } = world;
     const worker = page.waitForEvent('worker');

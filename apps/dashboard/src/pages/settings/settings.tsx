@@ -11,6 +11,7 @@ import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Tim
 import { PresentMark } from '../../ui/present-mark.js';
 import { setShowsWhole, showsWhole } from '../../ui/whole-values.js';
 import { setSpeaksAnswers, speaksAnswers } from '../../ui/spoken-answers.js';
+import { EffectiveConfig } from './config-panel.js';
 import { Keys } from './keys-panel.js';
 import css from '../pages.module.css';
 
@@ -203,6 +204,11 @@ export const Settings = () => {
         <Allowed permission="workspaces:manage" title="Workspaces">
           <Panel title="Workspaces" className={css.half}>
             <Workspaces />
+          </Panel>
+        </Allowed>
+        <Allowed permission="operations:write" title="Effective configuration">
+          <Panel title="Effective configuration">
+            <EffectiveConfig />
           </Panel>
         </Allowed>
       </div>
