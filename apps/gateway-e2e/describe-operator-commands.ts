@@ -66,7 +66,11 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
     it('audit, backup, down and restore keep a log that the audit accepts', async () => {
       const { code, stdout } = await cli('audit', '--record');
       expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
+      const { audits } = await api('/api/v1/audits?limit=1');
+      expect(await runJson('audits', '--limit', '1')).toMatchObject({ audits });
+      expect(await run('audits')).toMatch(/^\S+Z  holds  \(\d+ events up to \d+, by key/);
       const backup = join(worldOf().folder, 'backup');
+      expect(await run('backups')).toMatch(/^no backup has been recorded: /);
       expect(await api('/api/v1/backups')).toMatchObject({ backups: [], restores: [] });
       expect(await run('backup', backup, '--record')).toMatch(
         /rows of \d+ tables, 0 archive files\nthe log up to position \d+[^]*\nsigned with the key [0-9a-f]{16}\n$/,
@@ -74,6 +78,7 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
       expect(await api('/api/v1/backups')).toMatchObject({
         backups: [{ folder: backup, recordedBy: expect.stringMatching(/^key/), keyId: expect.any(String) }],
       });
+      expect(await run('backups', '--limit', '1')).toContain(`${backup}  (up to `);
       expect((await cli('down')).code).toBe(0);
       expect((await cli('status')).code).toBe(3);
       const restored = await cli('restore', backup);
