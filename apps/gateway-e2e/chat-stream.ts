@@ -76,11 +76,15 @@ export class ChatStream {
       if (this.events.length >= count || this.isEnded) return;
   }
 
-  done(count = 1): Promise<ChatEvent> {
-    return this.waitFor(
-      `${count}. done`,
-      () => this.events.filter(({ event }) => event === 'done').length >= count,
-    );
+  /** Waits until this many turns have ended. */
+  async done(count = 1): Promise<ChatEvent> {
+    let seen = 0;
+    let found = 0;
+    return this.waitFor(`${count}. done`, () => {
+      // Each event is looked at once: thousands would keep this process from reading on.
+      for (; seen < this.events.length; seen++) if (this.events[seen]?.event === 'done') found++;
+      return found >= count;
+    });
   }
 
   /** Waits until the gateway ends the stream. */
