@@ -1,119 +1,31 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { Controller, Module } from '@nestjs/common';
 import type { INestMicroservice } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { z } from 'zod';
-import { AppError, ERROR_KINDS } from '@antiphon/kernel';
-import { defineRequest } from '@antiphon/contracts/messaging';
-import {
-  contextFrom,
-  createLogger,
-  currentContext,
-  runWithContext,
-  silentLogger,
-} from '@antiphon/observability';
+import { ERROR_KINDS, type AppError } from '@antiphon/kernel';
+import { contextFrom, runWithContext, silentLogger } from '@antiphon/observability';
 import { DLQ_HEADERS } from '../consumers/dead-letters.js';
-import { HandleRequest } from './request-server.js';
 import { connectNats } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
-import { LocalRequests } from './local-requests.js';
 import { createRequestClient } from './request-client.js';
 import type { RequestClient } from './request-client.js';
 import { RequestServer } from './request-server.js';
 
-const url = process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
-// Own subjects isolate spec files that run in parallel.
-const area = `t${randomUUID().slice(0, 8)}`;
-const anything = z.record(z.string(), z.unknown());
+import {
+  EchoModule,
+  area,
+  broken,
+  control,
+  direct,
+  echo,
+  failing,
+  huge,
+  lines,
+  logger,
+  slow,
+  url,
+} from '../testing/echo-service.js';
 
-const echo = defineRequest({
-  subject: `cmd.${area}.echo`,
-  request: z.strictObject({ text: z.string(), times: z.int().default(1) }),
-  reply: z.object({ text: z.string(), context: anything }),
-  timeoutMs: 2_000,
-});
-/** As `echo`, for one process. */
-const direct = defineRequest({ ...echo, subject: `cmd.${area}.direct`, toProcess: true });
-const failing = defineRequest({
-  subject: `cmd.${area}.fail`,
-  request: z.strictObject({ kind: z.string() }),
-  reply: z.object({}),
-  timeoutMs: 2_000,
-});
-const slow = defineRequest({
-  subject: `cmd.${area}.slow`,
-  request: z.strictObject({}),
-  reply: z.object({ done: z.boolean() }),
-  timeoutMs: 50,
-});
-const huge = defineRequest({
-  subject: `cmd.${area}.huge`,
-  request: z.strictObject({}),
-  reply: z.object({ text: z.string() }),
-  timeoutMs: 2_000,
-});
-const broken = defineRequest({
-  subject: `cmd.${area}.broken`,
-  request: z.strictObject({}),
-  reply: z.object({ text: z.string() }),
-  timeoutMs: 2_000,
-});
-
-/** Maximum size of a message on this server, bytes. */
-let maxPayload = 0;
-let release: () => void = () => {};
-let started: () => void = () => {};
-
-@Controller()
-class EchoController {
-  @HandleRequest(echo)
-  async echo({ text, times }: z.output<typeof echo.request>): Promise<z.input<typeof echo.reply>> {
-    await Promise.resolve();
-    return { text: text.repeat(times), context: { ...currentContext() } };
-  }
-
-  @HandleRequest(direct)
-  direct(request: z.output<typeof echo.request>): Promise<z.input<typeof echo.reply>> {
-    return this.echo(request);
-  }
-
-  @HandleRequest(failing)
-  fail({ kind }: z.output<typeof failing.request>): Promise<Record<string, never>> {
-    if (kind === 'unexpected') throw new TypeError('password=hunter2 at /srv/secret.js:1');
-    const data = { scope: 'session' };
-    return Promise.reject(
-      new AppError(kind as (typeof ERROR_KINDS)[number], 'TEST.FAILED', `it is ${kind}`, { data }),
-    );
-  }
-
-  @HandleRequest(slow)
-  async slow(): Promise<{ done: boolean }> {
-    const released = new Promise<void>((resolve) => (release = resolve));
-    started();
-    await released;
-    return { done: true };
-  }
-
-  @HandleRequest(huge)
-  huge(): { text: string } {
-    return { text: 'x'.repeat(maxPayload) };
-  }
-
-  @HandleRequest(broken)
-  broken(): { text: string } {
-    return { text: 5 as unknown as string };
-  }
-}
-
-@Module({ controllers: [EchoController] })
-class EchoModule {}
-
-const lines: Record<string, unknown>[] = [];
-const logger = createLogger({
-  service: 'agent',
-  sink: { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
-});
 const lineOf = (correlationId: string) => lines.find((line) => line['correlationId'] === correlationId);
 
 describe('request/reply', () => {
@@ -132,7 +44,7 @@ describe('request/reply', () => {
     await app.listen();
     await serverLink.connection.flush();
     client = createRequestClient(clientLink);
-    maxPayload = clientLink.connection.info?.max_payload ?? 0;
+    control.maxPayload = clientLink.connection.info?.max_payload ?? 0;
   });
 
   afterAll(async () => {
@@ -223,11 +135,11 @@ describe('request/reply', () => {
   it('rejects after the timeout', async () => {
     const asked = client.request(slow, {});
     await expect(asked).rejects.toMatchObject({ kind: 'transient', code: 'MESSAGING.TIMEOUT' });
-    release();
+    control.release();
   });
 
   it('reports a request or a reply that is larger than a message may be', async () => {
-    await expect(client.request(echo, { text: 'x'.repeat(maxPayload) })).rejects.toMatchObject({
+    await expect(client.request(echo, { text: 'x'.repeat(control.maxPayload) })).rejects.toMatchObject({
       code: 'MESSAGING.TOO_LARGE',
     });
     await expect(client.request(huge, {})).rejects.toMatchObject({
@@ -297,7 +209,7 @@ describe('request/reply', () => {
     await app.close();
     await draining.listen();
     await link.connection.flush();
-    const begun = new Promise<void>((resolve) => (started = resolve));
+    const begun = new Promise<void>((resolve) => (control.started = resolve));
     const asked = client.request(own, {});
     await begun;
     const closing = draining.close();
@@ -306,7 +218,7 @@ describe('request/reply', () => {
         for (;;) await client.request(echo, { text: 'new' });
       })(),
     ).rejects.toMatchObject({ code: 'MESSAGING.NO_RESPONDERS' });
-    release();
+    control.release();
     await expect(asked).resolves.toEqual({ done: true });
     await closing;
     await link.drain();
@@ -327,102 +239,5 @@ describe('request/reply', () => {
         connectTimeoutMs: 10,
       }),
     ).rejects.toMatchObject({ kind: 'transient', code: 'MESSAGING.UNAVAILABLE' });
-  });
-});
-
-describe('a request to a service of the same process', () => {
-  let link: NatsLink;
-  let sender: NatsLink;
-  let app: INestMicroservice;
-  let byNats: RequestClient;
-  let local: RequestClient;
-  /** Requests that reached the handlers without NATS. */
-  let found: string[];
-
-  beforeAll(async () => {
-    [link, sender] = await Promise.all([
-      connectNats({ url, service: 'metering', logger: silentLogger }),
-      connectNats({ url, service: 'agent', logger: silentLogger }),
-    ]);
-    found = [];
-    const requests = new LocalRequests((subject) => subject !== slow.subject);
-    const find = requests.find.bind(requests);
-    requests.find = (subject) => {
-      if (find(subject)) found.push(subject);
-      return find(subject);
-    };
-    const strategy = new RequestServer({ link, logger, local: requests });
-    app = await NestFactory.createMicroservice(EchoModule, { strategy, logger: false });
-    await app.listen();
-    await link.connection.flush();
-    byNats = createRequestClient(sender);
-    local = createRequestClient(sender, requests);
-    maxPayload = sender.connection.info?.max_payload ?? 0;
-  });
-  afterAll(() => Promise.all([link.drain(), sender.drain()]));
-
-  /** Sends the same request in both ways. Returns both outcomes, with errors as their wire form. */
-  const sendBoth = async (send: (client: RequestClient) => Promise<unknown>): Promise<unknown[]> =>
-    Promise.all(
-      [byNats, local].map((client) =>
-        runWithContext(contextFrom('agent', { correlationId: 'req-both' }), () => send(client)).catch(
-          ({ kind, code, message, data }: AppError) => ({ kind, code, message, data: data ?? {} }),
-        ),
-      ),
-    );
-  const withoutSpan = (reply: unknown): unknown =>
-    JSON.parse(JSON.stringify(reply, (key, value: unknown) => (key === 'traceparent' ? '' : value)));
-
-  it.each<[string, (client: RequestClient) => Promise<unknown>]>([
-    ['a reply with defaults filled in', (client) => client.request(echo, { text: 'ab' })],
-    ...ERROR_KINDS.map((kind): [string, (client: RequestClient) => Promise<unknown>] => [
-      `an error of kind ${kind}`,
-      (client) => client.request(failing, { kind }),
-    ]),
-    ['an unexpected error', (client) => client.request(failing, { kind: 'unexpected' })],
-    ['a request that breaks its contract', (client) => client.request(echo, { text: 1 } as never)],
-    ['an unknown field', (client) => client.request(echo, { text: 'a', extra: 1 } as never)],
-    ['a reply that breaks its contract', (client) => client.request(broken, {})],
-    ['a reply that is too large', (client) => client.request(huge, {})],
-  ])('has the same outcome as by NATS: %s', async (_what, send) => {
-    const before = found.length;
-    const [expected, actual] = await sendBoth(send);
-    expect(withoutSpan(actual)).toEqual(withoutSpan(expected));
-    expect(found.length).toBe(before + 1);
-  });
-
-  it('is refused with the same code if it is too large', async () => {
-    const [expected, actual] = await sendBoth((client) =>
-      client.request(echo, { text: 'x'.repeat(maxPayload) }),
-    );
-    expect(actual).toMatchObject({ kind: 'invalid', code: 'MESSAGING.TOO_LARGE' });
-    expect(expected).toMatchObject({ kind: 'invalid', code: 'MESSAGING.TOO_LARGE' });
-  });
-
-  it('goes to NATS if the sender may not send it, and after the service has closed', async () => {
-    const before = found.length;
-    await expect(local.request(slow, {})).rejects.toMatchObject({ code: 'MESSAGING.TIMEOUT' });
-    release();
-    expect(found.length).toBe(before);
-    await app.close();
-    await expect(local.request(echo, { text: 'late' })).rejects.toMatchObject({
-      code: 'MESSAGING.NO_RESPONDERS',
-    });
-  });
-
-  it('rejects after the timeout, and the service finishes it before it closes', async () => {
-    const requests = new LocalRequests(() => true);
-    const strategy = new RequestServer({ link, logger, local: requests });
-    const slowApp = await NestFactory.createMicroservice(EchoModule, { strategy, logger: false });
-    await slowApp.listen();
-    const client = createRequestClient(sender, requests);
-    await expect(client.request(slow, {})).rejects.toMatchObject({ code: 'MESSAGING.TIMEOUT' });
-    const begun = new Promise<void>((resolve) => (started = resolve));
-    const asked = client.request({ ...slow, timeoutMs: 5_000 }, {});
-    await begun;
-    const closing = slowApp.close();
-    release();
-    await expect(asked).resolves.toEqual({ done: true });
-    await closing;
   });
 });
