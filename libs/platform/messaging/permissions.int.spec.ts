@@ -146,6 +146,18 @@ describe('permissions', () => {
     });
   });
 
+  it('leave a request to one process to any process, where they know no such subject', async () => {
+    const health = { ...healthContract('agent'), subject: 'cmd.agent.turn.submit', toProcess: true } as const;
+    const report = { service: 'agent', healthy: true, pid: 1, uptimeMs: 1, version: '0', checks: [] };
+    const subscription = links.agent.connection.subscribe(health.subject, {
+      callback: (_error, message) => void message.respond(JSON.stringify({ ok: true, result: report })),
+    });
+    await links.agent.connection.flush();
+    const client = createRequestClient(links.agent);
+    expect(await client.request(health, {}, { processId: 'one' })).toMatchObject(report);
+    subscription.unsubscribe();
+  });
+
   it('allow one reply to each received request and no other', async () => {
     const answers: string[] = [];
     const { connection } = links.sandbox;

@@ -87,7 +87,10 @@ const send = async (link: NatsLink, subject: string, payload: string, timeout: n
   }
 };
 
-/** Sends a request to one process, or to any if that one does not listen: it has not begun then. */
+/** Refusals of a request to one process before any process has it: NATS may have older permissions. */
+const NOT_BEGUN: ReadonlySet<unknown> = new Set(['MESSAGING.NO_RESPONDERS', 'MESSAGING.FORBIDDEN']);
+
+/** Sends a request to one process, or to any if that one cannot be reached. */
 const sendToProcess = async (
   link: NatsLink,
   { subject, processId }: { readonly subject: string; readonly processId: string },
@@ -97,7 +100,7 @@ const sendToProcess = async (
   try {
     return await send(link, processSubject(subject, processId), payload, timeout);
   } catch (error) {
-    if ((error as Partial<AppError>).code !== 'MESSAGING.NO_RESPONDERS') throw error;
+    if (!NOT_BEGUN.has((error as Partial<AppError>).code)) throw error;
     return send(link, subject, payload, timeout);
   }
 };
