@@ -107,6 +107,20 @@ describe('a backup', () => {
     expect((await admin.query('select from events')).rowCount).toBe(1234);
   });
 
+  it('waits for the session of a process that has just stopped', async () => {
+    await backup();
+    const service = new pg.Client({ connectionString: database.url, application_name: 'antiphon-agent' });
+    await service.connect();
+    const restored = restore();
+    // Its last statement was the one that found this session.
+    const refused = `select from pg_stat_activity where datname = current_database() and state = 'idle'
+      and application_name = 'antiphon-restore' and query like '%distinct application_name%'`;
+    while ((await service.query(refused)).rowCount === 0);
+    await service.end();
+    await restored;
+    expect((await admin.query('select from events')).rowCount).toBe(1234);
+  });
+
   it('retains the privileges and triggers of the tables', async () => {
     await backup();
     await restore();
