@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { pollDelay } from './poll-delay.js';
 import type { Read } from './use-read.js';
 
@@ -7,12 +7,16 @@ import type { Read } from './use-read.js';
  * when it is shown again.
  */
 export const usePolling = ({ data, problem, refresh }: Read<unknown>): void => {
-  const failures = useRef(0);
+  // An answer that equals the one before renders nothing, and the reads go on after it.
+  const [reads, setReads] = useState(0);
+  const failed = useRef({ last: problem, inRow: 0 });
   useEffect(() => {
-    failures.current = problem ? failures.current + 1 : 0;
+    const { last, inRow } = failed.current;
+    if (problem !== last) failed.current = { last: problem, inRow: problem ? inRow + 1 : 0 };
     const read = (): void => {
       removeEventListener('visibilitychange', readIfShown);
       refresh();
+      setReads((count) => count + 1);
     };
     const readIfShown = (): void => {
       if (document.visibilityState === 'visible') read();
@@ -20,10 +24,10 @@ export const usePolling = ({ data, problem, refresh }: Read<unknown>): void => {
     const timer = setTimeout(() => {
       if (document.visibilityState === 'visible') read();
       else addEventListener('visibilitychange', readIfShown);
-    }, pollDelay(failures.current));
+    }, pollDelay(failed.current.inRow));
     return () => {
       clearTimeout(timer);
       removeEventListener('visibilitychange', readIfShown);
     };
-  }, [data, problem, refresh]);
+  }, [data, problem, refresh, reads]);
 };
