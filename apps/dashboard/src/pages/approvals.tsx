@@ -26,7 +26,7 @@ const Asked = ({ approval }: { readonly approval: Approval }) => (
 
 const changesOn = isAbout('session');
 
-/** One approval, whatever its status. */
+/** One approval, of any status. */
 const One = ({ id }: { readonly id: string }) => {
   const { data, problem, refresh } = useRead('getApproval', { params: { id } }, { changesOn });
   return (
