@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { CALCULATION, commandsIn, startCliWorld, type CliWorld } from './cli-world.js';
 import { describeKeyCommands } from './describe-key-commands.js';
+import { describeApprovalCommands } from './describe-approval-commands.js';
 import { describeOperatorCommands } from './describe-operator-commands.js';
 import { scriptedConfig, waitForValue, type CliRun } from './stack-under-test.js';
 
@@ -342,28 +343,7 @@ describe('antiphon files and antiphon plan', () => {
   });
 });
 
-describe('antiphon approvals', () => {
-  it('show and approve a call, and the waiting chat goes on', async () => {
-    const { approval, ended } = await world.startGuardedChat('approve');
-    expect(await run('approvals', 'show', approval.id)).toMatch(
-      /guarded wants to call calculator\n {2}\{"expression":"19\+23"\}\n {2}waits for /,
-    );
-    const approved = await run('approvals', 'approve', approval.id, '--digest', approval.digest);
-    expect(approved).toMatch(new RegExp(`^${approval.id}: approved by \\S+ at `));
-    const { code, stdout } = await ended;
-    expect([code, stdout]).toEqual([0, expect.stringContaining('[= 42]\n')]);
-    expect(stdout).toContain(`[waits for an approval: antiphon approvals approve|deny ${approval.id}]`);
-  });
-
-  it('deny a call, and the chat shows that the tool did not run', async () => {
-    const { approval, ended } = await world.startGuardedChat('deny');
-    expect(await run('approvals', 'deny', approval.id, '--reason', 'not today')).toContain(': denied by ');
-    const { code, stdout } = await ended;
-    expect([code, stdout]).toEqual([0, expect.stringContaining('not today')]);
-    expect(stdout).not.toContain('[= 42]');
-    expect(await run('approvals', 'list', '--all')).toContain('not today');
-  });
-});
+describeApprovalCommands(() => world);
 
 describe('antiphon session', () => {
   it('export, replay, fork, repeat and compare a session', async () => {
