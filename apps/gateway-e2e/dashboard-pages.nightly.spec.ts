@@ -182,10 +182,12 @@ describe('the pages of events, settings and graphs', () => {
   });
 
   it('lay graphs out in a worker', async () => {
-    const { page } = world;
+    // A browser that has no places from the editor.
+    const page = await world.browser.newPage({ baseURL: world.stack.gatewayUrl });
     const worker = page.waitForEvent('worker');
     await page.goto(`/runs/${runId}`);
     expect((await worker).url()).toContain('layout.worker');
+    await page.close();
   });
 });
 
