@@ -100,6 +100,17 @@ describe('a tip', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   });
 
+  it('of a dialog that took the focus by itself is not shown, so that one Escape closes the dialog', async () => {
+    const { page } = world;
+    await open('/agents');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.waitForTimeout(500);
+    expect(await tip().count()).toBe(0);
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  });
+
   it('says why a control is off, which keeps the focus and does nothing', async () => {
     const { page } = world;
     await open('/agents?at=5');

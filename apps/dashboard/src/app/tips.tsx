@@ -11,6 +11,9 @@ interface Shown {
   readonly anchor: HTMLElement;
 }
 
+/** Keys that move the focus. A focus that a page moves by itself shows no tip. */
+const MOVES_FOCUS = /^(Tab|Arrow|Home|End|Page)/;
+
 const anchorOf = (target: EventTarget | null): HTMLElement | null =>
   target instanceof Element ? target.closest<HTMLElement>('[data-tip]') : null;
 
@@ -27,6 +30,7 @@ const useShownTip = (box: React.RefObject<HTMLDivElement | null>): Shown | null 
   const [shown, show] = useState<Shown | null>(null);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let isMovedByKey = false;
     const soon = (next: Shown | null, ms: number): void => {
       clearTimeout(timer);
       timer = setTimeout(() => show(next), ms);
@@ -39,11 +43,12 @@ const useShownTip = (box: React.RefObject<HTMLDivElement | null>): Shown | null 
     };
     const onFocus = ({ target }: FocusEvent): void => {
       const anchor = anchorOf(target);
-      if (anchor?.matches(':focus-visible')) soon(shownFor(anchor), 0);
+      if (isMovedByKey && anchor?.matches(':focus-visible')) soon(shownFor(anchor), 0);
       else soon(null, 0);
     };
     const onKey = (event: KeyboardEvent): void => {
       clearTimeout(timer);
+      isMovedByKey = MOVES_FOCUS.test(event.key);
       // Escape closes one layer: with a tip on the screen only the tip.
       if (event.key !== 'Escape' || !box.current) return;
       event.preventDefault();
