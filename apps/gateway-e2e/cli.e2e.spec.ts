@@ -134,7 +134,8 @@ describe('antiphon memory', () => {
       return text.includes('Oslo') ? text : undefined;
     });
     expect(listed).toMatch(/  .*city.*Oslo.*  \(learned \S+\)\n  from turn \S+: My city is Oslo\.\n/);
-    const shown = await run('memory', 'show', UUID.exec(listed)?.[0] ?? '');
+    const memoryId = UUID.exec(listed)?.[0] ?? '';
+    const shown = await run('memory', 'show', memoryId);
     expect(listed.startsWith(shown.trimEnd())).toBe(true);
     expect(await run('memory', 'query', 'walrus', '--agent', 'main')).toMatch(
       /^memory has no such entries\nas of position \d+ of \d+\n$/,
@@ -144,6 +145,16 @@ describe('antiphon memory', () => {
       ...{ code: 1, stderr: expect.stringContaining(`there is no memory ${unknown}`) },
     });
     expect((await cli('memory', 'query')).code).toBe(2);
+    expect(await run('memory', 'turns', memoryId)).toBe('no turn of this page used the entry\n');
+    await run('chat', 'What is my city?', '--peer', 'memory');
+    await run('chat', 'And the weather in my city?', '--peer', 'memory');
+    const used = await run('memory', 'turns', memoryId);
+    expect(used).toMatch(/  And the weather in my city\?\n.*  What is my city\?\n$/s);
+    const page = JSON.parse(await run('memory', 'turns', memoryId, '--limit', '1', '--json')) as {
+      nextCursor: string;
+    };
+    const older = await run('memory', 'turns', memoryId, '--cursor', page.nextCursor);
+    expect(older).toMatch(/ of session \S+\n  What is my city\?\n$/);
   });
 });
 

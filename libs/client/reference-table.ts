@@ -25,6 +25,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   stopPlan: { method: 'post', path: '/api/v1/plans/stop' },
   queryMemory: { method: 'get', path: '/api/v1/memory' },
   recallMemory: { method: 'get', path: '/api/v1/memory/{memoryId}' },
+  listTurnsOfEntry: { method: 'get', path: '/api/v1/memory/{memoryId}/turns' },
   sendMessage: { method: 'post', path: '/api/v1/messages', idempotent: true },
   sendAgentMessage: { method: 'post', path: '/api/v1/agents/{id}/messages', idempotent: true },
   listMessages: { method: 'get', path: '/api/v1/agents/{id}/messages' },

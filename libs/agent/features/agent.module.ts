@@ -37,6 +37,7 @@ import { ReadSessions } from './sessions/read-sessions.handler.js';
 import { StartSession } from './sessions/start-session.handler.js';
 import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
+import { ListTurnsOfEntry } from './turns/entry-turns.handler.js';
 import { ReadTurnContext } from './turns/turn-context.handler.js';
 import { ExternalClaims } from './tasks/external-claims.handler.js';
 import { Tasks } from './tasks/tasks.handler.js';
@@ -178,6 +179,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     CancelTurn,
     ReadSessions,
     ReadTurnContext,
+    ListTurnsOfEntry,
     StartSession,
     ForkSession,
     FilesHandler,

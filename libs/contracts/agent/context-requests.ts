@@ -130,3 +130,45 @@ export const readTurnContext = defineRequest({
   reply: TurnContextView.extend(asOfReply),
   timeoutMs: 20_000,
 });
+
+/** A turn whose context had an entry of memory. */
+export const RememberingTurn = z.object({
+  sessionId: z.uuid(),
+  turnId: z.uuid(),
+  agentId: z.string(),
+  position: z.int().positive().describe('Event that requested the turn.'),
+  requestedAt: z.iso.datetime(),
+  content: z
+    .string()
+    .nullable()
+    .describe('First 200 characters of its message. Null without `sessions:read` and for a deleted message.'),
+});
+export type RememberingTurn = z.infer<typeof RememberingTurn>;
+
+/**
+ * Lists the turns whose context had an entry of memory, the newest first. Throws
+ * `MEMORY.ENTRY_UNKNOWN`.
+ */
+export const listTurnsOfEntry = defineRequest({
+  subject: 'cmd.agent.turn.of-entry',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    memoryId: z.uuid(),
+    /** False leaves the messages out of the reply. */
+    includesContent: z.boolean(),
+    /** Agent whose API key asks: it sees what its own sessions remember, and no other. */
+    callerAgent: AgentId.optional(),
+    cursor: z.string().max(500).optional(),
+    limit: z.int().min(1).max(50).default(20),
+    ...asOfRequest,
+  }),
+  reply: z.object({
+    turns: z.array(RememberingTurn),
+    nextCursor: z
+      .string()
+      .nullable()
+      .describe('Cursor of older turns. A page may have fewer turns than `limit`, or none, and go on.'),
+    ...asOfReply,
+  }),
+  timeoutMs: 20_000,
+});

@@ -191,3 +191,5 @@ export const MemoryQueryParams = z
 export const MemoryRecallParams = z.strictObject({ memoryId: z.uuid() });
 /** Parameters of `/api/v1/memory/{memoryId}`. */
 export const MemoryParams = MemoryRecallParams;
+/** Query of `GET /api/v1/memory/{memoryId}/turns`. */
+export const EntryTurnsQuery = z.strictObject({ limit: pageLimit(50, 20), cursor: Cursor, at: At });

@@ -125,6 +125,41 @@ export const recallMemory = defineRequest({
 });
 
 /**
+ * Lists turns with a model call that were requested while an entry was believed under its key, the
+ * newest first. The context of each may still lack the entry, as it selects by words and room.
+ */
+export const turnsOfEntry = defineRequest({
+  subject: 'cmd.memory.entry.turns',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    callerAgent: CallerAgent,
+    memoryId: z.uuid(),
+    /** Lists only turns that were requested before this position. */
+    before: z.int().positive().optional(),
+    limit: z.int().min(1).max(50),
+    ...asOfRequest,
+  }),
+  reply: z.object({
+    turns: z.array(
+      z.object({
+        sessionId: z.uuid(),
+        sessionKey: z.string(),
+        agentId: z.string(),
+        turnId: z.uuid(),
+        /** Version of its request in the stream of the session. */
+        version: z.int().positive(),
+        position: z.int().positive(),
+        isDeleted: z.boolean(),
+      }),
+    ),
+    hasMore: z.boolean(),
+    position: z.int().nonnegative(),
+    head: z.int().nonnegative(),
+  }),
+  timeoutMs: 10_000,
+});
+
+/**
  * Returns the facts that were believed under a session key at a position of the log. A fork takes
  * them over.
  */

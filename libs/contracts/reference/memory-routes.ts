@@ -1,5 +1,7 @@
+import { listTurnsOfEntry } from '../agent/context-requests.js';
 import {
   AtQuery,
+  EntryTurnsQuery,
   MemoryParams,
   MemoryQuery,
   MemoryQueryParams,
@@ -67,6 +69,37 @@ export const MEMORY_ROUTES = {
     reply: { schema: recallMemory.reply },
     example: { params: { memoryId: IDS.memory }, reply: FULL_ENTRY },
     problems: { 404: 'There is no such entry in the workspace.' },
+  }),
+  listTurnsOfEntry: defineRoute({
+    method: 'get',
+    path: '/api/v1/memory/{memoryId}/turns',
+    access: 'memory:read',
+    feature: 'memory_v1',
+    tag: 'Memory',
+    summary: 'List the turns that used an entry',
+    description:
+      'Returns the turns whose context had this entry, newest first. Contexts are not stored. Each is built again from the ' +
+      'facts before its turn, with `[memory] context_tokens` and identity files of now. A page compares `limit` turns with ' +
+      'the entry, so it may have fewer, or none, and go on at `nextCursor`. `content` is null without `sessions:read`.',
+    params: MemoryParams,
+    query: EntryTurnsQuery,
+    reply: { schema: listTurnsOfEntry.reply },
+    example: {
+      params: { memoryId: IDS.memory },
+      reply: {
+        turns: [
+          {
+            ...{ sessionId: IDS.session, turnId: IDS.turn, agentId: 'support', position: 1_030 },
+            ...{ requestedAt: '2026-11-22T10:16:00.000Z', content: 'What is my name?' },
+          },
+        ],
+        nextCursor: null,
+      },
+    },
+    problems: {
+      404: 'There is no such entry in the workspace.',
+      422: '`at` is beyond the head of the log (`LOG.POSITION_AHEAD`)',
+    },
   }),
 } as const;
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { z } from 'zod';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { assembleContext, queryMemory, recallMemory } from '@antiphon/contracts/memory';
+import { assembleContext, queryMemory, recallMemory, turnsOfEntry } from '@antiphon/contracts/memory';
 import { healthContract } from '@antiphon/contracts/messaging';
 import { MemoryModule } from '@antiphon/memory-features';
 import { connectNats, createRequestClient } from '@antiphon/messaging';
@@ -205,5 +205,60 @@ describe('a query of memory', () => {
     for (const at of [undefined, position]) expect((await recall(at)).source?.content).toBe('');
     const listed = await query({ target, detail: 'full', includeSuperseded: true, at: position });
     expect(listed.entries[0]?.source?.content).toBe('');
+  });
+});
+
+describe('the turns that an entry was believed in', () => {
+  /** Appends a turn with a model call. Returns the id of the turn. */
+  const ask = async ({ sessionId }: { sessionId: string }, content: string): Promise<string> => {
+    const turnId = randomUUID();
+    const at = new Date().toISOString();
+    const events = [
+      { type: 'TurnRequested', schemaVersion: 1, data: { turnId, content, requestedAt: at } },
+      { type: 'ModelCallStarted', schemaVersion: 1, data: { turnId, attempt: 1 } },
+      { type: 'TurnCompleted', schemaVersion: 1, data: { turnId, completedAt: at } },
+    ];
+    await memory.append(sessionId, events as unknown as SessionEvent[]);
+    return turnId;
+  };
+  const list = (
+    memoryId: string,
+    request: Omit<z.input<typeof turnsOfEntry.request>, 'workspace' | 'memoryId' | 'limit'> & {
+      limit?: number;
+    } = {},
+  ) => requests.request(turnsOfEntry, { workspace: WORKSPACE, memoryId, limit: 20, ...request });
+
+  it('begin after its message and end with the one that replaces it, over the sessions of its key', async () => {
+    const talk = await begin();
+    const other = await begin();
+    await ask(talk, 'I live in Lisbon');
+    await ask(other, 'where do I live?');
+    const second = await ask(talk, 'where do I live?');
+    const next = await memory.begin(talk.sessionKey, talk.sessionId);
+    const third = await ask(next, 'and what is near?');
+    await memory.say(next, 'a turn without a model call');
+    const last = await ask(next, 'I live in Porto');
+    await ask(next, 'where do I live?');
+    const target = { sessionId: next.sessionId };
+    const { entries } = await requests.request(queryMemory, {
+      ...{ workspace: WORKSPACE, target, includeSuperseded: true },
+    });
+    const memoryId = entries.find(({ object }) => object === 'Lisbon')?.memoryId ?? '';
+    const all = await list(memoryId);
+    expect(all.turns.map(({ turnId }) => turnId)).toEqual([last, third, second]);
+    expect(all.turns[1]).toMatchObject({
+      ...{ sessionId: next.sessionId, sessionKey: talk.sessionKey, agentId: 'main', isDeleted: false },
+    });
+    const first = await list(memoryId, { limit: 1, callerAgent: 'main' });
+    expect([first.turns.map(({ turnId }) => turnId), first.hasMore]).toEqual([[last], true]);
+    const rest = await list(memoryId, { before: first.turns[0]?.position ?? 1 });
+    expect([rest.turns.map(({ turnId }) => turnId), rest.hasMore]).toEqual([[third, second], false]);
+    const past = await list(memoryId, { at: (all.turns[1]?.position ?? 0) + 1 });
+    expect(past.turns.map(({ turnId }) => turnId)).toEqual([third, second]);
+    await expect(list(memoryId, { callerAgent: 'other' })).rejects.toMatchObject({
+      code: 'MEMORY.ENTRY_UNKNOWN',
+    });
+    await expect(list(randomUUID())).rejects.toMatchObject({ code: 'MEMORY.ENTRY_UNKNOWN' });
+    await expect(list(memoryId, { at: 1 })).rejects.toMatchObject({ code: 'MEMORY.ENTRY_UNKNOWN' });
   });
 });

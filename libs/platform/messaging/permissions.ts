@@ -80,7 +80,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'period.roll',
         'usage.read',
       ],
-      memory: ['context.assemble', 'fact.believed'],
+      memory: ['context.assemble', 'fact.believed', 'entry.turns'],
     },
     owns: ['LIVE'],
     reads: [],

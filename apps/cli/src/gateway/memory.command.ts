@@ -1,3 +1,4 @@
+import type { RememberingTurn } from '@antiphon/contracts/agent';
 import type { MemoryEntry } from '@antiphon/contracts/memory';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
@@ -47,14 +48,42 @@ const show = async ({ output, gateway }: CommandContext, id: string, at: AtOptio
   output.result(entry, renderEntry(entry));
 };
 
+interface TurnsOptions extends AtOption {
+  readonly limit: string;
+  readonly cursor?: string;
+}
+
+interface TurnsPage {
+  readonly turns: readonly RememberingTurn[];
+  readonly nextCursor: string | null;
+}
+
+const renderTurn = ({ turnId, sessionId, requestedAt, content }: RememberingTurn): string =>
+  `${requestedAt}  turn ${turnId} of session ${sessionId}${content === null ? '' : `\n  ${content}`}`;
+
+const turns = async (
+  { output, gateway }: CommandContext,
+  id: string,
+  { limit, cursor, ...at }: TurnsOptions,
+): Promise<void> => {
+  const params = new URLSearchParams({ limit, ...(cursor === undefined ? {} : { cursor }) });
+  const path = pathAt(`/api/v1/memory/${encodeURIComponent(id)}/turns?${params}`, at);
+  const page = await getJson<TurnsPage>(await gateway(), path);
+  const lines =
+    page.turns.length === 0 ? ['no turn of this page used the entry'] : page.turns.map(renderTurn);
+  const more = page.nextCursor === null ? [] : [`older turns: --cursor ${page.nextCursor}`];
+  output.result(page, [...lines, ...more].join('\n'));
+};
+
 const EXAMPLES = `
 Examples:
   antiphon memory query --agent main
   antiphon memory query "where does she live" --session 01998f3e-6c1a-7b52-9d0e-5a4c3b2a1f00
   antiphon memory query --agent main --superseded --at 1024
-  antiphon memory show 01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7`;
+  antiphon memory show 01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7
+  antiphon memory turns 01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7`;
 
-/** Adds `antiphon memory query|show`. */
+/** Adds `antiphon memory query|show|turns`. */
 export const addMemory = (program: Command, context: ContextOf): void => {
   const memory = program
     .command('memory')
@@ -79,4 +108,12 @@ export const addMemory = (program: Command, context: ContextOf): void => {
     .option('--at <position>', 'as of this position of the log')
     .addHelpText('after', '\nExample:\n  antiphon memory show 01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7')
     .action((id: string, at: AtOption, command: Command) => show(context(command), id, at));
+  memory
+    .command('turns <id>')
+    .description('list the turns whose context had an entry, newest first')
+    .option('--at <position>', 'as of this position of the log')
+    .option('--limit <n>', 'turns to compare with the entry, 1 to 50', '20')
+    .option('--cursor <cursor>', 'older turns, from the page before')
+    .addHelpText('after', '\nExample:\n  antiphon memory turns 01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7')
+    .action((id: string, options: TurnsOptions, command: Command) => turns(context(command), id, options));
 };

@@ -4,24 +4,11 @@ import { PageHead } from '../app/page-head.js';
 import { Link, setFilters, setParams, useParam } from '../app/router.js';
 import { isAbout } from '../data/event-pages.js';
 import { useRead } from '../data/use-read.js';
-import { CopyRecord, quoteWord } from '../ui/copy-record.js';
 import { formatNumber } from '../ui/format.js';
-import {
-  Button,
-  css as ui,
-  Empty,
-  IconButton,
-  Id,
-  Loading,
-  Panel,
-  ProblemBox,
-  State,
-  Table,
-  Time,
-  numberColumn,
-} from '../ui/ui.js';
+import { Button, css as ui, Empty, Loading, Panel, ProblemBox, Table, Time, numberColumn } from '../ui/ui.js';
 import { TypedFilter } from '../ui/typed-filter.js';
 import { VisibleText } from '../ui/visible-text.js';
+import { BelievedState, OpenedEntry } from './memory-entry.js';
 import css from './pages.module.css';
 
 type Entry = RouteReply<'queryMemory'>['entries'][number];
@@ -40,15 +27,6 @@ const Source = ({ id }: { readonly id: string }) => {
     </>
   );
 };
-
-const BelievedState = ({ supersededAt }: Pick<Entry, 'supersededAt'>) =>
-  supersededAt === null ? (
-    <State of="ok">believed</State>
-  ) : (
-    <State of="expired">
-      replaced <Time at={supersededAt} />
-    </State>
-  );
 
 const Row = ({ entry }: { readonly entry: Entry }) => {
   const [isOpen, setOpen] = useState(false);
@@ -89,59 +67,6 @@ const Row = ({ entry }: { readonly entry: Entry }) => {
         )}
       </td>
     </tr>
-  );
-};
-
-const Facts = ({ entry }: { readonly entry: Entry }) => (
-  <dl className={ui.facts}>
-    <dt>Fact</dt>
-    <dd>
-      <VisibleText text={entry.text} />
-    </dd>
-    <dt>Confidence</dt>
-    <dd>{Math.round(entry.confidence * 100)} %</dd>
-    <dt>Learned</dt>
-    <dd>
-      <Time at={entry.learnedAt} isExact />
-    </dd>
-    <dt>State</dt>
-    <dd>
-      <BelievedState supersededAt={entry.supersededAt} />
-    </dd>
-    <dt>Message</dt>
-    <dd>
-      {entry.source ? <VisibleText text={entry.source.content} /> : 'archived'}{' '}
-      {entry.source && <Link to={`/sessions/${entry.source.sessionId}`}>Open its session</Link>}
-    </dd>
-    <dt>Id</dt>
-    <dd>
-      <Id id={entry.memoryId} isWhole />
-    </dd>
-  </dl>
-);
-
-/** One entry with its message, as of the position of the page. */
-const OpenedEntry = ({ id }: { readonly id: string }) => {
-  const { data, problem, refresh } = useRead(
-    'recallMemory',
-    { params: { memoryId: id } },
-    { changesOn: isAbout('memory', 'session') },
-  );
-  return (
-    <Panel
-      title="Entry"
-      isPadded
-      actions={
-        <>
-          <CopyRecord noun="entry" json={`/memory/${id}`} command={`antiphon memory show ${quoteWord(id)}`} />
-          <IconButton icon="close" label="Close the entry" onClick={() => setParams({ entry: null })} />
-        </>
-      }
-    >
-      {problem && <ProblemBox problem={problem} retry={refresh} />}
-      {!problem && !data && <Loading what="the entry" />}
-      {data && <Facts entry={data} />}
-    </Panel>
   );
 };
 

@@ -1,5 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
+import { listTurnsOfEntry } from '@antiphon/contracts/agent';
 import { MemoryQueryParams, MemoryRecallParams } from '@antiphon/contracts/gateway';
+import { isPermitted } from '@antiphon/contracts/identity';
 import type { Principal } from '@antiphon/contracts/identity';
 import { queryMemory, recallMemory } from '@antiphon/contracts/memory';
 import { MEMORY_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
@@ -52,6 +54,17 @@ export class MemoryController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<Entry> {
     return this.requests.request(recallMemory, { ...callerOf(principal), memoryId, at });
+  }
+
+  @HandleRoute(MEMORY_ROUTES.listTurnsOfEntry)
+  turns(
+    { params: { memoryId }, query: page }: RouteInput<Routes['listTurnsOfEntry']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof listTurnsOfEntry.reply>> {
+    const includesContent = isPermitted(principal, 'sessions:read');
+    return this.requests.request(listTurnsOfEntry, {
+      ...{ ...callerOf(principal), memoryId, includesContent, ...page },
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import type { z } from 'zod';
-import { queryMemory, recallMemory } from '@antiphon/contracts/memory';
+import { queryMemory, recallMemory, turnsOfEntry } from '@antiphon/contracts/memory';
 import { requirePosition } from '@antiphon/event-store';
 import { notFound, sleep } from '@antiphon/kernel';
 import { searchFacts } from '@antiphon/memory-domain';
@@ -11,6 +11,7 @@ import { EntryReader } from './read-entries.js';
 
 type Query = z.output<typeof queryMemory.request>;
 type Recall = z.output<typeof recallMemory.request>;
+type Turns = z.output<typeof turnsOfEntry.request>;
 
 /** Maximum wait for the projection, so that a query has what was committed before it, ms. */
 const MAX_WAIT_MS = 3_000;
@@ -58,10 +59,27 @@ export class MemoryEntries {
     const asOf = head === undefined ? {} : { atPosition: requirePosition(at, head), head };
     const entry = await this.#reader.find(workspace, memoryId, at);
     if (entry === null) throw unknownEntry(memoryId);
-    if (callerAgent !== undefined && !(await this.#reader.belongsTo(workspace, memoryId, callerAgent)))
-      throw unknownEntry(memoryId);
+    await this.#requireOwner(workspace, memoryId, callerAgent);
     const [full] = await this.#reader.withSources(workspace, [entry]);
     return { ...(full ?? entry), ...asOf };
+  }
+
+  @HandleRequest(turnsOfEntry)
+  async turns(request: Turns): Promise<z.input<typeof turnsOfEntry.reply>> {
+    const { workspace, callerAgent, memoryId, before, limit, at } = request;
+    const progress = await this.#waitForProjection(workspace, at);
+    const position = Math.min(requirePosition(at, progress.head), progress.position);
+    if ((await this.#reader.find(workspace, memoryId, position)) === null) throw unknownEntry(memoryId);
+    await this.#requireOwner(workspace, memoryId, callerAgent);
+    const upTo = before === undefined ? position : Math.min(position, before - 1);
+    const found = await this.#reader.turnsOf(workspace, memoryId, { upTo, limit: limit + 1 });
+    return { turns: found.slice(0, limit), hasMore: found.length > limit, position, head: progress.head };
+  }
+
+  /** Throws `MEMORY.ENTRY_UNKNOWN` if the key of an agent asks for an entry of another agent. */
+  async #requireOwner(workspace: string, memoryId: string, callerAgent: string | undefined): Promise<void> {
+    if (callerAgent !== undefined && !(await this.#reader.belongsTo(workspace, memoryId, callerAgent)))
+      throw unknownEntry(memoryId);
   }
 
   /** Returns what a query is about. An agent's key reads its own sessions, and no other. */

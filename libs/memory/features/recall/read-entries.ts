@@ -1,7 +1,8 @@
 import type pg from 'pg';
+import type { z } from 'zod';
 import { TurnRequested } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import type { MemoryEntry } from '@antiphon/contracts/memory';
+import type { MemoryEntry, turnsOfEntry } from '@antiphon/contracts/memory';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { JsonObject } from '@antiphon/kernel';
 import { FACT_COLUMNS, PROJECTION_NAME, sessionIdOf, toFact } from '../projections/session-memory.events.js';
@@ -44,6 +45,24 @@ const SOURCE_SQL = `select event_id, stream_id, type, schema_version, data, exis
       and d.data ->> 'turnId' = e.data ->> 'turnId' and d.data ->> 'part' = 'message') as is_deleted
   from events e where workspace = $1 and event_id = any ($2::uuid[]) and type = 'TurnRequested'`;
 
+// A context has what was believed before its turn. So the turn that replaces an entry still has it.
+// $3 is the position up to which turns are listed, and $4 their number.
+const TURNS_SQL = `select s.session_id, s.session_key, s.agent_id, e.data ->> 'turnId' as turn_id, e.stream_version, e.position,
+    exists (select from events d where d.workspace = $1 and d.stream_id = e.stream_id and d.type = 'ChatMessageDeleted'
+      and d.data ->> 'turnId' = e.data ->> 'turnId' and d.data ->> 'part' = 'message') as is_deleted
+  from memory_facts f
+  left join lateral (select min(n.position) as position from memory_facts n
+    where n.workspace = f.workspace and n.key_hash = f.key_hash and n.subject = f.subject
+      and n.predicate = f.predicate and (n.position, n.ordinal) > (f.position, f.ordinal)) later on true
+  join memory_sessions s on s.workspace = f.workspace and s.key_hash = f.key_hash
+  join events e on e.workspace = $1 and e.stream_id = 'session-' || s.session_id and e.type = 'TurnRequested'
+  where f.workspace = $1 and f.fact_id = $2 and e.position > f.position
+    and e.position <= least($3, coalesce(later.position, $3))
+    and exists (select from events c where c.workspace = $1 and c.stream_id = e.stream_id
+      and c.stream_version > e.stream_version and c.type = 'ModelCallStarted'
+      and c.data ->> 'turnId' = e.data ->> 'turnId' and c.position <= $3)
+  order by e.position desc limit $4`;
+
 // The checkpoint only moves with events of sessions. Without such events after it, the rows are of
 // the head.
 const PROGRESS_SQL = `with at as materialized (select public.antiphon_head_position() as head,
@@ -64,7 +83,18 @@ interface SourceRow {
   readonly is_deleted: boolean;
 }
 
+interface TurnRow {
+  readonly session_id: string;
+  readonly session_key: string;
+  readonly agent_id: string;
+  readonly turn_id: string;
+  readonly stream_version: string;
+  readonly position: string;
+  readonly is_deleted: boolean;
+}
+
 type Source = NonNullable<MemoryEntry['source']>;
+type EntryTurn = z.output<typeof turnsOfEntry.reply>['turns'][number];
 
 const toEntry = (row: EntryRow): MemoryEntry => {
   const { factId, sourceEventId, ...fact } = toFact(row);
@@ -138,6 +168,25 @@ export class EntryReader {
     const values = [workspace, memoryId, at];
     const [row] = await this.#query<EntryRow>(workspace, ONE_SQL, values);
     return row === undefined ? null : toEntry(row);
+  }
+
+  /** Lists turns with a model call that were requested while an entry was believed, newest first. */
+  async turnsOf(
+    workspace: string,
+    memoryId: string,
+    { upTo, limit }: { readonly upTo: number; readonly limit: number },
+  ): Promise<EntryTurn[]> {
+    const rows = await this.#query<TurnRow>(workspace, TURNS_SQL, [workspace, memoryId, upTo, limit]);
+    return rows.map((row) => ({
+      ...{
+        sessionId: row.session_id,
+        sessionKey: row.session_key,
+        agentId: row.agent_id,
+        turnId: row.turn_id,
+      },
+      isDeleted: row.is_deleted,
+      ...{ version: Number(row.stream_version), position: Number(row.position) },
+    }));
   }
 
   /** Returns the entries with the messages that they were learned from; null for archived ones. */
