@@ -7,7 +7,7 @@ import type { TestStack } from '@antiphon/testing/stack';
 import pg from 'pg';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from './chromium.js';
-import { readEvents, startQuickStack, twoVendorConfig } from './stack-under-test.js';
+import { readEvents, startQuickStack, twoVendorConfig, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(900_000);
 
@@ -16,7 +16,7 @@ const TURNS = Number(process.env['ANTIPHON_DASHBOARD_TURNS'] ?? 10_000);
 /** A slow machine may raise a bound of time by at most this factor. */
 const CAP = 3;
 
-const TOKENS = 4_000;
+const TOKENS = Number(process.env['ANTIPHON_DASHBOARD_TOKENS'] ?? 20_000);
 const row = (index: number): string =>
   index % 400 === 399
     ? '\n\n```ts\nconst a = 1;\n```\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n'
@@ -120,6 +120,23 @@ const median = async (runs: number, work: () => Promise<unknown>): Promise<numbe
   for (let run = 0; run < runs; run++) times.push(await timeOf(work));
   return percentile(times, 0.5);
 };
+/** The element that scrolls the page, and how far it is from its end. */
+const SCROLLER = `(() => { let found = document.querySelector('[data-turn]');
+  while (found && !(found.scrollHeight > found.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(found).overflowY)))
+    found = found.parentElement;
+  return found ?? document.scrollingElement; })()`;
+const SCROLL_TOP = `${SCROLLER}.scrollTop`;
+const DISTANCE_TO_END = `(() => { const box = ${SCROLLER}; return box.scrollHeight - box.scrollTop - box.clientHeight; })()`;
+/** Selects a paragraph of the answer that is in view. Returns its text. */
+const SELECT_IN_VIEW = `(() => {
+  const inView = [...document.querySelectorAll('[data-turn] p')].find((element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return top > 150 && bottom < innerHeight - 150 && element.textContent.includes('word');
+  });
+  getSelection().selectAllChildren(inView);
+  return getSelection().toString();
+})()`;
+
 const check = (what: string, value: number, atMost: number): void =>
   checkFigure({ what: `dashboard: ${what}`, value, unit: 'ms', atMost: atMost * slowdown });
 
@@ -293,27 +310,52 @@ describe('figures of the dashboard', () => {
       agent: 'claude',
       content: 'stream it',
     };
-    const turn = client.stream('chat.send', params).done();
+    client.stream('chat.send', params);
     await page.locator('[data-turn]').nth(1).waitFor();
-    const box = page.getByLabel('Message', { exact: true });
-    for (let key = 0; key < 100; key++) {
-      await box.press('a');
-      await sleep(100);
-    }
     const first = page.locator('[data-turn]').nth(1).getByText('word0 ', { exact: false }).last();
     await first.evaluate((element) => void Object.assign(element, { isKept: true }));
-    await turn;
-    await page.getByText(`word${TOKENS - 2} `).waitFor();
-    await page.locator('[data-turn][aria-busy=false]').nth(1).waitFor();
+    const box = page.getByLabel('Message', { exact: true });
+    const typeFor = async (presses: number): Promise<void> => {
+      for (let key = 0; key < presses; key++) {
+        await box.press('a');
+        await sleep(100);
+      }
+    };
+    await typeFor(100);
+    // At the end of the page the answer is followed, until the reader scrolls up.
+    const distance = async (): Promise<number> => Number(await page.evaluate(DISTANCE_TO_END));
+    expect(await distance()).toBeLessThan(200);
+    await page.mouse.move(700, 400);
+    await page.mouse.wheel(0, -1_500);
+    await waitForValue('the scroll', async () => ((await distance()) > 1_000 ? true : undefined));
+    const selected = await page.evaluate(SELECT_IN_VIEW);
+    const top = await page.evaluate(SCROLL_TOP);
+    // The typing goes on without moving the page: the composer is in view.
+    await typeFor(100);
+    expect([await page.evaluate('getSelection().toString()'), await page.evaluate(SCROLL_TOP)]).toEqual([
+      selected,
+      top,
+    ]);
+    await page.locator('[data-turn][aria-busy=false]').nth(1).waitFor({ timeout: TOKENS * 30 });
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))');
+    expect([await page.evaluate('getSelection().toString()'), await page.evaluate(SCROLL_TOP)]).toEqual([
+      selected,
+      top,
+    ]);
     const [tasks, keys] = (await page.evaluate(
       '[[...window.tasks, ...window.observer.takeRecords().map(({ duration }) => duration)], window.keys]',
     )) as [number[], number[]];
-    // The end of an answer builds no element of its text again.
+    // The end of an answer builds no element of its text again, and all of it is there.
     expect(await first.evaluate((element) => 'isKept' in element)).toBe(true);
-    check('the longest task while 4,000 tokens stream and end', Math.max(0, ...tasks), 150);
+    const shown = (await page.locator('[data-turn]').nth(1).innerText()).match(/word\d+/g) ?? [];
+    const sent = Array.from({ length: TOKENS }, (_, index) => row(index))
+      .join('')
+      .match(/word\d+/g);
+    expect(shown).toEqual(sent);
+    report(`long tasks of an answer of ${TOKENS} tokens, ms: ${tasks.map(Math.round).join(' ') || 'none'}`);
+    check(`the longest task while ${TOKENS} tokens stream and end`, Math.max(0, ...tasks), 150);
     checkFigure({
-      what: 'dashboard: long tasks over 50 ms while 4,000 tokens stream',
+      what: `dashboard: long tasks over 50 ms while ${TOKENS} tokens stream`,
       value: tasks.filter((task) => task > 50 * slowdown).length,
       unit: '',
       atMost: 3,

@@ -10,8 +10,7 @@ export const ATTEMPT_SPAN = 2 ** 20;
 export const attemptOf = (offset: number): number => Math.floor(offset / ATTEMPT_SPAN);
 /**
  * Index of the first frame after a lost driver. The driver may have streamed text that is not in
- * the log, but never this many frames. An attempt has at most 150,000 characters, and no more
- * frames than characters.
+ * the log, but never this many frames. The event of an attempt holds its list of frames.
  */
 export const AFTER_LOSS = 2 ** 19;
 

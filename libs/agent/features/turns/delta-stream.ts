@@ -10,10 +10,15 @@ import { toStorable } from '@antiphon/kernel';
 const MANY_FRAMES = 2_000;
 const LARGE_FRAME = 256;
 /**
- * Maximum length of a response, characters. An event holds 1 MiB, and JSON may take six bytes for a
- * character.
+ * Maximum size of a response, bytes of its JSON with its list of frames. An event holds 1 MiB, of
+ * which the arguments of tool calls take a part.
  */
-export const MAX_STREAMED_CHARS = 150_000;
+export const MAX_STREAMED_BYTES = 800_000;
+/** Upper bound of an entry in the list of frames, bytes of JSON. */
+const FRAME_BYTES = 36;
+
+/** Returns the size of a text in JSON without its quotes, bytes. */
+const jsonBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2;
 
 /**
  * Streamed part of a response, as its event stores it. The frames divide its text and thought, in
@@ -40,6 +45,8 @@ export class DeltaStream implements ModelSink {
   private readonly frames: StreamedFrame[] = [];
   private pending: { kind: StreamedFrame['kind']; text: string } = { kind: 'text', text: '' };
   private scheduled: NodeJS.Immediate | null = null;
+  /** Size of all deltas and of the list of frames, bytes of JSON. */
+  private bytes = 0;
   private index: number;
   private prev: number;
   private isEnded = false;
@@ -89,6 +96,7 @@ export class DeltaStream implements ModelSink {
       this.pending = { kind, text: '' };
     }
     this.pending.text += delta;
+    this.bytes += jsonBytes(delta);
     if (this.isFull()) this.onOverflow();
     if (this.frames.length === 0) this.flushComplete();
     if (this.pending.text !== '') this.schedule();
@@ -115,13 +123,13 @@ export class DeltaStream implements ModelSink {
     this.pending = { kind, text: '' };
     this.sent[kind] += text;
     this.frames.push({ kind, length: text.length });
+    this.bytes += FRAME_BYTES;
     const offset = this.cursor.attempt * ATTEMPT_SPAN + this.index++;
     this.publish([{ event: kind, data: text, offset, prev: this.prev, turnId: this.turnId }]);
     this.prev = offset;
   }
 
   private isFull(): boolean {
-    const { text, thought } = this.sent;
-    return text.length + thought.length + this.pending.text.length > MAX_STREAMED_CHARS;
+    return this.bytes > MAX_STREAMED_BYTES;
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { AFTER_LOSS, ATTEMPT_SPAN, framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { Frame, FrameCursor, SessionEventOf } from '@antiphon/contracts/agent';
 import fc from 'fast-check';
-import { DeltaStream, MAX_STREAMED_CHARS } from './delta-stream.js';
+import { DeltaStream, MAX_STREAMED_BYTES } from './delta-stream.js';
 
 type Aborted = SessionEventOf<'ModelCallAborted'>['data'];
 
@@ -89,10 +89,26 @@ describe('DeltaStream', () => {
 
   it('reports an overflow once', () => {
     const { stream, overflows } = watch();
-    stream.onText('x'.repeat(MAX_STREAMED_CHARS + 1));
+    stream.onText('x'.repeat(MAX_STREAMED_BYTES + 1));
     stream.onText('y');
     expect(overflows()).toBe(1);
     expect(stream.end().text).not.toContain('y');
+  });
+
+  it.each([
+    ['words', 'word '],
+    ['Chinese', '\u5b57'],
+    ['control characters', '\u0001'],
+    ['single characters', 'x'],
+  ])('holds %s until their event is nearly full', (_, part) => {
+    const { stream, overflows } = watch();
+    while (overflows() === 0) {
+      stream.onText(part);
+      // Each thought ends a frame of text, so the list of frames is as long as it can be.
+      if (part === 'x') stream.onThought(part);
+    }
+    const size = Buffer.byteLength(JSON.stringify(stream.end()));
+    expect([size > 600_000, size < 850_000]).toEqual([true, true]);
   });
 
   it('ignores deltas after its end, so that no frame is missing from the log', async () => {
@@ -115,5 +131,5 @@ describe('DeltaStream', () => {
   });
 
   it('uses offsets below those of the next attempt', () =>
-    expect(1 + MAX_STREAMED_CHARS).toBeLessThan(AFTER_LOSS));
+    expect(1 + MAX_STREAMED_BYTES / 36).toBeLessThan(AFTER_LOSS));
 });
