@@ -336,7 +336,10 @@ describe('figures of the dashboard', () => {
       selected,
       top,
     ]);
-    await page.locator('[data-turn][aria-busy=false]').nth(1).waitFor({ timeout: TOKENS * 30 });
+    await page
+      .locator('[data-turn][aria-busy=false]')
+      .nth(1)
+      .waitFor({ timeout: TOKENS * 30 });
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))');
     expect([await page.evaluate('getSelection().toString()'), await page.evaluate(SCROLL_TOP)]).toEqual([
       selected,
@@ -363,7 +366,7 @@ describe('figures of the dashboard', () => {
     check('a key in the composer to paint while it streams (p95)', percentile(keys, 0.95), 50);
   });
 
-  it('a graph of 1,000 nodes pans while 50 nodes change in a second', async () => {
+  it('a graph of 1,000 nodes pans and zooms while 50 nodes change in a second', async () => {
     const countFrames = `new Promise((resolve) => {
       let frames = 0; const from = performance.now();
       const step = () => { frames++; performance.now() - from < 3000 ? requestAnimationFrame(step) : resolve(frames / 3); };
@@ -376,6 +379,12 @@ describe('figures of the dashboard', () => {
       await mouse.down();
       for (let step = 0; step < 60; step++) await mouse.move(800 + (step % 30) * 10, 500 + step * 2);
       await mouse.up();
+      return counted;
+    };
+    const zoom = async (): Promise<number> => {
+      const counted = page.evaluate(countFrames) as Promise<number>;
+      await mouse.move(800, 500);
+      for (let step = 0; step < 40; step++) await mouse.wheel(0, step % 20 < 10 ? -40 : 40);
       return counted;
     };
     const compare = (what: string, frames: number, empty: number): void => {
@@ -399,7 +408,9 @@ describe('figures of the dashboard', () => {
     check('the first frame of a graph of 1,000 nodes, with its layout', first, 2_500);
     await sleep(1_000);
     compare('a whole graph of 1,000 nodes', await pan(), empty);
+    compare('a whole graph that is zoomed', await zoom(), empty);
     expect(await countRenders()).toBe(0);
+    await page.getByRole('button', { name: 'Show the whole graph' }).click();
 
     const cards = page.locator('.react-flow__node');
     for (let step = 0; step < 10 && (await cards.count()) === 0; step++) {
