@@ -16,6 +16,7 @@ export interface LoggedEvent {
   readonly eventId: string;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
+  readonly recordedAt: string;
 }
 
 /** The provider's key in every e2e stack. No output may contain it. */

@@ -39,7 +39,11 @@ export const PAGES: readonly Page[] = [
   page('/money', 'Money', async () => (await import('../pages/money/money.js')).Money),
   page('/memory', 'Memory', async () => (await import('../pages/memory.js')).Memory),
   page('/audit', 'Audit', async () => (await import('../pages/audit/audit.js')).Audit),
-  page('/performance', 'Metrics', async () => (await import('../pages/performance.js')).Performance),
+  page(
+    '/performance',
+    'Metrics',
+    async () => (await import('../pages/performance/performance.js')).Performance,
+  ),
   page('/dev/states', 'States', async () => (await import('../pages/dev/states.js')).StatesPage),
   page('/dev/graph', 'Graph', async () => (await import('../pages/workflow/graph-load.js')).GraphLoad),
   page('/settings', 'Settings', async () => (await import('../pages/settings/settings.js')).Settings),

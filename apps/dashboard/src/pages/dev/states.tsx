@@ -21,6 +21,7 @@ import {
 import { VisibleText } from '../../ui/visible-text.js';
 import { PairView } from '../compare/pair-view.js';
 import pages from '../pages.module.css';
+import { ChartStates } from './chart-states.js';
 import { FormStates, ValueStates } from './more-states.js';
 import { APPROVAL, EDIT_APPROVAL, HOSTILE, LONG, PAIR, TURN } from './samples.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
@@ -133,6 +134,7 @@ export const StatesPage = () => (
       <FormStates />
       <Reads />
       <ValueStates />
+      <ChartStates />
       <Texts />
       <Panel title="Table">
         <Table label="Sample table" columns={['Name', { name: 'Number', isNumber: true }]}>

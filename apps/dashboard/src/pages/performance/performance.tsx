@@ -1,4 +1,4 @@
-import { PageHead } from '../app/page-head.js';
+import { PageHead } from '../../app/page-head.js';
 import {
   histogramsOf,
   labelsOf,
@@ -6,16 +6,17 @@ import {
   valuesOf,
   type Histogram,
   type Sample,
-} from '../data/metrics-text.js';
-import { client } from '../data/gateway.js';
-import { usePolling } from '../data/use-polling.js';
-import { useFetched, useRead } from '../data/use-read.js';
-import { BarChart } from '../ui/bar-chart.js';
-import { formatDuration, formatNumber } from '../ui/format.js';
-import { PresentMark } from '../ui/present-mark.js';
-import { Tile } from './overview.js';
-import { css as ui, Empty, Loading, Panel, ProblemBox, Table, Time, numberColumn } from '../ui/ui.js';
-import css from './pages.module.css';
+} from '../../data/metrics-text.js';
+import { readMetrics } from '../../data/metrics-history.js';
+import { usePolling } from '../../data/use-polling.js';
+import { useFetched, useRead } from '../../data/use-read.js';
+import { BarChart } from '../../ui/bar-chart.js';
+import { formatDuration, formatNumber } from '../../ui/format.js';
+import { PresentMark } from '../../ui/present-mark.js';
+import { Tile } from '../overview.js';
+import { css as ui, Empty, Loading, Panel, ProblemBox, Table, Time, numberColumn } from '../../ui/ui.js';
+import css from '../pages.module.css';
+import { Charts } from './charts.js';
 
 const readable = (name: string): string =>
   name
@@ -50,12 +51,6 @@ const HistogramRow = ({ histogram }: { readonly histogram: Histogram }) => {
   );
 };
 
-/** Reads the metrics with the time of the reply. */
-const readMetrics = async (signal: AbortSignal) => {
-  const text = await client.http.metrics({ signal });
-  return { text, at: new Date().toISOString() };
-};
-
 const Stale = ({ at }: { readonly at: string }) => (
   <p role="status" className={css.pad}>
     The figures are stale. They were read <Time at={at} isExact />, and later reads failed.
@@ -66,11 +61,12 @@ export const Performance = () => {
   const read = useFetched('metrics', readMetrics);
   usePolling(read);
   const { data, problem, refresh } = read;
+  const samples = data && parseMetrics(data.text);
   return (
     <>
       <PageHead
         title="Metrics"
-        question="Is the system fast and keeping up? The figures are of this gateway, since its start."
+        question="Is the system fast and keeping up? Tables are of this gateway, since its start."
         actions={
           <>
             <PresentMark />
@@ -83,7 +79,11 @@ export const Performance = () => {
       {problem && <ProblemBox problem={problem} retry={refresh} />}
       {!data && !problem && <Loading what="metrics" />}
       {data !== undefined && problem && <Stale at={data.at} />}
-      {data !== undefined && <Tables samples={parseMetrics(data.text)} />}
+      <div className={css.stack}>
+        {samples && <Answer samples={samples} />}
+        <Charts />
+        {samples && <Tables samples={samples} />}
+      </div>
     </>
   );
 };
@@ -122,8 +122,7 @@ const Answer = ({ samples }: { readonly samples: readonly Sample[] }) => {
 };
 
 const Tables = ({ samples }: { readonly samples: readonly Sample[] }) => (
-  <div className={css.stack}>
-    <Answer samples={samples} />
+  <>
     <Stages histograms={histogramsOf(samples)} />
     <Panel title="Times and sizes">
       <Histograms histograms={histogramsOf(samples)} />
@@ -139,7 +138,7 @@ const Tables = ({ samples }: { readonly samples: readonly Sample[] }) => (
         ))}
       </Table>
     </Panel>
-  </div>
+  </>
 );
 
 /** Draws the stages of a turn; the table below has the same values. */
