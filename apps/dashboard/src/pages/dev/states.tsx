@@ -22,6 +22,7 @@ import { VisibleText } from '../../ui/visible-text.js';
 import { PairView } from '../compare/pair-view.js';
 import pages from '../pages.module.css';
 import { ChartStates } from './chart-states.js';
+import { ContextStates } from './context-states.js';
 import { FormStates, ValueStates } from './more-states.js';
 import { APPROVAL, EDIT_APPROVAL, HOSTILE, LONG, PAIR, TURN } from './samples.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
@@ -159,6 +160,7 @@ export const StatesPage = () => (
         <TurnList sessionId="sample" turns={[TURN]} texts={NOTHING} openBranch={() => undefined} />
       </Sample>
       <PairView pair={PAIR} number={1} a="sample" b="other" />
+      <ContextStates />
     </div>
   </>
 );

@@ -7,7 +7,9 @@ import { css as ui, Field, Loading, Panel, ProblemBox, Table, numberColumn } fro
 import { VisibleText } from '../../ui/visible-text.js';
 import pages from '../pages.module.css';
 
-type View = RouteReply<'readTurnContext'>;
+/** The context of a model call, as the API describes it. */
+export type ContextView = RouteReply<'readTurnContext'>;
+type View = ContextView;
 
 interface PartProps {
   readonly what: string;
@@ -26,8 +28,8 @@ const Part = ({ what, tokens, total, position = null, children }: PartProps) => 
       <th scope="row">{what}</th>
       <td>{children}</td>
       <td className={pages.barCell}>
+        {`${percent.toFixed(percent < 10 ? 1 : 0)} %`}
         <div className={pages.bar} style={{ width: `${percent}%` }} aria-hidden="true" />
-        <span className={ui.muted}>{`${percent.toFixed(percent < 10 ? 1 : 0)} %`}</span>
       </td>
       <td data-end="">{formatNumber(tokens)}</td>
       <td data-end="">
@@ -156,12 +158,54 @@ const Footer = ({ promptHash }: View) => (
   </p>
 );
 
+interface ContextTableProps {
+  readonly view: ContextView;
+  /** Shows another model call of the turn. */
+  readonly choose: (attempt: number) => void;
+}
+
+/** Shows the parts of the context of a model call with their shares of its estimated tokens. */
+export const ContextTable = ({ view, choose }: ContextTableProps) => {
+  const { tokens, limitTokens, attempts, call } = view;
+  return (
+    <Panel
+      title={`Context by tokens: about ${formatNumber(tokens)} of at most ${formatNumber(limitTokens)}`}
+      actions={
+        attempts.length > 1 && (
+          <Field label="Model call">
+            {(given) => (
+              <select {...given} value={call.attempt} onChange={(e) => choose(Number(e.target.value))}>
+                {attempts.map((one) => (
+                  <option key={one} value={one}>{`attempt ${one}`}</option>
+                ))}
+              </select>
+            )}
+          </Field>
+        )
+      }
+    >
+      <Table
+        label="Context by tokens"
+        columns={['Part', 'Content', 'Share', numberColumn('Tokens'), numberColumn('Event')]}
+      >
+        <Instructions {...view} />
+        <Memory {...view} />
+        <Rest {...view} />
+        <Turns {...view} />
+      </Table>
+      <div className={ui.panelBody}>
+        <Footer {...view} />
+      </div>
+    </Panel>
+  );
+};
+
 interface ContextSharesProps {
   readonly sessionId: string;
   readonly turnId: string;
 }
 
-/** Shows the parts of the context of a model call with their shares of its estimated tokens. */
+/** Reads the context of the newest model call of a turn, or of the chosen one. */
 export const ContextShares = ({ sessionId, turnId }: ContextSharesProps) => {
   const [attempt, setAttempt] = useState<number | undefined>(undefined);
   const query = attempt === undefined ? {} : { attempt };
@@ -185,36 +229,5 @@ export const ContextShares = ({ sessionId, turnId }: ContextSharesProps) => {
         <Loading what="the context" />
       </Panel>
     );
-  const { tokens, limitTokens, attempts, call } = data;
-  return (
-    <Panel
-      title={`Context by tokens: about ${formatNumber(tokens)} of at most ${formatNumber(limitTokens)}`}
-      actions={
-        attempts.length > 1 && (
-          <Field label="Model call">
-            {(given) => (
-              <select {...given} value={call.attempt} onChange={(e) => setAttempt(Number(e.target.value))}>
-                {attempts.map((one) => (
-                  <option key={one} value={one}>{`attempt ${one}`}</option>
-                ))}
-              </select>
-            )}
-          </Field>
-        )
-      }
-    >
-      <Table
-        label="Context by tokens"
-        columns={['Part', 'Content', 'Share', numberColumn('Tokens'), numberColumn('Event')]}
-      >
-        <Instructions {...data} />
-        <Memory {...data} />
-        <Rest {...data} />
-        <Turns {...data} />
-      </Table>
-      <div className={ui.panelBody}>
-        <Footer {...data} />
-      </div>
-    </Panel>
-  );
+  return <ContextTable view={data} choose={setAttempt} />;
 };
