@@ -8,6 +8,7 @@ import type { Explanation } from '../../data/why.js';
 import { countOf, formatNumber } from '../../ui/format.js';
 import { css as ui, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import pages from '../pages.module.css';
 
 type Entry = RouteReply<'queryMemory'>['entries'][number];
 
@@ -20,7 +21,7 @@ interface PartProps {
 const Part = ({ what, position, children }: PartProps) => (
   <tr>
     <th scope="row">{what}</th>
-    <td>{children}</td>
+    <td className={pages.contentCell}>{children}</td>
     <td data-end="">
       {position !== null && <Link to={`/events?open=${position}`}>{formatNumber(position)}</Link>}
     </td>

@@ -26,7 +26,7 @@ const Part = ({ what, tokens, total, position = null, children }: PartProps) => 
   return (
     <tr>
       <th scope="row">{what}</th>
-      <td>{children}</td>
+      <td className={pages.contentCell}>{children}</td>
       <td className={pages.barCell}>
         {`${percent.toFixed(percent < 10 ? 1 : 0)} %`}
         <div className={pages.bar} style={{ width: `${percent}%` }} aria-hidden="true" />
