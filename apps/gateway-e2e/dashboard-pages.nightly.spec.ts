@@ -88,7 +88,8 @@ afterAll(() => world?.stop());
 /** Draws a page, and asserts that it is not too wide and violates no rule. */
 const check = async (page: Page, path: string, width: number, colorScheme: string): Promise<void> => {
   const name = path.replaceAll(/[^a-z0-9]+/gi, '-').replaceAll(/^-|-$/g, '') || 'overview';
-  await page.screenshot({ path: join(FOLDER, `${name}-${width}-${colorScheme}.png`) });
+  const file = `${name}-${width}-${colorScheme}.png`;
+  await page.screenshot({ path: join(FOLDER, file), fullPage: true });
   const excess = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
   expect([path, excess, await findViolations(page)]).toEqual([path, 0, []]);
 };
