@@ -1,5 +1,6 @@
 import type { ListRead } from '../data/use-list.js';
 import css from '../pages/pages.module.css';
+import { formatNumber } from './format.js';
 import { Button } from './ui.js';
 
 interface ShowMoreProps {
@@ -13,7 +14,7 @@ interface ShowMoreProps {
 export const ShowMore = ({ list, what, count }: ShowMoreProps) =>
   list.hasMore && (
     <p className={css.pad}>
-      These are {count} {what}.{' '}
+      These are {formatNumber(count)} {what}.{' '}
       <Button aria-disabled={list.isReadingMore} onClick={() => list.isReadingMore || list.showMore()}>
         {list.isReadingMore ? 'Reading …' : `Show more ${what}`}
       </Button>

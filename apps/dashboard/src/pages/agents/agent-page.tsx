@@ -234,7 +234,14 @@ export const AgentPage = ({ params }: PageProps) => {
           <NewConversation agent={agent} />
         </Panel>
         <Panel title="Sessions">
-          <SessionTable filter={{ agent: id }} empty={<Empty title="No session yet" />} />
+          <SessionTable
+            filter={{ agent: id }}
+            empty={
+              <Empty title="No session yet">
+                <p>Send the agent a message, and its conversation appears here.</p>
+              </Empty>
+            }
+          />
         </Panel>
         <Panel title="History">
           <History id={id} />

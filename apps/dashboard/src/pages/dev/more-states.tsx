@@ -109,7 +109,7 @@ export const ValueStates = () => (
       />
       <ShowMore list={LIST} what="rows" count={1_000} />
       <ShowMore list={{ ...LIST, isReadingMore: true }} what="rows" count={1_000} />
-      <div className={pages.filters}>
+      <div className={`${pages.filters} ${pages.pad}`}>
         <TypedFilter name="sample" label="Sample filter" value="" />
       </div>
     </Panel>

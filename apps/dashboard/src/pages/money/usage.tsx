@@ -113,7 +113,12 @@ const UsageTable = ({ group }: { readonly group: Group }) => {
   if (!data) return <Loading what="usage" />;
   const agents = data.agents.map(({ agentId: name, ...cost }) => ({ name, ...cost }));
   const rows = data.groups ?? agents;
-  if (rows.length === 0) return <Empty title="No model call has been made yet" />;
+  if (rows.length === 0)
+    return (
+      <Empty title="No model call has been made yet">
+        <p>Send a message to an agent, and its cost appears here.</p>
+      </Empty>
+    );
   const { column, what } = GROUPS[group];
   const change = group === 'agent' ? [numberColumn('Change')] : [];
   return (

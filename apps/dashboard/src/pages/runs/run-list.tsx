@@ -64,7 +64,11 @@ const Runs = () => {
     >
       {problem && <ProblemBox problem={problem} retry={refresh} />}
       {!data && !problem && <Loading what="runs" />}
-      {data?.runs.length === 0 && <Empty title="No run yet">Start a workflow below.</Empty>}
+      {data?.runs.length === 0 && (
+        <Empty title={status ? `No run is ${status}` : 'No run yet'}>
+          <p>{status ? 'Choose another state.' : 'Start a workflow below.'}</p>
+        </Empty>
+      )}
       {data && data.runs.length > 0 && (
         <Table label="Runs" columns={['Run', 'State', 'Started', { name: 'Took', isNumber: true }]}>
           {data.runs.map((run) => (

@@ -171,7 +171,12 @@ export const RunPage = ({ params }: PageProps) => {
   const act = useAct();
   const { data: run, problem, refresh, isOutdated } = useRun(id);
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
-  if (run === null) return <Empty title="This run had not started at this position" />;
+  if (run === null)
+    return (
+      <Empty title="This run had not started at this position">
+        <p>Move the position bar to a later event, or go back to live.</p>
+      </Empty>
+    );
   if (!run) return <Loading what="the run" />;
   const isOpen = run.status === 'running';
   const done = run.tasks.filter(({ status }) => status === 'completed').length;

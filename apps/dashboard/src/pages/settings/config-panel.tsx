@@ -41,7 +41,11 @@ export const EffectiveConfig = () => {
       <div className={`${css.filters} ${css.pad}`} role="search" aria-label="Settings">
         <TypedFilter name="setting" label="Setting" value={filter} hint="part of key, value or origin" />
       </div>
-      {found.length === 0 && <Empty title="No setting matches" />}
+      {found.length === 0 && (
+        <Empty title="No setting matches">
+          <p>The filter is a part of a key, a value or an origin. Make it shorter.</p>
+        </Empty>
+      )}
       {found.length > 0 && (
         <Table label="Effective configuration" columns={['Setting', 'Value', 'Origin']}>
           {rows.map((setting) => (

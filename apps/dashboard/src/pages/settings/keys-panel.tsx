@@ -108,6 +108,12 @@ const Row = ({ apiKey, ask }: { readonly apiKey: Key; readonly ask: () => void }
   </tr>
 );
 
+const NoKey = () => (
+  <Empty title="No API key in this workspace">
+    <p>Create one for each program or person that uses the API.</p>
+  </Empty>
+);
+
 interface KeysProps {
   readonly secret: string | null;
   readonly showSecret: (secret: string | null) => void;
@@ -144,7 +150,7 @@ export const Keys = ({ secret, showSecret }: KeysProps) => {
     >
       {problem && <ProblemBox problem={problem} retry={refresh} />}
       {!data && !problem && <Loading what="keys" />}
-      {data?.keys.length === 0 && <Empty title="No API key in this workspace" />}
+      {data?.keys.length === 0 && <NoKey />}
       {data && data.keys.length > 0 && (
         <Table
           label="API keys"

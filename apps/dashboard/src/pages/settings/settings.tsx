@@ -48,35 +48,38 @@ const Identity = () => {
   );
 };
 
+interface CheckProps {
+  readonly isOn: boolean;
+  readonly set: (isOn: boolean) => void;
+  readonly children: ReactNode;
+}
+
+const Check = ({ isOn, set, children }: CheckProps) => (
+  <label className={css.check}>
+    <input type="checkbox" checked={isOn} onChange={(event) => set(event.target.checked)} />
+    <span>{children}</span>
+  </label>
+);
+
 const Preferences = () => {
-  const isOn = useStore(hasSingleKeys);
-  const isWhole = useStore(showsWhole);
-  const isSpoken = useStore(speaksAnswers);
   const current = useStore(theme);
   return (
     <div className={css.stack}>
-      <label className={css.check}>
-        <input type="checkbox" checked={isOn} onChange={(event) => setSingleKeys(event.target.checked)} />{' '}
+      <Check isOn={useStore(hasSingleKeys)} set={setSingleKeys}>
         Keys without Ctrl, such as <kbd>?</kbd> and <kbd>g</kbd> <kbd>e</kbd>
-      </label>
-      <label className={css.check}>
-        <input type="checkbox" checked={isWhole} onChange={(event) => setShowsWhole(event.target.checked)} />{' '}
+      </Check>
+      <Check isOn={useStore(showsWhole)} set={setShowsWhole}>
         Exact times and whole ids in lists
-      </label>
-      <label className={css.check}>
-        <input
-          type="checkbox"
-          checked={isSpoken}
-          onChange={(event) => setSpeaksAnswers(event.target.checked)}
-        />{' '}
+      </Check>
+      <Check isOn={useStore(speaksAnswers)} set={setSpeaksAnswers}>
         Announce answers to screen readers while they arrive, in whole sentences
-      </label>
+      </Check>
       <fieldset className={css.choices}>
         <legend>Theme</legend>
         {THEMES.map((name) => (
           <label key={name} className={css.check}>
-            <input type="radio" name="theme" checked={current === name} onChange={() => setTheme(name)} />{' '}
-            {name === 'auto' ? 'as the system' : name}
+            <input type="radio" name="theme" checked={current === name} onChange={() => setTheme(name)} />
+            <span>{name === 'auto' ? 'as the system' : name}</span>
           </label>
         ))}
       </fieldset>
@@ -133,7 +136,12 @@ const Plugins = () => {
   const { data, problem, refresh } = useRead('listPlugins', {}, { hasPast: false });
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="plug-ins" />;
-  if (data.plugins.length === 0) return <Empty title="No plug-in is configured" />;
+  if (data.plugins.length === 0)
+    return (
+      <Empty title="No plug-in is configured">
+        <p>Add a table [[plugins]] to the configuration, and start again.</p>
+      </Empty>
+    );
   return (
     <Table label="Plug-ins" columns={['Plug-in', 'State', 'Capabilities', 'Tools']}>
       {data.plugins.map(({ name, kind, status, reason, capabilities, tools }) => (
@@ -168,7 +176,9 @@ const Allowed = ({ permission, title, children }: AllowedProps) => {
       {permissions === null ? (
         <Loading what="your permissions" />
       ) : (
-        <Empty title={`Your role ${role} lacks ${permission}`} />
+        <Empty title={`Your role ${role} lacks ${permission}`}>
+          <p>Sign in with a key of another role to see this part.</p>
+        </Empty>
       )}
     </Panel>
   );
@@ -202,7 +212,7 @@ export const Settings = () => {
           </Panel>
         </Allowed>
         <Allowed permission="workspaces:manage" title="Workspaces">
-          <Panel title="Workspaces" className={css.half}>
+          <Panel title="Workspaces">
             <Workspaces />
           </Panel>
         </Allowed>
