@@ -148,6 +148,18 @@ describe('readEventPage', () => {
     });
   });
 
+  it('searches no window of the log for a time without events', async () => {
+    let queries = 0;
+    const count = (): void => void (queries += 1);
+    pool.on('acquire', count);
+    const query = { type: 'TurnRequested', since: '2030-01-01T00:00:00Z', limit: 5 };
+    const found = await positionsOf(query);
+    pool.off('acquire', count);
+    expect(found).toEqual({ positions: [], nextCursor: null });
+    // The head, and the position after the end. There are six windows.
+    expect(queries).toBeLessThanOrEqual(4);
+  });
+
   it(`reads pages of at most 4 MiB over ${BIG_EVENTS} events of 1 MB in a process of 96 MiB`, async () => {
     const run = promisify(execFile)(
       process.execPath,

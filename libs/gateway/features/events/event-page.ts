@@ -192,13 +192,14 @@ class EventSearch {
     const after = cursor === undefined ? (this.#query.after ?? 0) : decodePosition(cursor);
     if (since === undefined || hasIndex(this.#query)) return after;
     const first = await this.#firstAt(Date.parse(since) - SKEW_MS);
-    return first === null ? after : Math.max(after, first - 1);
+    // Without an event since then there is nothing to search, however long the log is.
+    return first === null ? Number.MAX_SAFE_INTEGER : Math.max(after, first - 1);
   }
 
   /** Finds the first position at a time, in ranges that grow until one has an event. */
   async #firstAt(time: number): Promise<number | null> {
     let from = time;
-    for (let span = 60_000; from < Date.now(); span *= 8) {
+    for (let span = 60_000; from < Date.now() + SKEW_MS; span *= 8) {
       const values = [this.#workspace, new Date(from).toISOString(), new Date(from + span).toISOString()];
       const { rows } = await this.#db.query<{ position: string | null }>(FIRST_AT_SQL, values);
       const position = rows[0]?.position ?? null;
