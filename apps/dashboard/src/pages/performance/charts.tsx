@@ -4,14 +4,19 @@ import { isAbout } from '../../data/event-pages.js';
 import { metricsHistory, type MetricsHistory } from '../../data/metrics-history.js';
 import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';
-import { formatNumber, formatUsd } from '../../ui/format.js';
+import { formatNumber } from '../../ui/format.js';
 import { PresentMark } from '../../ui/present-mark.js';
 import { TimeChart } from '../../ui/time-chart.js';
 import { Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
 import pages from '../pages.module.css';
 import { costView, daysView, eventsView, lagView, turnsView, type ChartView } from './chart-rows.js';
 
-const formatDollars = (usd: number): string => formatUsd(Math.round(usd * 1e6));
+const dollars = new Intl.NumberFormat('en-US', {
+  style: 'currency',
+  currency: 'USD',
+  maximumFractionDigits: 6,
+});
+const formatDollars = (usd: number): string => dollars.format(usd);
 
 interface LiveChartProps {
   readonly title: string;
