@@ -47,7 +47,9 @@ export const summaryOf = ({ data }: LogEvent): string => {
   const pick = (names: readonly string[]): string[] =>
     names
       .map((name) => fields.get(name))
-      .filter((value) => typeof value === 'string' && value !== '') as string[];
+      .filter((value) => typeof value === 'string' && value !== '')
+      // A text may have a megabyte. White space within the line takes a part of the room.
+      .map((value) => String(value).slice(0, 4 * MAX_SUMMARY));
   const [text] = pick(TEXTS);
   const parts = [...pick(TELLING).slice(0, 3), ...(text === undefined ? [] : [text])];
   const line = parts.join(' · ').replaceAll(/\s+/g, ' ');

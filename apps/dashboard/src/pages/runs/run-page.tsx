@@ -24,6 +24,7 @@ import {
   Time,
   numberColumn,
 } from '../../ui/ui.js';
+import { CutOutput } from '../workflow/cut-output.js';
 import { useScrubbedRun, type Run } from './use-scrubbed-run.js';
 import css from '../pages.module.css';
 
@@ -33,6 +34,9 @@ type Node = Run['tasks'][number];
 
 const took = ({ startedAt, endedAt }: Node): string =>
   startedAt && endedAt ? formatDuration(new Date(endedAt).getTime() - new Date(startedAt).getTime()) : '';
+
+const sizeOf = ({ output, outputTruncated }: Node): string =>
+  `${outputTruncated ? 'over ' : ''}${countOf(output?.length ?? 0, 'character')}`;
 
 const Output = ({ node }: { readonly node: Node }) => {
   if (node.error)
@@ -46,10 +50,10 @@ const Output = ({ node }: { readonly node: Node }) => {
     <details>
       <summary>
         {node.output.slice(0, 60)}
-        {node.output.length > 60 && ` … ${node.output.length} characters`}
+        {node.output.length > 60 && ` … ${sizeOf(node)}`}
       </summary>
       <Code text={node.output} label={`Output of ${node.id}`} />
-      {node.outputTruncated && <p className={ui.muted}>The log has the whole output.</p>}
+      {node.outputTruncated && <CutOutput sessionId={node.sessionId} />}
     </details>
   );
 };

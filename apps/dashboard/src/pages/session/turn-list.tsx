@@ -7,7 +7,7 @@ import { ApprovalCard } from '../../ui/approval-card.js';
 import { Diff } from '../../ui/diff.js';
 import { formatCompact, formatDuration, formatUsd } from '../../ui/format.js';
 import { Icon } from '../../ui/icon.js';
-import { Code, Json } from '../../ui/json.js';
+import { Code, isLongText, Json } from '../../ui/json.js';
 import { Markdown } from '../../ui/markdown.js';
 import { Button, State, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
@@ -177,6 +177,10 @@ const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => 
       <div className={css.user}>
         {turn.deleted.includes('message') ? (
           <p className={css.small}>This message was deleted.</p>
+        ) : isLongText(turn.content) ? (
+          <div className={css.said}>
+            <Code text={turn.content} label="Long text of the message" />
+          </div>
         ) : (
           <p>
             <VisibleText text={turn.content} />

@@ -6,6 +6,7 @@ import type { NotePart, ToolPart, Transcript, Turn } from '../../data/transcript
 import { useFetched } from '../../data/use-read.js';
 import type { Explanation } from '../../data/why.js';
 import { countOf, formatNumber } from '../../ui/format.js';
+import { LongText } from '../../ui/json.js';
 import { css as ui, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import pages from '../pages.module.css';
@@ -122,7 +123,7 @@ export const ContextPanel = (props: ContextProps) => {
     <Panel title={`What the model had before it, at event ${formatNumber(at)}`}>
       <Table label="Context" columns={['Part', 'Content', { name: 'Event', isNumber: true }]}>
         <Part what="Message" position={turn.position}>
-          <VisibleText text={turn.content} />
+          <LongText text={turn.content} label="Message" />
         </Part>
         <Part what="Instructions" position={null}>
           {agentId && (
@@ -145,12 +146,12 @@ export const ContextPanel = (props: ContextProps) => {
         ))}
         {turn.parts.filter(isNote).map(({ key, text }) => (
           <Part key={key} what="Note" position={null}>
-            <VisibleText text={text} />
+            <LongText text={text} label="Note" />
           </Part>
         ))}
         {turn.parts.filter(isTool).map(({ callId, name, output, status }) => (
           <Part key={callId} what={`Result of ${name}`} position={null}>
-            <VisibleText text={output ?? status} />
+            {output === null ? status : <LongText text={output} label={`Result of ${name}`} />}
           </Part>
         ))}
       </Table>

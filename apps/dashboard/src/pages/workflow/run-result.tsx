@@ -3,6 +3,7 @@ import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { formatDuration } from '../../ui/format.js';
 import { Code } from '../../ui/json.js';
 import { css as ui, State } from '../../ui/ui.js';
+import { CutOutput } from './cut-output.js';
 import type { RunNode } from './graph-card.js';
 import css from './workflow.module.css';
 
@@ -42,7 +43,7 @@ export const RunResult = ({ task }: { readonly task: RunNode }) => {
         </p>
       )}
       {output !== null && <Code text={output} label={`Output of ${task.id}`} />}
-      {outputTruncated && <p className={ui.muted}>The log has the whole output.</p>}
+      {outputTruncated && <CutOutput sessionId={sessionId} />}
     </div>
   );
 };
