@@ -1,6 +1,7 @@
 import { useId, useLayoutEffect, useRef, useState, type ReactNode } from 'react';
 import { fetchJson, isSignedOut } from '../data/gateway.js';
 import { identity, type Identity } from '../data/identity.js';
+import { createStore, useStore } from '../data/store.js';
 import { forgetReads, toProblem, type Problem } from '../data/use-read.js';
 import { useCheckedForm } from '../ui/field-errors.js';
 import { Button, css as ui, Field, ProblemBox } from '../ui/ui.js';
@@ -11,12 +12,24 @@ const SESSION = '/api/v1/dashboard/session';
 const signInWith = (credential: { readonly key: string } | { readonly code: string }): Promise<Identity> =>
   fetchJson<Identity>(SESSION, { method: 'POST', body: JSON.stringify(credential) });
 
-/** Uses the one-time code that `npm start` prints as `/#sign-in=<code>`, and removes it at once. */
+const USED_LINK =
+  'This link was used before, or it is older than five minutes. Run `npm start` for a new one, or use an API key.';
+
+/** Problem of the one-time link with which the page was opened. */
+const linkProblem = createStore<Problem | null>(null);
+
+/**
+ * Uses the one-time code that `npm start` prints as `/#sign-in=<code>`, and removes it at once. A
+ * browser that is signed in stays so, also if the code was used before.
+ */
 export const signInByLink = async (): Promise<void> => {
   const code = new URLSearchParams(location.hash.slice(1)).get('sign-in');
   if (code === null) return;
   history.replaceState(null, '', location.pathname + location.search);
-  await signInWith({ code }).catch(() => isSignedOut.set(true));
+  await signInWith({ code }).catch((error: unknown) => {
+    const problem = toProblem(error);
+    linkProblem.set(problem.status === 401 ? { ...problem, message: USED_LINK } : problem);
+  });
 };
 
 /** Replaces the session of this browser by a later one, and returns it. */
@@ -81,6 +94,7 @@ const SignInForm = ({ children, onDone }: SignInFormProps) => {
 
 /** Page of a browser without a session. */
 export const SignIn = () => {
+  const problem = useStore(linkProblem);
   const load = (): void => {
     forgetReads();
     location.reload();
@@ -94,6 +108,7 @@ export const SignIn = () => {
             With an API key of a workspace, or with the link that `npm start` prints.
           </p>
         </div>
+        {problem && <ProblemBox problem={problem} />}
       </SignInForm>
     </main>
   );
