@@ -104,6 +104,9 @@ const SPECS = {
     shows: 'a workflow is drawn by keys alone, saved by two tabs, and placed without its worker',
     minutes: 5,
   },
+  'dashboard-erasure': {
+    ...{ shows: 'erased bytes are in no read, page or prompt, at any position', minutes: 15 },
+  },
   'dashboard-figures': {
     ...{ shows: 'the dashboard is quick with 10,000 turns, 1,000,000 events and 1,000 nodes', minutes: 20 },
     quick: {
@@ -128,6 +131,12 @@ const SPECS = {
   },
   'dashboard-keyboard': {
     ...{ shows: 'the whole trip by keyboard alone, and scripted checks of accessibility', minutes: 10 },
+  },
+  'dashboard-large': {
+    ...{ shows: 'texts of 900,000 characters and 60 levels leave every page usable', minutes: 10 },
+  },
+  'dashboard-link': {
+    ...{ shows: 'the one-time link of a start signs in once and leaves no trace', minutes: 5 },
   },
   'dashboard-pages': {
     ...{ shows: 'every page in both themes and at two widths: no violation of WCAG 2.2 AA', minutes: 15 },
@@ -160,6 +169,9 @@ const SPECS = {
       shows: 'an approval that another tab answered says who did; new events only count in the past',
       minutes: 5,
     },
+  },
+  'dashboard-widths': {
+    ...{ shows: 'five widths cut no text, and no control lies over another', minutes: 10 },
   },
   'dashboard-texts': {
     ...{ shows: 'hostile texts in every field run nothing, fetch nothing and look up no name', minutes: 10 },

@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { VisibleText } from '../ui/visible-text.js';
 import css from './shell.module.css';
 
 const SHOW_MS = 350;
@@ -83,7 +84,7 @@ export const Tips = () => {
   if (!shown?.anchor.isConnected) return null;
   return (
     <div ref={box} popover="manual" role="tooltip" className={css.tip}>
-      {shown.text}
+      <VisibleText text={shown.text} />
     </div>
   );
 };

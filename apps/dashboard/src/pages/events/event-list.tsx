@@ -94,12 +94,14 @@ const FilterBar = ({ filters }: { readonly filters: Filters }) => (
 
 const idOf = ({ streamId, category }: LogEvent): string => streamId.slice(category.length + 1);
 
+const aboutOf = (event: LogEvent): string => summaryOf(event) || `${event.category} ${shortId(idOf(event))}`;
+
 const Row = memo(({ event, isOpen }: { readonly event: LogEvent; readonly isOpen: boolean }) => (
   <>
     <span role="cell" className={ui.mono}>
       {formatNumber(event.position)}
     </span>
-    <span role="cell">
+    <span role="cell" data-tip={event.severity === 'info' ? undefined : `${event.type} ${event.severity}`}>
       <button
         type="button"
         className={css.type}
@@ -112,8 +114,8 @@ const Row = memo(({ event, isOpen }: { readonly event: LogEvent; readonly isOpen
       </button>{' '}
       {event.severity !== 'info' && <State of={event.severity} />}
     </span>
-    <span role="cell" className={ui.muted} data-tip={event.streamId}>
-      <VisibleText text={summaryOf(event) || `${event.category} ${shortId(idOf(event))}`} />
+    <span role="cell" className={ui.muted} data-tip={`${aboutOf(event)} · ${event.streamId}`}>
+      <VisibleText text={aboutOf(event)} />
     </span>
     <span role="cell" className={ui.muted}>
       <Time at={event.recordedAt} />
