@@ -6,7 +6,7 @@ import { Diff } from '../../ui/diff.js';
 import { useCheckedForm } from '../../ui/field-errors.js';
 import { formatUsd } from '../../ui/format.js';
 import { Icon, ICONS } from '../../ui/icon.js';
-import { Code } from '../../ui/json.js';
+import { Code, LongText } from '../../ui/json.js';
 import { PresentMark } from '../../ui/present-mark.js';
 import { ShowMore } from '../../ui/show-more.js';
 import { TypedFilter } from '../../ui/typed-filter.js';
@@ -90,6 +90,9 @@ export const ValueStates = () => (
     </Panel>
     <Panel title="Code" isPadded actions={<PresentMark />}>
       <Code text={LONG} label="Sample code" />
+    </Panel>
+    <Panel title="Text of a cell" isPadded>
+      <LongText text="a sample text" label="Sample text" />
     </Panel>
     <Panel title="Changes" isPadded>
       <Diff text={'@@ -1 +1,2 @@\n-one\n+two\n+three\n'} label="Sample changes" />
