@@ -97,6 +97,9 @@ const SPECS = {
   'dashboard-announcements': {
     ...{ shows: 'screen readers get answers in whole sentences, at most one message a second', minutes: 5 },
   },
+  'dashboard-charts': {
+    ...{ shows: 'charts of rate, cost and lag equal their tables, their files and the API', minutes: 10 },
+  },
   'dashboard-copies': {
     ...{ shows: 'records as link, JSON and command, and saved files, equal the API', minutes: 10 },
   },
