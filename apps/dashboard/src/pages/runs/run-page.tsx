@@ -208,9 +208,11 @@ export const RunPage = ({ params }: PageProps) => {
       </PageHead>
       {act.problem && <ProblemBox problem={act.problem} />}
       <div className={css.grid} aria-busy={isOutdated}>
-        <Suspense fallback={<Loading what="the graph" />}>
-          <RunGraph run={run} />
-        </Suspense>
+        <div className={css.graphPlace}>
+          <Suspense fallback={<Loading what="the graph" />}>
+            <RunGraph run={run} />
+          </Suspense>
+        </div>
         <Panel title="Nodes">
           <Nodes nodes={run.tasks} />
         </Panel>
