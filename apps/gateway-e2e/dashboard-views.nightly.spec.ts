@@ -36,7 +36,8 @@ const withoutValues = (tree: string): string =>
   tree
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b[0-9a-f]{64}\b|\b[0-9a-f]{8}\b/g, 'ID')
     .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]\S*/g, 'TIME')
-    .replaceAll(/\bnow\b|\b\d+ (?:s|min|h) ago\b|\bin \d+ (?:s|min|h|d)\b/g, 'AGE')
+    // An agent that is configured may have been seen, or not yet.
+    .replaceAll(/\bnow\b|\bnone yet\b|\b\d+ (?:s|min|h) ago\b|\bin \d+ (?:s|min|h|d)\b/g, 'AGE')
     .replaceAll(/dashboard:web:[0-9a-f]+/g, 'dashboard:web:PEER')
     .replaceAll(/\b(?=\w*\d)[0-9a-z]{12,}\b/g, 'ID')
     // A key may have an id without a digit.
