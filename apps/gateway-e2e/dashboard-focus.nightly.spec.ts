@@ -61,9 +61,11 @@ describe('the focus', () => {
         const element = document.activeElement;
         const bar = document.querySelector('header');
         if (!element || !element.closest('main')) return '';
-        const { top, height } = element.getBoundingClientRect();
+        const { top, bottom, height } = element.getBoundingClientRect();
         window.inPage = (window.inPage ?? 0) + 1;
-        return top + Math.min(height, 24) <= bar.getBoundingClientRect().bottom ? element.outerHTML.slice(0, 200) : '';
+        // Of an element that is higher than the window, a part is in view.
+        const seen = height > innerHeight ? bottom : top + Math.min(height, 24);
+        return seen <= bar.getBoundingClientRect().bottom ? element.outerHTML.slice(0, 200) : '';
       })()`;
       await page.goto(path);
       await heading().waitFor();
