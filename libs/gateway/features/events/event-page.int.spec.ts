@@ -71,6 +71,17 @@ describe('readEventPage', () => {
     expect(plan).not.toContain('Seq Scan');
   });
 
+  it.each([{}, { type: 'TurnRequested' }])(
+    'reads the end of a stream with %j in the order of its index',
+    async (more) => {
+      const query = { stream: 'session-7', order: 'desc' as const, limit: 100, ...more };
+      const { text, values } = positionsSql('default', query, ALL, query.limit);
+      const plan = await explain(text, values);
+      expect(plan).toContain('events_stream_key');
+      expect(plan).not.toContain('Sort');
+    },
+  );
+
   it('finds the first event of a time by an index, without a sequential scan', async () => {
     const plan = await explain(FIRST_AT_SQL, ['default', '2026-01-01T05:00:00Z', '2026-01-01T05:01:00Z']);
     expect(plan).toContain('events_recorded_at_idx');
