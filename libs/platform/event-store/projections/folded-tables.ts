@@ -45,12 +45,21 @@ export interface FoldOptions {
   readonly maxWaitMs?: number;
 }
 
+/** A read that waits for its turn. */
+interface Waiting {
+  readonly position: number;
+  readonly since: number;
+  /** Never rejects. */
+  readonly run: () => Promise<void>;
+}
+
 /** Tables of one workspace as of a position that can be moved, on a connection of their own. */
 export class FoldedTables {
   #at: Copy = EMPTY;
   #copies: Copy[] = [];
   #stride: number;
-  #turn: Promise<unknown> = Promise.resolve();
+  #waiting: Waiting[] = [];
+  #isServing = false;
 
   private constructor(
     private readonly client: pg.Client,
@@ -82,27 +91,56 @@ export class FoldedTables {
     return folded;
   }
 
-  /** Runs reads of the tables as of a position, one after another. */
+  /** Runs reads of the tables as of a position, one at a time, in the order that folds the least. */
   read<T>(position: number, work: (queries: WorkspaceQueries) => Promise<T>): Promise<T> {
-    const { maxWaitMs = MAX_WAIT_MS } = this.options;
-    const waitsSince = performance.now();
-    const turn = this.#turn.then(async () => {
+    const since = performance.now();
+    return this.#enqueue(position, since, async () => {
       // Work for callers that gave up would delay all later reads.
-      if (performance.now() - waitsSince > maxWaitMs) throw this.#tooEarly(position);
+      if (performance.now() - since > this.#maxWaitMs()) throw this.#tooEarly(position);
       await this.#moveTo(position);
       return work(this.client);
     });
-    this.#turn = turn.catch(() => undefined);
-    return turn;
   }
 
   /** Returns false once the connection is lost. */
   isAlive(): Promise<boolean> {
-    const probe = this.#turn.then(() => this.client.query('select 1'));
+    const probe = this.#enqueue(this.#at.position, performance.now(), () => this.client.query('select 1'));
     return probe.then(
       () => true,
       () => false,
     );
+  }
+
+  #maxWaitMs(): number {
+    return this.options.maxWaitMs ?? MAX_WAIT_MS;
+  }
+
+  #enqueue<T>(position: number, since: number, work: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.push({ position, since, run: () => work().then(resolve, reject) });
+      void this.#serve();
+    });
+  }
+
+  async #serve(): Promise<void> {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) await next.run();
+    this.#isServing = false;
+  }
+
+  /**
+   * Returns the waiting read with the nearest position ahead, else with the lowest one. So reads of
+   * many positions at once need one fold. A read that has waited for half of its time is the next.
+   */
+  #takeNext(): Waiting | undefined {
+    const [oldest] = this.#waiting;
+    const byPosition = this.#waiting.toSorted((a, b) => a.position - b.position);
+    const isDue = oldest !== undefined && performance.now() - oldest.since > this.#maxWaitMs() / 2;
+    const ahead = byPosition.find(({ position }) => position >= this.#at.position);
+    const next = isDue ? oldest : (ahead ?? byPosition[0]);
+    this.#waiting = this.#waiting.filter((waiting) => waiting !== next);
+    return next;
   }
 
   async close(): Promise<void> {

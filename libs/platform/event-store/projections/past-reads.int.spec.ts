@@ -148,6 +148,52 @@ describe('a read as of a position', () => {
 });
 
 describe('reads of the past that wait for others', () => {
+  it('are answered in the order of the log, so that one fold serves all of them', async () => {
+    const busy = new PastReads({ pool, definitions: [counts] });
+    const order: number[] = [];
+    const readAt = (at: number) =>
+      busy.read('default', at, async (queries) => {
+        order.push(at);
+        return (await queries.query<Count>('select * from spec_counts order by stream_id')).rows;
+      });
+    let release = (): void => undefined;
+    const isHeld = new Promise<void>((resolve) => (release = resolve));
+    const middle = Math.floor(head / 2);
+    let hasBegun = (): void => undefined;
+    const begun = new Promise<void>((resolve) => (hasBegun = resolve));
+    const first = busy.read('default', middle, () => (hasBegun(), isHeld));
+    await begun;
+    const positions = [head, 1, middle + 2, middle - 3, middle + 1];
+    const found = positions.map(readAt);
+    // Each of them reads the head of the log before it waits.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    release();
+    await first;
+    const rows = await Promise.all(found);
+    expect(order).toEqual([middle + 1, middle + 2, head, 1, middle - 3]);
+    for (const [index, at] of positions.entries()) expect(rows[index]?.value).toEqual(await expected(at));
+    await busy.close();
+  });
+
+  it('are next after half of their time, so that none is put off by others for long', async () => {
+    const busy = new PastReads({ pool, definitions: [counts], maxWaitMs: 2_000 });
+    const order: number[] = [];
+    let release = (): void => undefined;
+    const isHeld = new Promise<void>((resolve) => (release = resolve));
+    let hasBegun = (): void => undefined;
+    const begun = new Promise<void>((resolve) => (hasBegun = resolve));
+    const held = busy.read('default', 5, () => (hasBegun(), isHeld));
+    await begun;
+    const late = busy.read('default', 1, async () => void order.push(1));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const ahead = busy.read('default', head, async () => void order.push(head));
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    release();
+    await Promise.all([held, late, ahead]);
+    expect(order).toEqual([1, head]);
+    await busy.close();
+  });
+
   it('are refused after their time, so that their work does not delay later reads', async () => {
     const busy = new PastReads({ pool, definitions: [counts], maxWaitMs: 20 });
     let release = (): void => undefined;
