@@ -44,7 +44,7 @@ beforeAll(async () => {
   await page.getByRole('button', { name: 'Start a conversation' }).click();
   await answer('Well. And good.').waitFor();
   await page.locator('[data-turn][aria-busy=false]').waitFor();
-  // The end of this answer may be announced late. A page that is opened after it says nothing of it.
+  // The end of this answer may be announced late. A page that is opened later says nothing of it.
   await page.reload();
   await answer('Well. And good.').waitFor();
 });

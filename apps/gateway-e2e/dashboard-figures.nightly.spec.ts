@@ -7,6 +7,7 @@ import type { TestStack } from '@antiphon/testing/stack';
 import pg from 'pg';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from './chromium.js';
+import { DISTANCE_TO_END, SCROLL_TOP, SELECT_IN_VIEW } from './dashboard-scroll.js';
 import { readEvents, startQuickStack, twoVendorConfig, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(900_000);
@@ -120,23 +121,6 @@ const median = async (runs: number, work: () => Promise<unknown>): Promise<numbe
   for (let run = 0; run < runs; run++) times.push(await timeOf(work));
   return percentile(times, 0.5);
 };
-/** The element that scrolls the page, and how far it is from its end. */
-const SCROLLER = `(() => { let found = document.querySelector('[data-turn]');
-  while (found && !(found.scrollHeight > found.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(found).overflowY)))
-    found = found.parentElement;
-  return found ?? document.scrollingElement; })()`;
-const SCROLL_TOP = `${SCROLLER}.scrollTop`;
-const DISTANCE_TO_END = `(() => { const box = ${SCROLLER}; return box.scrollHeight - box.scrollTop - box.clientHeight; })()`;
-/** Selects a paragraph of the answer that is in view. Returns its text. */
-const SELECT_IN_VIEW = `(() => {
-  const inView = [...document.querySelectorAll('[data-turn] p')].find((element) => {
-    const { top, bottom } = element.getBoundingClientRect();
-    return top > 150 && bottom < innerHeight - 150 && element.textContent.includes('word');
-  });
-  getSelection().selectAllChildren(inView);
-  return getSelection().toString();
-})()`;
-
 const check = (what: string, value: number, atMost: number): void =>
   checkFigure({ what: `dashboard: ${what}`, value, unit: 'ms', atMost: atMost * slowdown });
 

@@ -150,7 +150,7 @@ export type RememberingTurn = z.infer<typeof RememberingTurn>;
  * `MEMORY.ENTRY_UNKNOWN`.
  */
 export const listTurnsOfEntry = defineRequest({
-  subject: 'cmd.agent.turn.of-entry',
+  subject: 'cmd.agent.turn.remembering',
   request: z.strictObject({
     workspace: WorkspaceId,
     memoryId: z.uuid(),

@@ -31,7 +31,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   ],
   [/^cmd\.metering\.usage\.read$/, ['agent', 'gateway']],
   [/^cmd\.metering\.(budget\.read|limit\.set|session\.costs)$/, ['gateway']],
-  [/^cmd\.memory\.(context\.assemble|fact\.believed)$/, ['agent']],
+  [/^cmd\.memory\.(context\.assemble|fact\.believed|entry\.turns)$/, ['agent']],
   [/^cmd\.memory\.entry\.(query|recall)$/, ['gateway']],
   [/^cmd\.memory\.log\.[a-z]+$/, ['gateway']],
   [/^cmd\.(agent|memory)\.projection\.replay$/, ['gateway']],

@@ -170,17 +170,18 @@ const useRun = (id: string) => {
   return { ...read, data, isOutdated: isFolded ? isBehind : !isRead };
 };
 
+const NotStarted = () => (
+  <Empty title="This run had not started at this position">
+    <p>Move the position bar to a later event, or go back to live.</p>
+  </Empty>
+);
+
 export const RunPage = ({ params }: PageProps) => {
   const id = params['id'] ?? '';
   const act = useAct();
   const { data: run, problem, refresh, isOutdated } = useRun(id);
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
-  if (run === null)
-    return (
-      <Empty title="This run had not started at this position">
-        <p>Move the position bar to a later event, or go back to live.</p>
-      </Empty>
-    );
+  if (run === null) return <NotStarted />;
   if (!run) return <Loading what="the run" />;
   const isOpen = run.status === 'running';
   const done = run.tasks.filter(({ status }) => status === 'completed').length;
