@@ -111,7 +111,7 @@ const SPECS = {
     ...{ shows: 'erased bytes are in no read, page or prompt, at any position', minutes: 15 },
   },
   'dashboard-figures': {
-    ...{ shows: 'the dashboard is quick with 10,000 turns, 1,000,000 events and 1,000 nodes', minutes: 20 },
+    ...{ shows: 'the dashboard is quick with 10,000 turns, 1,000,000 events and 20,000 tokens', minutes: 20 },
     quick: {
       ...{
         ANTIPHON_LOG_EVENTS: '100000',
@@ -122,6 +122,9 @@ const SPECS = {
   },
   'dashboard-foreign-pages': {
     ...{ shows: 'pages of other ports, names and sites use no session of a person', minutes: 5 },
+  },
+  'dashboard-graph': {
+    ...{ shows: 'a graph of 1,000 nodes moves as an empty page does, and n finds its failures', minutes: 5 },
   },
   'dashboard-images': { shows: 'the pictures of the README, and that they are small', minutes: 5 },
   'dashboard-find': {
