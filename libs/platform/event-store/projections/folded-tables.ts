@@ -43,6 +43,8 @@ export interface FoldOptions {
   readonly foldMs?: number;
   /** Time that a read may wait for those before it, ms. Default: 8 s. */
   readonly maxWaitMs?: number;
+  /** Monotonic clock of the waits, ms. Default: `performance.now`. */
+  readonly now?: () => number;
 }
 
 /** A read that waits for its turn. */
@@ -93,10 +95,10 @@ export class FoldedTables {
 
   /** Runs reads of the tables as of a position, one at a time, in the order that folds the least. */
   read<T>(position: number, work: (queries: WorkspaceQueries) => Promise<T>): Promise<T> {
-    const since = performance.now();
+    const since = this.#now();
     return this.#enqueue(position, since, async () => {
       // Work for callers that gave up would delay all later reads.
-      if (performance.now() - since > this.#maxWaitMs()) throw this.#tooEarly(position);
+      if (this.#now() - since > this.#maxWaitMs()) throw this.#tooEarly(position);
       await this.#moveTo(position);
       return work(this.client);
     });
@@ -104,11 +106,15 @@ export class FoldedTables {
 
   /** Returns false once the connection is lost. */
   isAlive(): Promise<boolean> {
-    const probe = this.#enqueue(this.#at.position, performance.now(), () => this.client.query('select 1'));
+    const probe = this.#enqueue(this.#at.position, this.#now(), () => this.client.query('select 1'));
     return probe.then(
       () => true,
       () => false,
     );
+  }
+
+  #now(): number {
+    return (this.options.now ?? (() => performance.now()))();
   }
 
   #maxWaitMs(): number {
@@ -136,7 +142,7 @@ export class FoldedTables {
   #takeNext(): Waiting | undefined {
     const [oldest] = this.#waiting;
     const byPosition = this.#waiting.toSorted((a, b) => a.position - b.position);
-    const isDue = oldest !== undefined && performance.now() - oldest.since > this.#maxWaitMs() / 2;
+    const isDue = oldest !== undefined && this.#now() - oldest.since > this.#maxWaitMs() / 2;
     const ahead = byPosition.find(({ position }) => position >= this.#at.position);
     const next = isDue ? oldest : (ahead ?? byPosition[0]);
     this.#waiting = this.#waiting.filter((waiting) => waiting !== next);

@@ -148,6 +148,30 @@ describe('a read as of a position', () => {
 });
 
 describe('reads of the past that wait for others', () => {
+  /** Begins a read that holds the tables until it is released. */
+  const hold = async (busy: PastReads, at: number): Promise<() => Promise<unknown>> => {
+    const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const held = busy.read('default', at, () => {
+      begun.resolve();
+      return released.promise;
+    });
+    await begun.promise;
+    return () => {
+      released.resolve();
+      return held;
+    };
+  };
+  /** Waits until reads that were begun now have read the head of the log, after which they wait. */
+  const waiting = async (count: number): Promise<void> => {
+    const all = Promise.withResolvers<void>();
+    let left = count;
+    const note = (): void => void (--left === 0 && all.resolve());
+    pool.on('release', note);
+    await all.promise;
+    pool.off('release', note);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+
   it('are answered in the order of the log, so that one fold serves all of them', async () => {
     const busy = new PastReads({ pool, definitions: [counts] });
     const order: number[] = [];
@@ -156,19 +180,12 @@ describe('reads of the past that wait for others', () => {
         order.push(at);
         return (await queries.query<Count>('select * from spec_counts order by stream_id')).rows;
       });
-    let release = (): void => undefined;
-    const isHeld = new Promise<void>((resolve) => (release = resolve));
     const middle = Math.floor(head / 2);
-    let hasBegun = (): void => undefined;
-    const begun = new Promise<void>((resolve) => (hasBegun = resolve));
-    const first = busy.read('default', middle, () => (hasBegun(), isHeld));
-    await begun;
+    const release = await hold(busy, middle);
     const positions = [head, 1, middle + 2, middle - 3, middle + 1];
     const found = positions.map(readAt);
-    // Each of them reads the head of the log before it waits.
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    release();
-    await first;
+    await waiting(positions.length);
+    await release();
     const rows = await Promise.all(found);
     expect(order).toEqual([middle + 1, middle + 2, head, 1, middle - 3]);
     for (const [index, at] of positions.entries()) expect(rows[index]?.value).toEqual(await expected(at));
@@ -176,20 +193,18 @@ describe('reads of the past that wait for others', () => {
   });
 
   it('are next after half of their time, so that none is put off by others for long', async () => {
-    const busy = new PastReads({ pool, definitions: [counts], maxWaitMs: 2_000 });
+    let time = 0;
+    const busy = new PastReads({ pool, definitions: [counts], maxWaitMs: 2_000, now: () => time });
     const order: number[] = [];
-    let release = (): void => undefined;
-    const isHeld = new Promise<void>((resolve) => (release = resolve));
-    let hasBegun = (): void => undefined;
-    const begun = new Promise<void>((resolve) => (hasBegun = resolve));
-    const held = busy.read('default', 5, () => (hasBegun(), isHeld));
-    await begun;
+    const release = await hold(busy, 5);
     const late = busy.read('default', 1, async () => void order.push(1));
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await waiting(1);
+    time = 600;
     const ahead = busy.read('default', head, async () => void order.push(head));
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
-    release();
-    await Promise.all([held, late, ahead]);
+    await waiting(1);
+    time = 1_001;
+    await release();
+    await Promise.all([late, ahead]);
     expect(order).toEqual([1, head]);
     await busy.close();
   });
