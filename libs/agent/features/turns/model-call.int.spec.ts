@@ -68,6 +68,31 @@ const framesFrom = (events: Events): Frame[] => {
   });
 };
 
+describe('a long answer', () => {
+  const parts = (bytes: number): string[] =>
+    Array.from({ length: bytes / 500 }, () => `${'word '.repeat(99)}\u5b57 "`);
+
+  it('is kept whole up to the size of its event, with the frames that clients have', async () => {
+    const deltas = parts(700_000);
+    world.model.reply = streams(...deltas);
+    const { events, last, data } = await turn();
+    expect(last?.type).toBe('TurnCompleted');
+    expect(data('ModelCallCompleted')?.['text']).toBe(deltas.join(''));
+    const texts = framesFrom(events).filter(({ event }) => event === 'text');
+    expect(texts.map((frame) => frame.data).join('')).toBe(deltas.join(''));
+  });
+
+  it('fails its turn beyond that, also if its provider ends it at once, and settles its usage', async () => {
+    world.model.reply = streams(...parts(900_000));
+    const { last, data } = await turn();
+    expect(data('ModelCallAborted')?.['usage']).toMatchObject(USAGE);
+    expect([last?.type, last?.data]).toEqual([
+      'TurnFailed',
+      expect.objectContaining({ message: 'the answer is longer than can be kept' }),
+    ]);
+  });
+});
+
 describe('a model call', () => {
   it('sends the context in its order and settles its usage', async () => {
     world.responders.assemble = async () => ({

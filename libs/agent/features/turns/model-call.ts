@@ -1,5 +1,5 @@
 import type { Frame } from '@antiphon/contracts/agent';
-import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
+import type { ModelAnswer, ModelPrompt, ModelUsage, OpenCall, SessionCommand } from '@antiphon/agent-domain';
 import { ModelFailure, classifyFailure } from '@antiphon/agent-domain';
 import { abortable, abortableWithGrace, isAppError, isoTime, toAppError } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
@@ -42,13 +42,14 @@ const STOPPED: Readonly<Record<Exclude<StopReason, 'lost'>, Pick<Failure, 'reaso
 /** Codes of a reservation that cannot be used for the call. */
 const OTHER_RESERVATION = new Set(['METERING.RESERVATION_ENDED', 'METERING.RESERVATION_CONFLICT']);
 
-const tooLong = (cause: unknown): ModelFailure =>
+const tooLong = (usage: ModelUsage | undefined, cause?: unknown): ModelFailure =>
   new ModelFailure(
     {
       reason: 'provider_protocol',
       message: 'the answer is longer than can be kept',
       dispatched: true,
       retryable: false,
+      usage,
     },
     { cause },
   );
@@ -169,15 +170,19 @@ export class ModelCall {
     const { workspace } = actor;
     const request = { ...prompt, maxOutputTokens, signal: either, streaming: true, workspace };
     this.stageAt = recordTurnStage('call_sent', this.stageAt);
-    try {
-      const [answer] = await Promise.all([
-        abortableWithGrace(models.complete(request, stream), either, STOP_GRACE_MS),
-        failpoint('agent.turn.dispatched', actor.sessionId),
-      ]);
-      return answer;
-    } catch (error) {
-      throw overflow.signal.aborted ? tooLong(error) : error;
-    }
+    const toFailure = (error: unknown): unknown => {
+      if (!overflow.signal.aborted) return error;
+      return tooLong(error instanceof ModelFailure ? error.usage : undefined, error);
+    };
+    const [answer] = await Promise.all([
+      abortableWithGrace(models.complete(request, stream), either, STOP_GRACE_MS),
+      failpoint('agent.turn.dispatched', actor.sessionId),
+    ]).catch((error: unknown) => {
+      throw toFailure(error);
+    });
+    // It may end within the time to report its usage, although a part of its text was dropped.
+    if (overflow.signal.aborted) throw tooLong(answer.usage ?? undefined);
+    return answer;
   }
 
   private async succeed(
