@@ -86,6 +86,7 @@ afterAll(() => world?.stop());
 describe('bytes that were erased', () => {
   it('are in no read of the API, at any position and at any version', async () => {
     const session = `/sessions/${sessionId}`;
+    const answered = new Map<string, number>();
     for (let at = 1; at <= head; at++) {
       const paths = [
         ...[`${session}?`, `${session}/turns?`, `${session}/turns/${turnId}/context?`, `/turns/${turnId}?`],
@@ -93,10 +94,13 @@ describe('bytes that were erased', () => {
         `/workspaces/default/chats/${chatId}?`,
       ];
       for (const path of paths) {
-        const { text } = await read(`${path}at=${at}`);
+        const { status, text } = await read(`${path}at=${at}`);
+        answered.set(path, (answered.get(path) ?? 0) + (status === 200 ? 1 : 0));
         expect([path, at, found(text)]).toEqual([path, at, []]);
       }
     }
+    // An error has no bytes either: each read answered at some position.
+    expect([...answered].filter(([, count]) => count === 0)).toEqual([]);
     const { text } = await read(`${session}/history?from=0&to=${head}`);
     expect(found(text)).toEqual([]);
     const versions = (await readEvents(world.stack)).filter(({ type }) => /^File/.test(type)).length + 2;
