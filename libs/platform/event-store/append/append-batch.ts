@@ -8,6 +8,7 @@ import {
   type OutcomeName,
   type RejectionDetail,
 } from './append-outcome.js';
+import { appendSingleEvent } from './append-event.js';
 import { AppendStatement, assignParameters } from './append-statement.js';
 import type { PlacedFence } from './append-statement.js';
 import type { PreparedAppend, PreparedEvent, PreparedStream } from './prepare-append.js';
@@ -214,15 +215,18 @@ export interface AppendBatchOptions {
 }
 
 /**
- * Appends a batch in one call of `antiphon_append` and returns the outcome of each request, in
- * order. No two requests may share a stream, an event id or an idempotency key. Rejects with the
- * error of `pg`. Unless `mayRepeatEvents`, an event id that is in the log is a unique violation.
+ * Appends a batch in one call of `antiphon_append`, or of `antiphon_append_event` where that does.
+ * Returns the outcome of each request, in order. No two requests may share a stream, an event id or
+ * an idempotency key. Rejects with the error of `pg`. Unless `mayRepeatEvents`, an event id that is
+ * in the log is a unique violation.
  */
 export const appendBatch = async (
   client: pg.Pool | pg.ClientBase,
   batch: readonly PreparedAppend[],
   { mayRepeatEvents, lockTimeoutMs }: AppendBatchOptions,
 ): Promise<AppendOutcome[]> => {
+  const single = mayRepeatEvents ? null : await appendSingleEvent(client, batch, lockTimeoutMs);
+  if (single) return [single];
   const streams = toStreams(batch);
   const inLockOrder = sortForLocks(streams);
   const tables = toTables(batch, inLockOrder, mayRepeatEvents);
