@@ -44,6 +44,9 @@ export const settleCalls = defineConsumer({
   subject: 'evt.*.session.>',
   schema: CallAborted,
   types: ['ModelCallAborted'],
+  // Most messages are skipped, and the agent's request arrives first.
+  concurrency: 64,
+  gatherMs: 200,
   handle: (settle: Pick<SettleBudget, 'handle'>) => async (event) => {
     const { reservationId } = event.data;
     // The status may be `missing`. A reservation made after its call has ended expires, and is

@@ -65,6 +65,20 @@ describe('consumer host', () => {
     ]);
   });
 
+  it('gathers messages between two filled pulls', async () => {
+    const handledAt: number[] = [];
+    const record = () => Promise.resolve(void handledAt.push(performance.now()));
+    world.run(record, { concurrency: 1, gatherMs: 300 });
+    await world.publish(1);
+    await until(() => handledAt.length === 1);
+    for (const n of [2, 3, 4]) await world.publish(n);
+    await world.settled();
+    const [first = 0, second = 0] = handledAt;
+    // A timer may be 1 ms early.
+    expect(second - first).toBeGreaterThanOrEqual(299);
+    expect(handledAt).toHaveLength(4);
+  });
+
   it('acknowledges a message that a rule rejects', async () => {
     const { seen, handle } = planned({ 1: () => rejected('TEST.RULE', 'no') });
     world.run(handle);

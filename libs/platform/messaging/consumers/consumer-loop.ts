@@ -134,10 +134,18 @@ export class ConsumerLoop {
     const capacity = await this.#options.waitForCapacity();
     if (this.#stopping) return;
     this.#pull = await consumer.fetch({ max_messages: capacity, expires: PULL_MS });
+    let received = 0;
+    let waiting = 0;
     for await (const message of this.#pull) {
+      received += 1;
+      waiting = message.info.pending;
       if (this.#stopping) message.nak(RETURN_DELAY_MS);
       else this.#options.start(message);
     }
+    const { gatherMs } = this.#options.settings;
+    // A pull that was not filled has waited already.
+    if (gatherMs !== undefined && received === capacity && waiting < capacity && !this.#stopping)
+      await this.#retryTimer.wait(gatherMs);
   }
 
   #logFailure(error: unknown, failures: number): void {

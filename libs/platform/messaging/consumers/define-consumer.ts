@@ -32,6 +32,12 @@ export interface ConsumerSettings<Schema extends z.ZodType> {
   /** Maximum messages in progress in one process. Default: 16. */
   readonly concurrency?: number;
   /**
+   * Pause before the next pull while fewer messages wait than one pull takes, ms. Messages arrive
+   * together then, later by at most this time. The server and this process wake less often.
+   * Default: none.
+   */
+  readonly gatherMs?: number;
+  /**
    * `subject`: handles the messages of one subject (one event stream) in order within a process,
    * behind one that waits for its retry. Several processes still share a subject: invariants need a
    * version check.

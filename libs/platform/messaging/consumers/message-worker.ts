@@ -131,7 +131,9 @@ export class MessageWorker<Schema extends z.ZodType> {
   async process(message: JsMsg): Promise<void> {
     const { link, logger, settings } = this.#options;
     try {
-      await runWithContext(contextOf(link.service, message), () => this.#attempt(message));
+      // Most messages of a busy stream: they need no context of their own.
+      if (!this.#isOrdered && !this.#isWanted(message)) await this.#succeed(message);
+      else await runWithContext(contextOf(link.service, message), () => this.#attempt(message));
     } catch (error) {
       // An acknowledgement needs a connection; without one the server delivers the message again.
       const fields = { err: error, consumer: settings.durable, subject: message.subject };
