@@ -104,9 +104,9 @@ export const checkHealth = (host: string, port: number, child: RunningChild): Pr
 
 /**
  * Flags for a larger young generation. Node begins with 1 MiB, collects it 100 times a second under
- * load and copies what open turns still use. With 8 MiB most of it is garbage by then.
+ * load and copies what open turns still use. With 16 MiB most of it is garbage by then.
  */
-const SERVICE_FLAGS = ['--min-semi-space-size=8', '--max-semi-space-size=16'];
+const SERVICE_FLAGS = ['--min-semi-space-size=16', '--max-semi-space-size=32'];
 
 /** Returns how one process of a service is run. */
 export const serviceProcess = (instance: ServiceInstance, context: ServiceContext): ProcessSpec => {
