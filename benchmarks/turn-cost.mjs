@@ -2,9 +2,10 @@
 // transactions. Run it after a build: `node_modules/.bin/node benchmarks/turn-cost.mjs [--tools n]
 // [--sessions n] [--turns n] [--rounds n] [--peer] [--statements] [--profile folder]`. Processor
 // time says more than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the
-// same rounds. `--statements` counts the statements of each service's role, per turn and per second
-// of an idle stack. `--messages` does so for the messages of NATS, by subject. `--profile` writes a
-// V8 profile of each Node process, with the window of the measurement in `window.json`.
+// same rounds. `--statements` counts the statements of each service's role and their time, per turn
+// and per second of an idle stack. `--messages` does so for the messages of NATS, by subject.
+// `--profile` writes a V8 profile of each Node process, with the window of the measurement in
+// `window.json`.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -115,8 +116,10 @@ console.log(
   `  PostgreSQL: ${server('commits').toFixed(1)} transactions, ${server('syncs').toFixed(2)} WAL syncs, ${(server('wal') / 1_024).toFixed(1)} KiB of WAL`,
 );
 const printStatements = (rows) => {
-  for (const { role, query, calls } of rows)
-    console.log(`  ${calls.toFixed(2).padStart(6)} ${role.padEnd(18)} ${query}`);
+  for (const { role, query, calls, ms } of rows)
+    console.log(
+      `  ${calls.toFixed(2).padStart(6)} ${ms.toFixed(3).padStart(7)} ms ${role.padEnd(18)} ${query}`,
+    );
   console.log(
     `  ${rows
       .reduce((sum, { calls }) => sum + calls, 0)

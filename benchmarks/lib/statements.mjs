@@ -14,24 +14,30 @@ export const enableStatements = async (stack) => {
   await after.end();
 };
 
-/** Reads the number of calls of each statement of the services' roles, as totals. */
+/**
+ * Reads the number of calls of each statement of the services' roles and their time, ms, as totals.
+ */
 export const readStatements = async (client) => {
   const { rows } = await client.query(
-    `select r.rolname as role, s.query, sum(s.calls)::int as calls
+    `select r.rolname as role, s.query, sum(s.calls)::int as calls, sum(s.total_exec_time)::float8 as ms
      from pg_stat_statements s join pg_roles r on r.oid = s.userid
      where r.rolname like 'antiphon%' and r.rolname <> current_user group by 1, 2`,
   );
   return new Map(
-    rows.map(({ role, query, calls }) => {
+    rows.map(({ role, query, calls, ms }) => {
       const text = query.replace(/\s+/g, ' ').trim().slice(0, 100);
-      return [`${role} ${query}`, { role, query: text, calls }];
+      return [`${role} ${query}`, { role, query: text, calls, ms }];
     }),
   );
 };
 
-/** Returns the calls between two reads, most first, divided by `parts`. */
+/** Returns the calls and their time between two reads, most calls first, divided by `parts`. */
 export const statementsBetween = (before, after, parts) =>
   [...after]
-    .map(([key, { calls, ...row }]) => ({ ...row, calls: (calls - (before.get(key)?.calls ?? 0)) / parts }))
+    .map(([key, { calls, ms, ...row }]) => ({
+      ...row,
+      calls: (calls - (before.get(key)?.calls ?? 0)) / parts,
+      ms: (ms - (before.get(key)?.ms ?? 0)) / parts,
+    }))
     .filter(({ calls }) => calls > 0)
     .toSorted((a, b) => b.calls - a.calls);
