@@ -35,7 +35,7 @@ export { isoTime } from './ports.js';
 export type { Clock, Ids } from './ports.js';
 export { FORBIDDEN_KEYS, MAX_JSON_DEPTH, nestsDeeperThan, toStorable, toStorableJson } from './json.js';
 export type { JsonObject, JsonPrimitive, JsonValue } from './json.js';
-export { createBatcher, createCoalescer } from './async/batcher.js';
+export { createBatcher, createCoalescer, createReadBatcher } from './async/batcher.js';
 export { backoffDelay, retry } from './async/retry.js';
 export type { Backoff, RetryOptions } from './async/retry.js';
 export { createKeyedQueue, createSerialQueue } from './async/serial-queue.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { createBatcher, createCoalescer } from './batcher.js';
+import { createBatcher, createCoalescer, createReadBatcher } from './batcher.js';
 import { backoffDelay, retry } from './retry.js';
 import { createKeyedQueue, createSerialQueue } from './serial-queue.js';
 import { repeatEvery, sleep } from './sleep.js';
@@ -183,6 +183,31 @@ describe('createBatcher', () => {
   it('rejects for the items of a failed write', async () => {
     const add = createBatcher<number>(() => Promise.reject(stopped));
     await expect(add(1)).rejects.toBe(stopped);
+  });
+});
+
+describe('createReadBatcher', () => {
+  it('answers questions that arrive during a run in the next ones, each of at most the limit', async () => {
+    const batches: number[][] = [];
+    const ask = createReadBatcher<number, number>(async (questions) => {
+      batches.push([...questions]);
+      await sleep(1);
+      return questions.map((question) => question * 10);
+    }, 2);
+    const first = ask(1);
+    await sleep(0);
+    expect(await Promise.all([first, ask(2), ask(3), ask(4)])).toEqual([10, 20, 30, 40]);
+    expect(batches.flat()).toEqual([1, 2, 3, 4]);
+    expect(Math.max(...batches.map(({ length }) => length))).toBe(2);
+  });
+
+  it('rejects the questions of a failed run only', async () => {
+    const ask = createReadBatcher<number, number>((questions) => {
+      if (questions.includes(1)) return Promise.reject(stopped);
+      return Promise.resolve(questions);
+    }, 1);
+    const answers = await Promise.allSettled([ask(1), ask(2)]);
+    expect(answers).toMatchObject([{ reason: stopped }, { value: 2 }]);
   });
 });
 

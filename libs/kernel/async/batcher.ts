@@ -53,3 +53,38 @@ export const createCoalescer = <T>(run: (key: string) => Promise<T>): ((key: str
     return next;
   };
 };
+
+/**
+ * Returns a function that reads answers together: questions that arrive during a run wait for the
+ * next one. `read` gets at most `limit` questions and returns their answers in order. Its error
+ * rejects all of them, and no later one.
+ */
+export const createReadBatcher = <Question, Answer>(
+  read: (questions: readonly Question[]) => Promise<readonly Answer[]>,
+  limit: number,
+): ((question: Question) => Promise<Answer>) => {
+  interface Waiting {
+    readonly question: Question;
+    readonly resolve: (answer: Promise<Answer>) => void;
+  }
+  let pending: Waiting[] = [];
+  let isReading = false;
+  const readPending = async (): Promise<void> => {
+    while (pending.length > 0) {
+      await nextEventLoopRound();
+      const batch = pending.slice(0, limit);
+      pending = pending.slice(limit);
+      const answers = read(batch.map(({ question }) => question));
+      batch.forEach(({ resolve }, index) => resolve(answers.then((all) => all[index] as Answer)));
+      await answers.catch(() => undefined);
+    }
+    isReading = false;
+  };
+  return (question) =>
+    new Promise((resolve) => {
+      pending.push({ question, resolve });
+      if (isReading) return;
+      isReading = true;
+      void readPending();
+    });
+};

@@ -4,6 +4,7 @@ import type { Fact } from '@antiphon/contracts/memory';
 import type { SessionQuestion } from '@antiphon/memory-features';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
 import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
+import { RECALL_SQL } from './recall-rows.js';
 
 let memory: MemoryFixture;
 beforeAll(async () => {
@@ -136,4 +137,38 @@ describe('recall without a key', () => {
         includeSuperseded: false,
       }),
     ).rejects.toMatchObject({ kind: 'not_found', code: 'MEMORY.SESSION_UNKNOWN' }));
+});
+
+describe('recall of several sessions at once', () => {
+  it('answers each question with its own facts, or its own error', async () => {
+    const talks = await Promise.all(Array.from({ length: 40 }, () => memory.begin(key())));
+    for (const [index, talk] of talks.entries()) await memory.say(talk, `my name is Name${index}`);
+    await memory.project();
+    const late = await memory.say(talks[3] as Conversation, 'I live in Paris');
+    const answers = await Promise.allSettled(
+      talks.map((talk, index) => ask(talk, { atLeast: index === 3 ? late : index === 7 ? 99 : 0 })),
+    );
+    for (const [index, answer] of answers.entries()) {
+      const names = [`name: Name${index}`, ...(index === 3 ? ['lives in: Paris'] : [])];
+      if (answer.status === 'fulfilled') expect(shown(answer.value.facts)).toEqual(names);
+      else expect([index, answer.reason]).toMatchObject([7, { code: 'MEMORY.VERSION_AHEAD' }]);
+    }
+    expect(answers.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+  });
+
+  it('reads facts by key and events from a version, each from an index', async () => {
+    const client = await memory.pool.connect();
+    try {
+      await client.query(`begin; set local antiphon.workspace = '${WORKSPACE}'; set local enable_seqscan = off;
+        set local plan_cache_mode = force_generic_plan; prepare recall as ${RECALL_SQL}`);
+      const values = `'${WORKSPACE}', 'memory-facts', '{}', '{}', '{}', '{}', '{}', '{}'`;
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute recall(${values})`);
+      const conditions = rows.map((row) => row['QUERY PLAN']).filter((line) => line.includes('Index Cond'));
+      expect(conditions).toContainEqual(expect.stringContaining('(key_hash ='));
+      expect(conditions).toContainEqual(expect.stringContaining('(stream_version >'));
+      await client.query('rollback; deallocate recall');
+    } finally {
+      client.release();
+    }
+  });
 });

@@ -4,8 +4,8 @@ import { notFound, transient } from '@antiphon/kernel';
 import { isActive, learnFacts } from '@antiphon/memory-domain';
 import { LEARNED_TYPES, factIds, toSaid, toStarted } from '../projections/session-memory.events.js';
 import type { SessionRecord } from '../projections/session-memory.events.js';
-import { readRows, readTail } from './recall-rows.js';
-import type { RememberedRows, SessionQuestion } from './recall-rows.js';
+import { createRowReader, readTail } from './recall-rows.js';
+import type { ReadRows, RememberedRows, SessionQuestion } from './recall-rows.js';
 
 export type { SessionQuestion } from './recall-rows.js';
 
@@ -65,12 +65,12 @@ const unknownSession = (sessionId: string): Error =>
   notFound('MEMORY.SESSION_UNKNOWN', `there is no session ${sessionId}`);
 
 /** Reads the rows of a session. For a session that has none yet, its stream provides the key. */
-const readKnown = async (pool: pg.Pool, question: SessionQuestion): Promise<RememberedRows> => {
-  const rows = await readRows(pool, question);
+const readKnown = async (readRows: ReadRows, question: SessionQuestion): Promise<RememberedRows> => {
+  const rows = await readRows(question);
   if (rows.version > 0 || question.sessionKey !== null) return rows;
   const start = startOf(rows.tail?.events ?? []);
   if (start === null) throw unknownSession(question.sessionId);
-  return readRows(pool, { ...question, sessionKey: start.sessionKey });
+  return readRows({ ...question, sessionKey: start.sessionKey });
 };
 
 /** Nest token of RecallFacts. */
@@ -86,11 +86,11 @@ export type RecallFacts = (question: SessionQuestion) => Promise<Recalled>;
  * Throws `MEMORY.SESSION_UNKNOWN` (not found) for a session without key and stream, and
  * `MEMORY.VERSION_AHEAD` (transient) when the append of that version is not committed yet.
  */
-export const createRecallFacts =
-  (pool: pg.Pool): RecallFacts =>
-  async (question) => {
+export const createRecallFacts = (pool: pg.Pool): RecallFacts => {
+  const readRows = createRowReader(pool);
+  return async (question) => {
     const { workspace, atLeast, includeSuperseded, sessionId } = question;
-    const rows = await readKnown(pool, question);
+    const rows = await readKnown(readRows, question);
     if (rows.tail === null) return { facts: rows.facts, version: rows.version };
     const { head, events } = rows.tail;
     if (atLeast !== 'newest' && head < atLeast)
@@ -100,3 +100,4 @@ export const createRecallFacts =
     const facts = await catchUp(pool, workspace, rows, events);
     return { facts: includeSuperseded ? facts : facts.filter(isActive), version: head };
   };
+};

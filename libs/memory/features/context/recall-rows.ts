@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { Fact } from '@antiphon/contracts/memory';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import { createBoundedMap, createReadBatcher } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { keyHashOf } from '../projections/session-memory.events.js';
 import { PROJECTION_NAME, REMEMBERED_TYPES } from '../projections/session-memory.events.js';
@@ -10,37 +11,48 @@ import type { SessionRecord } from '../projections/session-memory.events.js';
 /** Maximum facts of a key that a request reads, the newest ones. */
 export const MAX_FACTS_READ = 500;
 
+/** Maximum sessions that one statement reads. */
+const MAX_SESSIONS_READ = 32;
+
+/** Maximum workspaces whose questions are read together; a further one displaces the oldest. */
+const MAX_WORKSPACES = 1_000;
+
 /**
- * Reads checkpoint, version, facts and the stream's later events in one statement, so in one
- * snapshot: no event is folded twice or left out. The stream is only read where the version is
- * below $6. Facts and events are one JSON text each, oldest first. Decoding sixty facts column by
- * column took the client four times as long as the query took the server.
+ * Reads checkpoint, version, facts and later events of several sessions. One statement has one
+ * snapshot, so no event is folded twice or left out. A stream is only read where
+ * the version is below the sufficient one. Facts and events are one JSON text each, oldest first.
+ * Decoding sixty facts column by column took the client four times as long as the query took the
+ * server. PostgreSQL does not know `coalesce` of a column as leakproof. Under a policy, a condition
+ * with it reaches no index; one with `case` does.
  *
  * - $1 workspace
- * - $2 session
- * - $3 hash of the session's key, null for that of its row
- * - $4 whether to include superseded facts
- * - $5 name of the checkpoint
- * - $6 version from which the rows suffice
- * - $7 stream of the session
- * - $8 types of events
+ * - $2 name of the checkpoint
+ * - $3 types of events
+ * - $4 sessions
+ * - $5 streams of the sessions
+ * - $6 hashes of the sessions' keys, null for that of the row
+ * - $7 whether to include superseded facts
+ * - $8 versions from which the rows suffice
  */
 export const RECALL_SQL = `select
-    coalesce((select position from projection_checkpoints where name = $5), 0) as checkpoint,
+    coalesce((select position from projection_checkpoints where name = $2), 0) as checkpoint,
     s.version, s.session_key,
     (select json_agg(json_build_array(fact_id, subject, predicate, object, confidence, learned_at, superseded_at,
         source_event_id) order by position, ordinal)
       from (select * from memory_facts m
-        where m.workspace = $1 and m.key_hash = coalesce($3::bytea, s.key_hash) and ($4 or m.superseded_at is null)
+        where m.workspace = $1 and m.key_hash = case when q.key_hash is null then s.key_hash else q.key_hash end
+          and (q.with_superseded or m.superseded_at is null)
         order by position desc, ordinal desc limit ${MAX_FACTS_READ}) newest) as facts,
-    case when coalesce(s.version, 0) < $6::bigint then coalesce(
-      (select version from stream_heads where workspace = $1 and stream_id = $7), 0) end as head,
-    case when coalesce(s.version, 0) < $6::bigint then
+    case when coalesce(s.version, 0) < q.sufficient then coalesce(
+      (select version from stream_heads where workspace = $1 and stream_id = q.stream_id), 0) end as head,
+    case when coalesce(s.version, 0) < q.sufficient then
       (select json_agg(json_build_array(e.event_id, e.type, e.schema_version, e.data) order by e.stream_version)
-        from events e where e.workspace = $1 and e.stream_id = $7 and e.stream_version > coalesce(s.version, 0)
-          and e.type = any ($8)) end as behind
-  from (select) as always
-  left join memory_sessions s on s.workspace = $1 and s.session_id = $2`;
+        from events e where e.workspace = $1 and e.stream_id = q.stream_id
+          and e.stream_version > case when s.version is null then 0 else s.version end and e.type = any ($3)) end as behind
+  from unnest($4::uuid[], $5::text[], $6::bytea[], $7::boolean[], $8::bigint[])
+    with ordinality as q (session_id, stream_id, key_hash, with_superseded, sufficient, ordinal)
+  left join lateral (select * from memory_sessions where workspace = $1 and session_id = q.session_id offset 0) s on true
+  order by q.ordinal`;
 
 /**
  * Reads the events of a session's stream that memory uses, after a position of the log, oldest
@@ -135,28 +147,50 @@ const toFact = (tuple: FactTuple): Fact => {
   };
 };
 
-export const readRows = async (pool: pg.Pool, question: SessionQuestion): Promise<RememberedRows> => {
-  const { workspace, sessionId, sessionKey, includeSuperseded, atLeast } = question;
-  const hash = sessionKey === null ? null : keyHashOf(sessionKey);
+const toRememberedRows = (row: RecallRow): RememberedRows => ({
+  checkpoint: Number(row.checkpoint),
+  version: Number(row.version ?? 0),
+  sessionKey: row.session_key,
+  facts: row.facts?.map(toFact) ?? [],
+  tail: row.head === null ? null : { head: Number(row.head), events: row.behind?.map(toRecord) ?? [] },
+});
+
+const readBatch = async (
+  pool: pg.Pool,
+  workspace: string,
+  questions: readonly SessionQuestion[],
+): Promise<readonly RememberedRows[]> => {
   const values = [
-    ...[workspace, sessionId, hash, includeSuperseded, PROJECTION_NAME],
-    ...[sufficientVersion(atLeast), sessionStream(sessionId), REMEMBERED_TYPES],
+    ...[workspace, PROJECTION_NAME, REMEMBERED_TYPES],
+    questions.map(({ sessionId }) => sessionId),
+    questions.map(({ sessionId }) => sessionStream(sessionId)),
+    questions.map(({ sessionKey }) => (sessionKey === null ? null : keyHashOf(sessionKey))),
+    questions.map(({ includeSuperseded }) => includeSuperseded),
+    questions.map(({ atLeast }) => sufficientVersion(atLeast)),
   ];
   const { rows } = await inWorkspace(pool, workspace)
     .query<RecallRow>({ name: 'memory_recall', text: RECALL_SQL, values })
     .catch((error: unknown) => {
       throw translateDatabaseError(error);
     });
-  const [row] = rows;
-  return {
-    checkpoint: Number(row?.checkpoint ?? 0),
-    version: Number(row?.version ?? 0),
-    sessionKey: row?.session_key ?? null,
-    facts: row?.facts?.map(toFact) ?? [],
-    tail:
-      row === undefined || row.head === null
-        ? null
-        : { head: Number(row.head), events: row.behind?.map(toRecord) ?? [] },
+  return rows.map(toRememberedRows);
+};
+
+export type ReadRows = (question: SessionQuestion) => Promise<RememberedRows>;
+
+/** Returns a reader of rows. Questions of one workspace are read together, one batch at a time. */
+export const createRowReader = (pool: pg.Pool): ReadRows => {
+  const batchers = createBoundedMap<ReadRows>(MAX_WORKSPACES);
+  return (question) => {
+    const { workspace } = question;
+    const known = batchers.get(workspace);
+    if (known) return known(question);
+    const created = createReadBatcher<SessionQuestion, RememberedRows>(
+      (questions) => readBatch(pool, workspace, questions),
+      MAX_SESSIONS_READ,
+    );
+    batchers.put(workspace, created);
+    return created(question);
   };
 };
 
