@@ -5,6 +5,7 @@ export { createCertificates } from './certificates.js';
 export type { TestCertificates } from './certificates.js';
 export { DATABASE_ROLES, createTestDatabase } from './test-database.js';
 export type { DatabaseRole, TestDatabase } from './test-database.js';
+export { indexConditions } from './index-conditions.js';
 export { until } from './wait-until.js';
 export {
   eventStoreContract,

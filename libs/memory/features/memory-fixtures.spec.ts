@@ -102,6 +102,7 @@ export const openMemory = async () => {
   };
 
   return {
+    database,
     memoryUrl,
     pool,
     store,

@@ -4,7 +4,8 @@ import type { ApprovalRule } from '@antiphon/config';
 import type { SessionExport } from '@antiphon/contracts/log';
 import { NOT_RECORDED } from '@antiphon/agent-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
-import { createTestDatabase } from '@antiphon/testing';
+import { createTestDatabase, indexConditions } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
 import { replayRecord } from '../maintenance/replay-record.js';
 import {
   createAgentWorld,
@@ -17,14 +18,16 @@ import {
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says } from '../testing/test-model.js';
 import type { ForkSessionRequest } from './fork-session.handler.js';
-import { ReadSessions } from './read-sessions.handler.js';
+import { ORIGINS_SQL, ReadSessions } from './read-sessions.handler.js';
 
 jest.setTimeout(30_000);
 
+let database: TestDatabase;
 let world: AgentWorld;
 let agent: TestProcess;
 beforeAll(async () => {
-  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  database = await createTestDatabase();
+  world = await createAgentWorld(database, process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process({ config: testConfig({ fallback: { provider: 'second', model: 'n' } }) });
 });
 afterAll(() => world.close());
@@ -231,4 +234,9 @@ describe('a what-if', () => {
       fork({ sessionId, atVersion: endsOf(events)[2] as number, whatIf: { turns: 1 } }),
     ).rejects.toMatchObject({ code: 'WHATIF.NO_TURN' });
   });
+});
+
+it('counts the turns of the origins of a fork by their streams, not in the whole log', async () => {
+  const conditions = await indexConditions(database, 'agent', ORIGINS_SQL);
+  expect(conditions).toContainEqual(expect.stringContaining('(stream_id = origins.stream_id)'));
 });

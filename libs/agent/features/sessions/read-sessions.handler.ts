@@ -105,16 +105,18 @@ const toSummaries = async (
   }));
 };
 
-// A fork names its origin in one of its first events. The origin may be a fork itself.
-const ORIGIN = `(e.data #>> '{origin,sessionId}')::uuid as origin, (e.data #>> '{origin,version}')::bigint as version`;
-const ORIGINS_SQL = `with recursive origins as (
+// A fork names its origin in one of its first events. The origin may be a fork itself. The query of
+// origins names the streams: under a policy, a concatenation reaches no index.
+const ORIGIN = `(e.data #>> '{origin,sessionId}')::uuid as origin, (e.data #>> '{origin,version}')::bigint as version,
+      'session-' || (e.data #>> '{origin,sessionId}') as stream_id`;
+export const ORIGINS_SQL = `with recursive origins as (
     select 1 as depth, ${ORIGIN} from events e where e.workspace = $1 and e.stream_id = $2
       and e.stream_version <= ${FIRST_EVENTS} and e.type = 'SessionForked' and e.position <= $3
     union all
-    select o.depth + 1, ${ORIGIN} from origins o join events e on e.workspace = $1 and e.stream_id = 'session-' || o.origin
+    select o.depth + 1, ${ORIGIN} from origins o join events e on e.workspace = $1 and e.stream_id = o.stream_id
       and e.stream_version <= ${FIRST_EVENTS} and e.type = 'SessionForked' where o.depth < 100)
   select depth, origin, version, (select count(*) from events t where t.workspace = $1
-      and t.stream_id = 'session-' || origin and t.stream_version <= version and t.type = 'TurnRequested') as turns
+      and t.stream_id = origins.stream_id and t.stream_version <= version and t.type = 'TurnRequested') as turns
   from origins order by depth`;
 
 interface OriginRow {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Fact } from '@antiphon/contracts/memory';
 import type { SessionQuestion } from '@antiphon/memory-features';
+import { indexConditions } from '@antiphon/testing';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
 import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
 import { RECALL_SQL } from './recall-rows.js';
@@ -157,18 +158,8 @@ describe('recall of several sessions at once', () => {
   });
 
   it('reads facts by key and events from a version, each from an index', async () => {
-    const client = await memory.pool.connect();
-    try {
-      await client.query(`begin; set local antiphon.workspace = '${WORKSPACE}'; set local enable_seqscan = off;
-        set local plan_cache_mode = force_generic_plan; prepare recall as ${RECALL_SQL}`);
-      const values = `'${WORKSPACE}', 'memory-facts', '{}', '{}', '{}', '{}', '{}', '{}'`;
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute recall(${values})`);
-      const conditions = rows.map((row) => row['QUERY PLAN']).filter((line) => line.includes('Index Cond'));
-      expect(conditions).toContainEqual(expect.stringContaining('(key_hash ='));
-      expect(conditions).toContainEqual(expect.stringContaining('(stream_version >'));
-      await client.query('rollback; deallocate recall');
-    } finally {
-      client.release();
-    }
+    const conditions = await indexConditions(memory.database, 'memory', RECALL_SQL);
+    expect(conditions).toContainEqual(expect.stringContaining('(key_hash ='));
+    expect(conditions).toContainEqual(expect.stringContaining('(stream_version >'));
   });
 });
