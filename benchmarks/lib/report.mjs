@@ -151,7 +151,7 @@ const othersLines = (others) => {
   if (known.length === 0) return [];
   const spoilt = known.filter(([, share]) => share > TOO_BUSY).map(([part]) => part);
   return [
-    `- Processor share of other work: ${known.map(([part, share]) => `${part} ${percent(share)}`).join(' · ')}`,
+    `- Processor share of other work: \`${known.map(([part, share]) => `${part} ${percent(share)}`).join(' · ')}\``,
     ...(spoilt.length > 0
       ? [
           `- **The machine was busy: the figures of ${spoilt.join(', ')} do not count. Run it again with nothing else running.**`,
