@@ -91,12 +91,11 @@ const NODE_ENDED = named(
     result = jsonb_build_object('status', $3::text, 'text', left($6, 65536), 'sessionId', session_id,
       'turnId', turn_id, 'code', $7::text) ${WHERE}`,
 );
-// Nodes that did not end: '0' is the character after '/'. A condition on `ended_at` would read the
-// index of open tasks, which in a rebuild still has each ended one.
+// Nodes that never started: '0' is the character after '/'.
 const RUN_ENDED = named(
   'run_ended',
   `update agent_tasks set state = 'cancelled', ended_at = $3 where workspace = $1
-    and id > $2 || '/' and id < $2 || '0' and state in ('queued', 'assigned', 'running')`,
+    and id > $2 || '/' and id < $2 || '0' and ended_at is null`,
 );
 
 const nodeEnd = (
