@@ -189,25 +189,30 @@ describe('createBatcher', () => {
 describe('createReadBatcher', () => {
   it('answers questions that arrive during a run in the next ones, each of at most the limit', async () => {
     const batches: number[][] = [];
+    const begun = Promise.withResolvers<void>();
+    const ending = Promise.withResolvers<void>();
     const ask = createReadBatcher<number, number>(async (questions) => {
       batches.push([...questions]);
-      await sleep(1);
+      begun.resolve();
+      await ending.promise;
       return questions.map((question) => question * 10);
     }, 2);
     const first = ask(1);
-    await sleep(0);
-    expect(await Promise.all([first, ask(2), ask(3), ask(4)])).toEqual([10, 20, 30, 40]);
-    expect(batches.flat()).toEqual([1, 2, 3, 4]);
-    expect(Math.max(...batches.map(({ length }) => length))).toBe(2);
+    await begun.promise;
+    const later = [ask(2), ask(3), ask(4)];
+    ending.resolve();
+    expect(await Promise.all([first, ...later])).toEqual([10, 20, 30, 40]);
+    expect(batches).toEqual([[1], [2, 3], [4]]);
   });
 
   it('rejects the questions of a failed run only', async () => {
     const ask = createReadBatcher<number, number>((questions) => {
       if (questions.includes(1)) return Promise.reject(stopped);
+      if (questions.includes(2)) throw stopped;
       return Promise.resolve(questions);
     }, 1);
-    const answers = await Promise.allSettled([ask(1), ask(2)]);
-    expect(answers).toMatchObject([{ reason: stopped }, { value: 2 }]);
+    const answers = await Promise.allSettled([ask(1), ask(2), ask(3)]);
+    expect(answers).toMatchObject([{ reason: stopped }, { reason: stopped }, { value: 3 }]);
   });
 });
 

@@ -74,7 +74,7 @@ export const createReadBatcher = <Question, Answer>(
       await nextEventLoopRound();
       const batch = pending.slice(0, limit);
       pending = pending.slice(limit);
-      const answers = read(batch.map(({ question }) => question));
+      const answers = (async () => read(batch.map(({ question }) => question)))();
       batch.forEach(({ resolve }, index) => resolve(answers.then((all) => all[index] as Answer)));
       await answers.catch(() => undefined);
     }
