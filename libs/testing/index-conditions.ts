@@ -3,7 +3,7 @@ import type { DatabaseRole, TestDatabase } from './test-database.js';
 
 const FILL_SQL = `insert into events
   select coalesce((select max(position) from events), 0) + i, 'default', 'session', 'session-' || md5((i / 10)::text)::uuid,
-    i % 10 + 1, gen_random_uuid(), case when i % 3 = 0 then 'TurnRequested' else 'ModelCallStarted' end, 1, '{}', '{}',
+    i % 10 + 1, gen_random_uuid(), (array ['SessionForked', 'TurnRequested', 'ModelCallStarted'])[i % 3 + 1], 1, '{}', '{}',
     clock_timestamp(), ''
   from generate_series(1, 20000) i`;
 
