@@ -44,7 +44,7 @@ interface Reply {
 
 let stack: TestStack;
 beforeAll(async () => {
-  stack = await startStackWith(CONFIG, { gateway: GATEWAYS }, { isHosting: true });
+  stack = await startStackWith(CONFIG, { gateway: GATEWAYS });
 }, 120_000);
 afterAll(() => stack?.stop());
 

@@ -4,7 +4,7 @@ import { startMockModel, type MockModel, type MockScript } from '@antiphon/testi
 import type { TestStack } from '@antiphon/testing/stack';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from './chromium.js';
-import { startHostingStack, twoVendorConfig } from './stack-under-test.js';
+import { startQuickStack, twoVendorConfig } from './stack-under-test.js';
 
 /** Text that a hostile model may send: nothing of it may run or be fetched. */
 export const HOSTILE =
@@ -88,7 +88,7 @@ export interface DashboardOptions {
   readonly args?: readonly string[];
   /** Lines of `[gateway]`, such as a token. */
   readonly gateway?: string;
-  readonly scale?: Parameters<typeof startHostingStack>[1];
+  readonly scale?: Parameters<typeof startQuickStack>[1];
   /** Returns the address at which the browser opens the dashboard, such as a network that fails. */
   readonly through?: (stack: TestStack) => Promise<string>;
 }
@@ -97,7 +97,7 @@ export interface DashboardOptions {
 export const startDashboardWorld = async (options: DashboardOptions = {}): Promise<DashboardWorld> => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const mock = await (options.model ? startMockModel(options.model) : startModel(released));
-  const stack = await startHostingStack(
+  const stack = await startQuickStack(
     twoVendorConfig(mock.url, options.gateway) + (options.settings ?? GUARDED),
     options.scale,
   );

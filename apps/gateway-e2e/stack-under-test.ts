@@ -84,10 +84,6 @@ export const startStackWith = (
 export const startQuickStack = (config: string, scale?: StartStackOptions['scale']): Promise<TestStack> =>
   startStackWith(config, scale, { shareDatabase: true });
 
-/** Starts a quick stack in the form of `npm start`: the agent's process hosts memory and metering. */
-export const startHostingStack = (config: string, scale?: StartStackOptions['scale']): Promise<TestStack> =>
-  startStackWith(config, scale, { shareDatabase: true, isHosting: true });
-
 /** Waits until a signed root covers every event that the log has now. */
 export const waitForRoot = async ({ databaseUrl }: Pick<TestStack, 'databaseUrl'>): Promise<void> => {
   const client = new pg.Client({ connectionString: databaseUrl });

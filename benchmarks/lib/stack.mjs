@@ -110,7 +110,7 @@ const memoryOf = async (roots) => {
 /**
  * A stack of the benchmark's own, in a home of its own, started and stopped by the project's two
  * commands. The first start may install, build and fetch; `restart` tells how long one takes with
- * everything cached. `args` are arguments of `npm start`, such as `--separate`.
+ * everything cached. `args` are arguments of `npm start`, such as `--compact`.
  */
 export const startStack = async (providerUrl, args = []) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-bench-'));

@@ -3,7 +3,7 @@ import { spread, table } from './tables.mjs';
 
 export const TURN_NAMES = {
   'antiphon-turn': 'Antiphon',
-  'antiphon-separate': 'Antiphon, five processes',
+  'antiphon-compact': 'Antiphon, compact form',
   langgraph: 'LangGraph.js + PostgreSQL',
   'langgraph-sync': 'LangGraph.js, durability sync',
   mastra: 'Mastra + PostgreSQL',

@@ -35,8 +35,8 @@ const turnVerdicts = (rows) => {
       { must: 1, goal: 3 / 4 },
     ),
     verdict(
-      'the same, of five processes',
-      median(ratiosOfRounds(rows, PLAIN, 'langgraph', 'added', 'antiphon-separate')),
+      'the same, in the compact form (`--compact`)',
+      median(ratiosOfRounds(rows, PLAIN, 'langgraph', 'added', 'antiphon-compact')),
       { must: 1.2, goal: 0.9 },
     ),
     verdict(

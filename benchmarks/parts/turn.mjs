@@ -23,8 +23,8 @@ const ROUNDS = { full: 10, quick: 1 };
 const WARM_UP = { full: 30, quick: 4 };
 
 const OURS = 'antiphon-turn';
-/** Ours again, with each service in a process of its own. */
-const SEPARATE = 'antiphon-separate';
+/** Ours again, with memory and metering in the process of the agent. */
+const COMPACT = 'antiphon-compact';
 const PEER = 'langgraph';
 const BARE = 'bare-provider';
 
@@ -36,10 +36,10 @@ const PEERS = [
   { name: 'ai-sdk', isSequential: true },
 ];
 
-const startAll = async (stack, separate, providerUrl, databases) => {
+const startAll = async (stack, compact, providerUrl, databases) => {
   const subjects = [await startSubject(OURS, { gatewayUrl: stack.gatewayUrl() })];
-  const own = await startSubject(OURS, { gatewayUrl: separate.gatewayUrl() }, { label: SEPARATE });
-  subjects.push({ ...own, stack: separate });
+  const own = await startSubject(OURS, { gatewayUrl: compact.gatewayUrl() }, { label: COMPACT });
+  subjects.push({ ...own, stack: compact });
   for (const { name, module, isSequential, options } of PEERS) {
     const opened = { ...options, providerUrl, databaseUrl: databases.url(name) };
     const subject = await startSubject(module ?? name, opened, { label: name });
@@ -66,7 +66,7 @@ const databaseCost = (stack) => costOf(familyOf(stack.read().engines.postgres.pi
 /** One block of turns of a subject, with the processor time of its processes and of PostgreSQL. */
 const runBlock = async (stack, subject, params) => {
   const measured = subject.stack ?? stack;
-  const isOurs = subject.name === OURS || subject.name === SEPARATE;
+  const isOurs = subject.name === OURS || subject.name === COMPACT;
   const before = isOurs ? await readTurnCosts(measured) : undefined;
   const database = databaseCost(measured);
   const { latencies, firsts, ms, cpuMs } = await subject.call('turns', params);
@@ -113,7 +113,7 @@ const toRow = (scenario, subject, blocks) => {
 
 /**
  * Measures milliseconds, processor time and turns a second, against one provider. The subjects are
- * Antiphon as `npm start` runs it, the same in five processes, its peers, and the provider calls
+ * Antiphon as `npm start` runs it, the same in its compact form, its peers, and the provider calls
  * alone. The second form has a stack of its own; the peers share PostgreSQL with the first.
  */
 export const benchTurn = async ({ stack, providerUrl, quick }) => {
@@ -123,10 +123,10 @@ export const benchTurn = async ({ stack, providerUrl, quick }) => {
   );
   const size = quick ? 'quick' : 'full';
   let subjects = [];
-  let separate;
+  let compact;
   try {
-    separate = await startStack(providerUrl, ['--separate']);
-    subjects = await startAll(stack, separate, providerUrl, databases);
+    compact = await startStack(providerUrl, ['--compact']);
+    subjects = await startAll(stack, compact, providerUrl, databases);
     await warmUp(subjects, WARM_UP[size]);
     const rows = [];
     for (const [index, scenario] of SCENARIOS.entries()) {
@@ -138,7 +138,7 @@ export const benchTurn = async ({ stack, providerUrl, quick }) => {
     return rows;
   } finally {
     for (const subject of subjects) await subject.close();
-    await separate?.stop();
+    await compact?.stop();
     await databases.drop();
   }
 };

@@ -66,12 +66,12 @@ const COMMANDS = {
 
 /** Texts of `--help`. The chaos run and the tests have their own. */
 const HELP = {
-  start: `usage: npm start -- [--detach] [--separate] [--scale gateway=3,agent=2]
+  start: `usage: npm start -- [--detach] [--compact] [--scale gateway=3,agent=2]
 
 Installs, builds and fetches what is missing, then starts the engines and the services.
 
   --detach, -d   return once everything is ready; \`npm stop\` ends it
-  --separate     run memory and metering in processes of their own
+  --compact      run memory and metering in the process of the agent, for small machines
   --scale LIST   processes per service: gateway, agent, sandbox, metering, memory
   --help, -h     print this text, and exit
 

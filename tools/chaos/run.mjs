@@ -6,7 +6,7 @@ import { startStack } from '@antiphon/testing/stack';
 
 // `npm run chaos -- --seed S --minutes M`: loads a stack of its own and breaks it by a schedule
 // that follows from the seed.
-const USAGE = `usage: npm run chaos -- [--seed S] [--minutes M] [--sessions N] [--scale gateway=2,agent=2] [--separate] [--calm]
+const USAGE = `usage: npm run chaos -- [--seed S] [--minutes M] [--sessions N] [--scale gateway=2,agent=2] [--compact] [--calm]
        [--keep]
 
 Starts a stack in a temporary home, sends it turns (with tools) and runs under idempotency keys, and breaks it at
@@ -20,7 +20,7 @@ counter-examples. The same seed makes the same schedule.
   --minutes M    time for which faults are injected (default 1)
   --sessions N   sessions side by side (default 20)
   --scale LIST   processes of each service (default: two gateways, two agents)
-  --separate     memory and metering in processes of their own (default: in those of the agents, as \`npm start\` runs them)
+  --compact      memory and metering in the processes of the agents (default: in processes of their own)
   --calm         no faults: measures the load alone
   --keep         keep the stack's home with its logs
 
@@ -37,7 +37,7 @@ const read = () => {
         minutes: { type: 'string', default: '1' },
         sessions: { type: 'string', default: '20' },
         scale: { type: 'string', default: 'gateway=2,agent=2' },
-        separate: { type: 'boolean', default: false },
+        compact: { type: 'boolean', default: false },
         calm: { type: 'boolean', default: false },
         keep: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
@@ -64,7 +64,7 @@ console.log(`chaos with seed ${seed}: ${minutes} min, ${sessions} sessions`);
 const stack = await startStack({
   config: CHAOS_CONFIG,
   scale: parseScale(values.scale),
-  isHosting: !values.separate,
+  isHosting: values.compact,
   keepHome: values.keep,
 });
 console.log(`the stack runs in ${stack.home}`);

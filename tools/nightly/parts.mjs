@@ -28,6 +28,12 @@ const needDisk = (gib) => () => {
 };
 const needLinux = () => (process.platform === 'linux' ? null : 'needs Linux (/proc)');
 
+/** Returns the arguments of Node that run one nightly spec. */
+const nightlySpec = (path) => {
+  const args = ['tools/bootstrap/test.cjs', '--config', 'jest.nightly.config.mjs', '--maxWorkers=1'];
+  return [...args, '--runTestsByPath', path];
+};
+
 /**
  * Descriptions of the specs: a text for the table, a time limit in minutes, and samples for
  * `--quick`.
@@ -300,6 +306,23 @@ const SPECS = {
   zombies: { shows: 'a stopped process writes nothing after it wakes', minutes: 10 },
 };
 
+/**
+ * Specs that run a second time with stacks of `npm start -- --compact`.
+ * @returns {Part[]}
+ */
+const compactParts = (isQuick) => [
+  {
+    ...{ name: 'compact-runs', shows: 'runs survive kills and restarts in the compact form', minutes: 15 },
+    args: ['tools/bootstrap/test.cjs', '--selectProjects', 'e2e', '--', 'gateway-e2e/runs'],
+    env: { ANTIPHON_TEST_FORM: 'compact' },
+  },
+  {
+    ...{ name: 'compact-resume', shows: 'turns resume after kill -9 in the compact form', minutes: 75 },
+    args: nightlySpec('apps/gateway-e2e/resume-figures.nightly.spec.ts'),
+    env: { ANTIPHON_TEST_FORM: 'compact', ANTIPHON_KILLS: isQuick ? '4' : '20' },
+  },
+];
+
 const DEFAULT_SPEC = { shows: '(no description in tools/nightly/parts.mjs)', minutes: 30 };
 
 /** Finds the nightly specs of the tree, so that a new one cannot be forgotten. */
@@ -319,10 +342,9 @@ export const specName = (path) => basename(path, '.nightly.spec.ts');
 const specPart = (path, isQuick) => {
   const name = specName(path);
   const { shows, minutes, env = {}, quick = {}, missing } = SPECS[name] ?? DEFAULT_SPEC;
-  const args = ['tools/bootstrap/test.cjs', '--config', 'jest.nightly.config.mjs', '--maxWorkers=1'];
   return {
     ...{ name, shows, minutes, missing },
-    args: [...args, '--runTestsByPath', path],
+    args: nightlySpec(path),
     env: isQuick ? { ...env, ...quick } : env,
   };
 };
@@ -354,6 +376,7 @@ export const listParts = ({ quick, cold }, root = ROOT) => {
       ...{ args: ['tools/deploy/validate.mjs'], missing: needCommand('go') },
     },
     ...findSpecs(root).map((path) => specPart(path, quick)),
+    ...compactParts(quick),
     {
       ...{ name: 'phoenix', shows: 'a trace backend shows a turn as one tree of spans', minutes: 30 },
       ...{ args: ['tools/nightly/traces-in-phoenix.mjs'], missing: needCommand('python3') },

@@ -78,7 +78,8 @@ const waitForEnd = async (running: RunningStack): Promise<number> => {
 };
 
 const runUp = async (args: readonly string[]): Promise<number> => {
-  const { detach, scale, isHosting } = parseArguments(args);
+  const { detach, scale, isHosting, notes } = parseArguments(args);
+  for (const note of notes) console.log(`note: ${note}`);
   const signals = listenForSignals();
   const running = await up({
     scale,

@@ -10,10 +10,14 @@ export interface StackArguments {
   /** True for memory and metering in the process of the agent. */
   readonly isHosting: boolean;
   readonly scale: Partial<Scale>;
+  /** Lines for a person about arguments that have no effect. */
+  readonly notes: readonly string[];
 }
 
+const SEPARATE_NOTE = '--separate has no effect: each service has a process of its own by default';
+
 const MAX_PROCESSES = 16;
-const USAGE = 'usage: npm start -- [--detach] [--separate] [--scale gateway=3,agent=2]';
+const USAGE = 'usage: npm start -- [--detach] [--compact] [--scale gateway=3,agent=2]';
 
 const refuse = (message: string): never => {
   throw new UserError(`${message}\n${USAGE}`, { exitCode: 2 });
@@ -42,17 +46,21 @@ export const fullScale = (scale: Partial<Scale>): Scale =>
 /** Parses the arguments of `npm start -- …`. */
 export const parseArguments = (args: readonly string[]): StackArguments => {
   let detach = false;
-  let isSeparate = false;
+  let isHosting = false;
+  const notes: string[] = [];
   let scale: Partial<Scale> = {};
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] ?? '';
     if (arg === '--detach' || arg === '-d') detach = true;
-    else if (arg === '--separate') isSeparate = true;
+    else if (arg === '--compact') isHosting = true;
+    else if (arg === '--separate') notes.push(SEPARATE_NOTE);
     else if (arg === '--scale') scale = parseScale(args[++i] ?? '');
     else if (arg.startsWith('--scale=')) scale = parseScale(arg.slice('--scale='.length));
     else refuse(`unknown argument "${arg}"`);
   }
-  // A number of processes of their own asks for such processes.
-  const isHosting = !isSeparate && scale.memory === undefined && scale.metering === undefined;
-  return { detach, scale, isHosting };
+  if (isHosting && (notes.length > 0 || scale.memory !== undefined || scale.metering !== undefined))
+    refuse(
+      '--compact runs memory and metering in the process of the agent: leave out --separate and their --scale',
+    );
+  return { detach, scale, isHosting, notes };
 };

@@ -6,16 +6,27 @@ describe('arguments of a start', () => {
     expect(parseArguments(['--detach', '--scale', 'gateway=3,agent=2'])).toEqual({
       detach: true,
       scale: { gateway: 3, agent: 2 },
-      isHosting: true,
+      isHosting: false,
+      notes: [],
     });
     expect(parseArguments(['--scale=memory=2'])).toEqual({
       detach: false,
       scale: { memory: 2 },
       isHosting: false,
+      notes: [],
     });
-    expect(parseArguments([])).toEqual({ detach: false, scale: {}, isHosting: true });
-    expect(parseArguments(['--separate'])).toEqual({ detach: false, scale: {}, isHosting: false });
   });
+
+  it('give each service a process of its own, unless --compact hosts memory and metering', () => {
+    expect(parseArguments([])).toEqual({ detach: false, scale: {}, isHosting: false, notes: [] });
+    expect(parseArguments(['--compact'])).toMatchObject({ isHosting: true, notes: [] });
+  });
+
+  it('accept --separate of older scripts with a note that it has no effect', () =>
+    expect(parseArguments(['--separate'])).toMatchObject({
+      isHosting: false,
+      notes: [expect.stringContaining('no effect')],
+    }));
 
   it('default to one process for each service that is not named', () => {
     expect(fullScale({ gateway: 3 })).toEqual({ gateway: 3, agent: 1, sandbox: 1, metering: 1, memory: 1 });
@@ -31,6 +42,8 @@ describe('arguments of a start', () => {
     [['--scale', 'gateway'], 'not ""'],
     [['--scale'], 'there is no service ""'],
     [['--dettach'], 'unknown argument "--dettach"'],
+    [['--compact', '--separate'], 'leave out --separate'],
+    [['--compact', '--scale=metering=2'], 'leave out --separate and their --scale'],
   ])('refuses %j as bad usage', (args, message) => {
     let failure: unknown;
     try {

@@ -6,8 +6,8 @@ import { readHostedEnvironments, runService } from '@antiphon/service-host';
 const environments = readHostedEnvironments(process.env);
 
 /**
- * The agent service with memory and metering in its process, as `npm start` runs them. Each
- * hosted service keeps its module, database role and NATS credential (docs/adr/0165).
+ * The agent service with memory and metering in its process, the form of `npm start -- --compact`.
+ * Each hosted service keeps its module, database role and NATS credential (docs/adr/0165).
  */
 await runService({
   service: 'agent',

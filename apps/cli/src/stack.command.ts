@@ -23,18 +23,22 @@ const runScript = (script: 'start' | 'stop', args: readonly string[]): Promise<v
     );
   });
 
+const UP_FLAGS = ['detach', 'compact', 'separate'] as const;
+type UpOptions = Partial<Record<(typeof UP_FLAGS)[number], boolean>> & { readonly scale?: string };
+
 /** Adds `antiphon up` and `antiphon down`: `npm start` and `npm stop`. */
 export const addStack = (program: Command, context: ContextOf): void => {
   program
     .command('up')
     .description('start engines and services, as `npm start` does')
     .option('--detach', 'return once the stack is ready')
-    .option('--separate', 'run memory and metering in processes of their own')
+    .option('--compact', 'run memory and metering in the process of the agent, for small machines')
+    .option('--separate', 'no effect: each service has a process of its own')
     .option('--scale <services>', 'processes per service, such as gateway=3,agent=2')
     .addHelpText('after', '\nExample:\n  antiphon up --detach --scale gateway=2')
-    .action(async (options: { detach?: boolean; separate?: boolean; scale?: string }, command: Command) => {
+    .action(async (options: UpOptions, command: Command) => {
       const scale = options.scale === undefined ? [] : ['--scale', options.scale];
-      const flags = [...(options.detach ? ['--detach'] : []), ...(options.separate ? ['--separate'] : [])];
+      const flags = UP_FLAGS.filter((name) => options[name] === true).map((name) => `--${name}`);
       await runScript('start', [...flags, ...scale]);
       const { output } = context(command);
       if (options.detach && output.json) output.result({ started: true }, '');

@@ -12,7 +12,10 @@ export interface StartStackOptions {
   /** Variables in addition to a bare environment: providers' keys, log level, failpoints. */
   readonly env?: Readonly<Record<string, string>>;
   readonly scale?: Partial<Scale>;
-  /** True runs memory and metering in the process of the agent, as `npm start` does. */
+  /**
+   * True runs memory and metering in the process of the agent, as `npm start -- --compact` does.
+   * Default: `ANTIPHON_TEST_FORM` is `compact`.
+   */
   readonly isHosting?: boolean;
   /**
    * Uses PostgreSQL (with a database of its own) and Temporal of the test run. NATS is always its
@@ -55,6 +58,9 @@ export interface TestStack {
  */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ', 'ANTIPHON_CACHE', 'ANTIPHON_POSTGRES_BIN'];
 const ALSO_INHERITED = ['ANTIPHON_NATS_SERVER', 'ANTIPHON_TEMPORAL', 'XDG_CACHE_HOME'];
+
+/** Whether the run tests the compact form, where a spec names no form. */
+export const isCompactRun = (): boolean => process.env['ANTIPHON_TEST_FORM'] === 'compact';
 
 const bareEnvironment = (): Record<string, string | undefined> =>
   Object.fromEntries([...INHERITED, ...ALSO_INHERITED].map((name) => [name, process.env[name]]));
@@ -134,7 +140,7 @@ export const startStack = async (options: StartStackOptions = {}): Promise<TestS
     if (!options.keepHome) rmSync(home, { recursive: true, force: true });
   };
   try {
-    const { scale = {}, isHosting = false, watchesHealth = true } = options;
+    const { scale = {}, isHosting = isCompactRun(), watchesHealth = true } = options;
     const start = () => up({ home, env, cwd: home, usualPorts: false, scale, isHosting, watchesHealth });
     return createTestStack(home, await start(), start, remove);
   } catch (error) {

@@ -37,7 +37,7 @@ interface RunningService {
   readonly hosted?: { readonly id: string; readonly port: () => number | null };
 }
 
-/** Services in the process of the agent, in the form of `npm start` (docs/adr/0165). */
+/** Services in the process of the agent in the compact form (docs/adr/0165, 0173). */
 const HOSTED: readonly ServiceName[] = ['memory', 'metering'];
 
 /** Returns the URL for clients on this machine. */
