@@ -11,6 +11,18 @@ const failedFiles = (results) =>
       passed: file.numPassingTests,
     }));
 
+const SLOWEST = 5;
+
+/** Returns the spec files that took longest, with their seconds, the slowest first. */
+const slowestFiles = (results) =>
+  results.testResults
+    .map(({ testFilePath, perfStats }) => ({
+      path: testFilePath,
+      seconds: Math.round(((perfStats?.end ?? 0) - (perfStats?.start ?? 0)) / 100) / 10,
+    }))
+    .sort((a, b) => b.seconds - a.seconds)
+    .slice(0, SLOWEST);
+
 /**
  * Returns the totals of a run. A spec file without a result counts as one failure.
  *
@@ -24,6 +36,7 @@ export const countResults = (results) => ({
     Math.max(0, results.numTotalTestSuites - results.testResults.length),
   skipped: results.numPendingTests + results.numTodoTests,
   files: failedFiles(results),
+  slowest: slowestFiles(results),
 });
 
 const writeCount = (results) =>

@@ -49,9 +49,15 @@ export const repeatedFiles = (first, second) => {
   ].flatMap(([what, files]) => (files === '' ? [] : [`${what}: ${files}`]));
 };
 
+/** Renders the spec files that took longest, none without a time. */
+export const slowestFiles = ({ slowest = [] }) =>
+  slowest
+    .filter(({ seconds }) => seconds > 0)
+    .map(({ path, seconds }) => `slow spec file: ${seconds} s ${relative(projectRoot, path)}`);
+
 /**
- * Runs Jest with `args` and prints the totals last, after what was skipped or ran twice. Returns
- * its exit code, or 1 if no test ran.
+ * Runs Jest with `args` and prints the totals last, after the slowest files and what was skipped or
+ * ran twice. Returns its exit code, or 1 if no test ran.
  */
 export const runTests = async (args, runBundled) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-test-'));
@@ -72,7 +78,7 @@ export const runTests = async (args, runBundled) => {
     const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=2'];
     const first = await run([...workers, ...args]);
     let { code, count } = { ...first, count: first.count ?? NONE };
-    const notes = [];
+    const notes = slowestFiles(count);
     const files = filesToRepeat(count, process.env.CI === 'true');
     const deadline = Number(process.env.ANTIPHON_TEST_DEADLINE ?? Infinity) * 1_000;
     if (code !== 0 && files.length > 0 && Date.now() < deadline) {

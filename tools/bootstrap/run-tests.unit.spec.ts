@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { countResults } from './count-reporter.mjs';
-import { filesToRepeat, mergeCounts, repeatedFiles, runTests, summary } from './run-tests.mjs';
+import { projectRoot } from './project.mjs';
+import { filesToRepeat, mergeCounts, repeatedFiles, runTests, slowestFiles, summary } from './run-tests.mjs';
 
 const failedFile = (path: string) => ({ path, failed: 1, passed: 2 });
 
@@ -25,8 +27,25 @@ describe('the last line of a test run', () => {
         failed: 5,
         skipped: 1,
         files: [{ path: 'a', failed: 1, passed: 2 }],
+        slowest: [{ path: 'a', seconds: 0 }],
       },
     );
+  });
+
+  it('comes after the five spec files that took longest', () => {
+    const testResults = [1, 7, 3, 20, 5, 4].map((seconds, i) => ({
+      ...{ testFilePath: join(projectRoot, `libs/${i}.spec.ts`), numFailingTests: 0, testExecError: null },
+      perfStats: { start: 1_000, end: 1_000 + seconds * 1_000 },
+    }));
+    const results = { numPassedTests: 6, numFailedTests: 0, numRuntimeErrorTestSuites: 0, testResults };
+    const count = countResults({ ...results, numPendingTests: 0, numTodoTests: 0, numTotalTestSuites: 6 });
+    expect(slowestFiles(count)).toEqual([
+      'slow spec file: 20 s libs/3.spec.ts',
+      'slow spec file: 7 s libs/1.spec.ts',
+      'slow spec file: 5 s libs/4.spec.ts',
+      'slow spec file: 4 s libs/5.spec.ts',
+      'slow spec file: 3 s libs/2.spec.ts',
+    ]);
   });
 });
 
