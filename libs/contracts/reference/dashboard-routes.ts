@@ -47,6 +47,7 @@ export const DASHBOARD_ROUTES = {
     description:
       'Begins a session of the dashboard with an API key, the configured token, or the code of a one-time link. The ' +
       'session is an HttpOnly cookie with SameSite=Strict. It ends after 12 hours, with its key, and by signing out. ' +
+      'A credential has at most 20 sessions: a further one ends the oldest. ' +
       'The request needs the header `x-antiphon-csrf`.',
     body: z.union([
       z.strictObject({ key: z.string().min(1).max(4_096) }),
@@ -57,7 +58,7 @@ export const DASHBOARD_ROUTES = {
     problems: {
       401: '`GATEWAY.SIGN_IN_REFUSED`: the key or the code is not valid, or the code was used',
       403: '`GATEWAY.ORIGIN_REFUSED`: another page sent the request, or the header is missing',
-      429: 'too many failed attempts from this address',
+      429: 'too many failed attempts from this address, or `GATEWAY.TOO_MANY_SIGN_INS`: over 20 sign-ins of the address or the key in five minutes',
     },
   }),
   extendSession: defineRoute({

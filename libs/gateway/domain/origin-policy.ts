@@ -11,7 +11,10 @@ export interface RequestOrigin {
   readonly site: string | undefined;
 }
 
-export type OriginVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
+export type OriginVerdict =
+  /** A foreign page of a configured origin needs a credential of its own. */
+  | { readonly allowed: true; readonly isForeign: boolean }
+  | { readonly allowed: false; readonly reason: string };
 
 const OCTET = '(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)';
 const IPV4 = new RegExp(`^${OCTET}(?:\\.${OCTET}){3}$`);
@@ -27,7 +30,8 @@ const isIPv6 = (text: string): boolean =>
   (text.includes('::') ? text.split(':').length <= 8 : text.split(':').length === 8) &&
   text.split(':').every((group) => group.length <= 4);
 
-const ALLOWED: OriginVerdict = { allowed: true };
+const ALLOWED: OriginVerdict = { allowed: true, isForeign: false };
+const NONE: ReadonlySet<string> = new Set();
 /** Values of `Sec-Fetch-Site` for requests that no other page caused. */
 const OWN_SITES: ReadonlySet<string> = new Set(['same-origin', 'none']);
 const refuse = (reason: string): OriginVerdict => ({ allowed: false, reason });
@@ -57,9 +61,15 @@ const sameOrigin = (origin: string, host: string): boolean =>
  * Decides on a request by its headers, before an upgrade. Without a token only a loopback `Host` is
  * served, and only without an `Origin` or with the gateway's own. With a token a foreign `Origin`
  * is refused as well: a web page must not reach the gateway through its visitor's network. A
- * request without CORS has no `Origin`. There `Sec-Fetch-Site` shows that a page caused it.
+ * request without CORS has no `Origin`. There `Sec-Fetch-Site` shows that a page caused it. An
+ * origin of `foreign` is served as a foreign page. It is compared exactly, so a port, a letter case
+ * or a suffix makes another origin.
  */
-export const judgeOrigin = (request: RequestOrigin, hasToken: boolean): OriginVerdict => {
+export const judgeOrigin = (
+  request: RequestOrigin,
+  hasToken: boolean,
+  foreign: ReadonlySet<string> = NONE,
+): OriginVerdict => {
   const { host, origin, forwarded, site } = request;
   const name = host === undefined ? undefined : hostName(host);
   if (host === undefined || name === undefined) return refuse('the Host header is missing or malformed');
@@ -67,8 +77,9 @@ export const judgeOrigin = (request: RequestOrigin, hasToken: boolean): OriginVe
     return refuse('without a token only requests to a loopback host are served; set gateway.token');
   if (!hasToken && forwarded)
     return refuse('without a token requests through a proxy are not served; set gateway.token');
+  if (origin !== undefined && !sameOrigin(origin, host))
+    return foreign.has(origin) ? { allowed: true, isForeign: true } : refuse('this Origin is not allowed');
   if (!hasToken && site !== undefined && !OWN_SITES.has(site))
     return refuse('without a token requests that another page causes are not served; set gateway.token');
-  if (origin !== undefined && !sameOrigin(origin, host)) return refuse('this Origin is not allowed');
   return ALLOWED;
 };

@@ -43,6 +43,39 @@ describe('judgeOrigin', () => {
   });
 });
 
+describe('judgeOrigin with a configured origin', () => {
+  const foreign = new Set(['https://app.example']);
+  const judge = (origin: string, hasToken = true, host = '127.0.0.1:7400') =>
+    judgeOrigin({ host, origin, forwarded: false, site: 'cross-site' }, hasToken, foreign);
+
+  it('serves its pages as foreign ones, and without a token on a loopback host only', () => {
+    expect(judge('https://app.example')).toEqual({ allowed: true, isForeign: true });
+    expect(judge('https://app.example', false)).toEqual({ allowed: true, isForeign: true });
+    expect(judge('https://app.example', false, 'rebound.example').allowed).toBe(false);
+  });
+
+  it.each([
+    'null',
+    'http://app.example',
+    'https://app.example:8443',
+    'https://app.example:443',
+    'https://APP.example',
+    'https://app.example.',
+    'https://app.example/',
+    'https://app.example.evil.test',
+    'https://evilapp.example',
+    'https://sub.app.example',
+    'https://app.example@evil.test',
+    'https://user@app.example',
+    'https://app.example, https://evil.test',
+    ' https://app.example',
+    '*',
+    '',
+  ])('refuses %p, which is not exactly this origin', (origin) => {
+    expect([judge(origin).allowed, judge(origin, false).allowed]).toEqual([false, false]);
+  });
+});
+
 describe('judgeOrigin of a request without an Origin', () => {
   const fromSite = (site: string, hasToken = false) =>
     judgeOrigin({ host: '127.0.0.1:7400', origin: undefined, forwarded: false, site }, hasToken).allowed;

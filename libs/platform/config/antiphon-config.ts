@@ -68,6 +68,8 @@ export interface GatewayConfig {
   readonly token: string | null;
   /** Addresses and CIDR ranges of reverse proxies, whose headers name the client. */
   readonly trustedProxies: readonly string[];
+  /** Origins of web pages that may read the API with a credential of their own. */
+  readonly allowedOrigins: readonly string[];
   /** True if local programs need no credential on a loopback host without a token. */
   readonly loopbackWithoutToken: boolean;
   /** Timeout for the headers of a request. */
@@ -79,6 +81,8 @@ export interface GatewayConfig {
     readonly requestsPerSecond: number;
     readonly framesPerSecond: number;
     readonly bytesPerSecond: number;
+    /** Sign-ins of one client address, and of one key, in five minutes. */
+    readonly signIns: number;
   };
 }
 

@@ -24,6 +24,8 @@ export const TOKEN_RULE = `the secret that clients send to connect: at least ${M
 export const DEFAULT_REQUESTS_PER_S = 100;
 export const DEFAULT_FRAMES_PER_S = 200;
 export const DEFAULT_BYTES_PER_S = 4 * 1024 * 1024;
+/** Sign-ins of one client address, and of one API key, in five minutes. */
+export const DEFAULT_SIGN_INS = 20;
 export const DEFAULT_AGENT_ID = 'main';
 /** Workspace of entries that name none. */
 export const DEFAULT_WORKSPACE = 'default';
@@ -217,6 +219,7 @@ const settings = ({ gateway, budgets, memory, features, files, retention, messag
     port: gateway.port,
     token: gateway.token,
     trustedProxies: gateway.trusted_proxies,
+    allowedOrigins: gateway.allowed_origins,
     loopbackWithoutToken: gateway.loopback_without_token,
     headerTimeoutMs: gateway.header_timeout_s * 1_000,
     bodyTimeoutMs: gateway.body_timeout_s * 1_000,
@@ -224,6 +227,7 @@ const settings = ({ gateway, budgets, memory, features, files, retention, messag
       requestsPerSecond: gateway.limits.requests_per_second,
       framesPerSecond: gateway.limits.frames_per_second,
       bytesPerSecond: gateway.limits.bytes_per_second,
+      signIns: gateway.limits.sign_ins,
     },
   },
   budgets: budgetsFrom(budgets),

@@ -3,7 +3,7 @@ import { Agent, attempts, longestBackoff } from './agent.schema.js';
 import { PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './build-config.js';
 import { Files } from './file-settings.js';
-import { NOTHING, TOOL, bool, hint, int, list, name, names, networks } from './key-hints.js';
+import { NOTHING, TOOL, bool, hint, int, list, name, names, networks, origins } from './key-hints.js';
 import {
   oneWorkspace,
   perSecond,
@@ -21,6 +21,12 @@ const Limits = z.strictObject({
   requests_per_second: perSecond('requests', 'requests_per_second', defaults.DEFAULT_REQUESTS_PER_S),
   frames_per_second: perSecond('WebSocket frames', 'frames_per_second', defaults.DEFAULT_FRAMES_PER_S),
   bytes_per_second: perSecond('bytes received', 'bytes_per_second', defaults.DEFAULT_BYTES_PER_S),
+  sign_ins: int(
+    0,
+    1_000_000,
+    'sign-ins of one client address, and of one API key, in five minutes, where 0 means no limit',
+    `sign_ins = ${defaults.DEFAULT_SIGN_INS}`,
+  ).default(defaults.DEFAULT_SIGN_INS),
 });
 
 const Gateway = z.strictObject({
@@ -36,6 +42,7 @@ const Gateway = z.strictObject({
     .nullable()
     .default(null),
   trusted_proxies: networks('your reverse proxies', 'trusted_proxies = ["10.0.0.0/8"]').default([]),
+  allowed_origins: origins('allowed_origins = ["https://app.example.com"]').default([]),
   loopback_without_token: bool(
     'whether local programs need no credential on a loopback host without a token',
     'loopback_without_token = true',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseNetwork } from './network.js';
+import { isOrigin } from './origin.js';
 import { TomlFloat } from './toml-value.js';
 
 const DECIMAL = /^\+?(\d{1,12})(?:\.(\d{1,40}))?$/;
@@ -50,6 +51,8 @@ export const show = <T extends z.ZodType>(schema: T, unit: 'micro-usd' | null = 
 
 export const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 export const TOOL = /^[A-Za-z0-9_-]{1,64}$/;
+const ORIGIN_RULE =
+  'an origin as browsers send it: http or https, a host in lower case, a port unless it is the default; no path and no *';
 const NAME_RULE = '1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit';
 
 export const name = (example: string) => show(hint(z.string().regex(NAME), NAME_RULE, example));
@@ -80,6 +83,18 @@ export const networks = (what: string, example: string) => {
   const network = z.string().refine((value) => parseNetwork(value) !== null);
   const list = z.array(show(hint(network, 'an IP address or a CIDR range', example)));
   return hint(list, `a list of the addresses of ${what}, as IP addresses or CIDR ranges`, example);
+};
+
+/** Most origins of one configuration. */
+const MAX_ORIGINS = 50;
+
+export const origins = (example: string) => {
+  const origin = show(hint(z.string().max(300).refine(isOrigin), ORIGIN_RULE, example));
+  return hint(
+    z.array(origin).max(MAX_ORIGINS),
+    `a list of at most ${MAX_ORIGINS} origins of web pages`,
+    example,
+  );
 };
 
 export const oneWorkspace = () =>

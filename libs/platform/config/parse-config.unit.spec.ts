@@ -29,6 +29,7 @@ describe('defaults', () => {
         host: '127.0.0.1',
         token: null,
         trustedProxies: [],
+        allowedOrigins: [],
         loopbackWithoutToken: true,
         headerTimeoutMs: 10_000,
         bodyTimeoutMs: 30_000,
@@ -119,7 +120,7 @@ describe('a file with mistakes', () => {
       message: 'unknown key',
       nearest: 'port',
       expected:
-        'one of host, port, token, trusted_proxies, loopback_without_token, header_timeout_s, body_timeout_s, limits',
+        'one of host, port, token, trusted_proxies, allowed_origins, loopback_without_token, header_timeout_s, body_timeout_s, limits',
       example: 'port = 7400',
     }));
 
@@ -153,6 +154,21 @@ describe('a file with mistakes', () => {
     [`[gateway]\ntoken = "${'t'.repeat(31)}"`, 'gateway.token'],
     ['[gateway]\ntrusted_proxies = ["10.0.0.0/33"]', 'gateway.trusted_proxies[0]'],
     ['[gateway]\ntrusted_proxies = ["proxy"]', 'gateway.trusted_proxies[0]'],
+    ...[
+      '*',
+      'null',
+      'https://*.example.com',
+      'https://app.example/',
+      'https://app.example:443',
+      'file://x',
+      'app',
+    ].map((origin) => [`[gateway]\nallowed_origins = ["${origin}"]`, 'gateway.allowed_origins[0]'] as const),
+    ...[
+      'https://APP.example',
+      'https://user@app.example',
+      'https://app.example?x',
+      ' https://app.example',
+    ].map((origin) => [`[gateway]\nallowed_origins = ["${origin}"]`, 'gateway.allowed_origins[0]'] as const),
     ['[gateway]\nloopback_without_token = "no"', 'gateway.loopback_without_token'],
     ['[gateway.limits]\nrequests_per_second = -1', 'gateway.limits.requests_per_second'],
     ['[gateway]\nhost = "192.168.1.5"', 'gateway.host'],

@@ -24,7 +24,8 @@ const ROUTES: ReadonlyMap<string, HttpRoute> = new Map(
   HTTP_ROUTES.map((route) => [`${route.method} ${routerPath(route)}`, route]),
 );
 
-const routeOf = ({
+/** Returns the route of a request in the reference; undefined for none. */
+export const routeOf = ({
   method,
   routeOptions,
 }: Pick<FastifyRequest, 'method' | 'routeOptions'>): HttpRoute | undefined => {
@@ -32,11 +33,6 @@ const routeOf = ({
   const verb = method === 'HEAD' ? 'get' : method.toLowerCase();
   return ROUTES.get(`${verb} ${routeOptions.url ?? ''}`);
 };
-
-/** Returns the rule of a request's route; undefined for a route or a path without one. */
-export const accessOfRequest = (
-  request: Pick<FastifyRequest, 'method' | 'routeOptions'>,
-): Access | undefined => routeOf(request)?.access;
 
 /** Returns the error of a request without a valid credential. */
 export const missingCredential = (): Error =>

@@ -2,12 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { PERMISSIONS, type Principal } from '@antiphon/contracts/identity';
 import { HTTP_ROUTES, SOCKET_METHODS } from '@antiphon/contracts/reference';
 import type { HttpRoute, SocketMethod } from '@antiphon/contracts/reference';
-import { accessOfRequest, authorize, requireFeature } from './access-guard.js';
+import { authorize, requireFeature, routeOf } from './access-guard.js';
 import { LOCAL_OPERATOR } from './authenticator.js';
 
 const viewer: Principal = { ...LOCAL_OPERATOR, caller: 'key/k', role: 'viewer', keyId: 'k' };
 const accessOf = (method: string, url: string | undefined) =>
-  accessOfRequest({ method, routeOptions: { url } } as Parameters<typeof accessOfRequest>[0]);
+  routeOf({ method, routeOptions: { url } } as Parameters<typeof routeOf>[0])?.access;
 
 describe('authorize', () => {
   it('denies a request without a rule, also to an admin', () =>

@@ -7,6 +7,7 @@ import { addressGroup, createClientAddress, type ReadClientAddress } from './cli
 import type { Identities } from './identities.port.js';
 import { RateLimits } from './rate-limits.js';
 import { SessionCookie } from './session-cookie.js';
+import { SignInLimits } from './sign-in-limits.js';
 
 const operator = (caller: string): Principal => ({
   caller,
@@ -41,7 +42,8 @@ export interface Attempt {
 }
 
 export interface AuthenticatorOptions {
-  readonly gateway: Pick<GatewayConfig, 'token' | 'loopbackWithoutToken' | 'trustedProxies' | 'limits'>;
+  readonly gateway: Pick<GatewayConfig, 'token' | 'loopbackWithoutToken' | 'trustedProxies' | 'limits'> &
+    Partial<Pick<GatewayConfig, 'allowedOrigins'>>;
   readonly identities: Identities;
   readonly clock: Clock;
   /** Path of the home, which the name of the dashboard's cookie has. */
@@ -55,10 +57,14 @@ export interface AuthenticatorOptions {
 export class Authenticator {
   /** Principal of a request without a credential; null if every request needs one. */
   readonly local: Principal | null;
+  /** Origins of foreign pages that may use the API, with a credential of their own. */
+  readonly allowedOrigins: ReadonlySet<string>;
   /** Returns the client's address, also behind a trusted proxy. */
   readonly clientAddress: ReadClientAddress;
   /** Rate limits of the principals. */
   readonly limits: RateLimits;
+  /** Limits of sign-ins. */
+  readonly signIns: SignInLimits;
   /** Cookie of the dashboard's sessions. */
   readonly cookie: SessionCookie;
   readonly #identities: Identities;
@@ -69,8 +75,10 @@ export class Authenticator {
   constructor({ gateway, identities, clock, home = '' }: AuthenticatorOptions) {
     this.cookie = new SessionCookie(home);
     this.local = gateway.token === null && gateway.loopbackWithoutToken ? LOCAL_OPERATOR : null;
+    this.allowedOrigins = new Set(gateway.allowedOrigins);
     this.clientAddress = createClientAddress(gateway.trustedProxies);
     this.limits = new RateLimits(gateway.limits, clock);
+    this.signIns = new SignInLimits(gateway.limits.signIns, clock);
     this.#identities = identities;
     this.#clock = clock;
     this.#expected = gateway.token === null ? null : digest(gateway.token);
@@ -88,6 +96,15 @@ export class Authenticator {
     const principal = await this.#principalOf(credential);
     if (principal) return { principal, retryAfterSeconds: 0 };
     return { principal: null, retryAfterSeconds: this.#recordFailure(addressGroup(address)) };
+  }
+
+  /**
+   * Authenticates the credential of a foreign page. Such a page is never the local operator, who
+   * needs no credential.
+   */
+  async authenticateForeign(credential: string, address: string): Promise<Attempt> {
+    const attempt = await this.authenticate(credential, address);
+    return attempt.principal === LOCAL_OPERATOR ? { ...attempt, principal: null } : attempt;
   }
 
   #principalOf(credential: string): Principal | null | Promise<Principal | null> {

@@ -1,15 +1,15 @@
 import type { GatewayConfig } from '@antiphon/config';
 import type { Principal } from '@antiphon/contracts/identity';
-import { createBoundedMap, exhausted, type Clock } from '@antiphon/kernel';
+import { createBoundedMap, exhausted, type BoundedMap, type Clock } from '@antiphon/kernel';
 
 /** Length of a burst at the full rate, seconds. */
 const BURST_S = 10;
-/** Maximum number of keys whose use is counted. */
+/** Maximum number of keys whose use is counted, and of addresses. */
 const MAX_KEYS = 10_000;
 
 type Limits = GatewayConfig['limits'];
 /** Configuration without limits. */
-export const NO_LIMITS: Limits = { requestsPerSecond: 0, framesPerSecond: 0, bytesPerSecond: 0 };
+export const NO_LIMITS: Limits = { requestsPerSecond: 0, framesPerSecond: 0, bytesPerSecond: 0, signIns: 0 };
 
 type Resource = 'requests' | 'frames' | 'bytes';
 
@@ -45,14 +45,18 @@ class TokenBucket {
   }
 }
 
+type Buckets = Partial<Record<Resource, TokenBucket>>;
+
 /**
- * Limits requests, WebSocket frames and received bytes of each API key. The configured token and
- * local programs are the operator's own and are not limited.
+ * Limits requests, WebSocket frames and received bytes of each API key, together with its sessions
+ * of the dashboard. The configured token and local programs are the operator's own and are not
+ * limited. Requests of open routes count for the address of the client.
  */
 export class RateLimits {
   readonly #limits: Limits;
   readonly #clock: Clock;
-  readonly #buckets = createBoundedMap<Partial<Record<Resource, TokenBucket>>>(MAX_KEYS);
+  readonly #buckets = createBoundedMap<Buckets>(MAX_KEYS);
+  readonly #addresses = createBoundedMap<Buckets>(MAX_KEYS);
 
   constructor(limits: Limits, clock: Clock) {
     this.#limits = limits;
@@ -63,6 +67,12 @@ export class RateLimits {
   chargeRequest(principal: Principal): void {
     this.#check(principal, 'bytes');
     this.#check(principal, 'requests')?.charge(1);
+  }
+
+  /** Charges one request without a credential. Throws `GATEWAY.RATE_LIMITED` over the limit. */
+  chargeAddress(group: string): void {
+    const bucket = this.#find(this.#addresses, group, 'requests');
+    this.#require(bucket, 'this address is over its limit of requests')?.charge(1);
   }
 
   /** Charges one frame with its bytes. Throws `GATEWAY.RATE_LIMITED` over either limit. */
@@ -78,20 +88,26 @@ export class RateLimits {
   }
 
   #check(principal: Principal, resource: Resource): TokenBucket | undefined {
-    const bucket = this.#bucketOf(principal, resource);
-    const retryAfterSeconds = bucket?.waitSeconds(this.#clock.now()) ?? 0;
-    if (retryAfterSeconds === 0) return bucket;
-    throw exhausted('GATEWAY.RATE_LIMITED', `this key is over its limit of ${resource}`, {
-      data: { retryAfterSeconds },
-    });
+    return this.#require(this.#bucketOf(principal, resource), `this key is over its limit of ${resource}`);
   }
 
-  #bucketOf({ keyId }: Principal, resource: Resource): TokenBucket | undefined {
+  #require(bucket: TokenBucket | undefined, message: string): TokenBucket | undefined {
+    const retryAfterSeconds = bucket?.waitSeconds(this.#clock.now()) ?? 0;
+    if (retryAfterSeconds === 0) return bucket;
+    throw exhausted('GATEWAY.RATE_LIMITED', message, { data: { retryAfterSeconds } });
+  }
+
+  /** Returns the bucket of a key. Its sessions name the key as their caller, and share the bucket. */
+  #bucketOf({ keyId, caller }: Principal, resource: Resource): TokenBucket | undefined {
+    return keyId === null ? undefined : this.#find(this.#buckets, caller, resource);
+  }
+
+  #find(all: BoundedMap<Buckets>, name: string, resource: Resource): TokenBucket | undefined {
     const perSecond = this.#limits[RATE_OF[resource]];
-    if (keyId === null || perSecond === 0) return undefined;
-    const buckets = this.#buckets.get(keyId) ?? {};
+    if (perSecond === 0) return undefined;
+    const buckets = all.get(name) ?? {};
     const bucket = buckets[resource] ?? new TokenBucket(perSecond, this.#clock.now());
-    if (buckets[resource] === undefined) this.#buckets.put(keyId, { ...buckets, [resource]: bucket });
+    if (buckets[resource] === undefined) all.put(name, { ...buckets, [resource]: bucket });
     return bucket;
   }
 }

@@ -6,7 +6,10 @@ import { RateLimits } from './rate-limits.js';
 const keyOf = (keyId: string): Principal => ({ ...LOCAL_OPERATOR, caller: `key/${keyId}`, keyId });
 const clock = { at: 0, now: () => clock.at };
 const create = (more = {}) =>
-  new RateLimits({ requestsPerSecond: 2, framesPerSecond: 2, bytesPerSecond: 100, ...more }, clock);
+  new RateLimits(
+    { requestsPerSecond: 2, framesPerSecond: 2, bytesPerSecond: 100, signIns: 0, ...more },
+    clock,
+  );
 
 /** Returns the number of calls until the first refusal, at most 1,000. */
 const allowed = (work: () => void): number => {
@@ -57,6 +60,25 @@ describe('RateLimits', () => {
     const limits = create();
     expect(allowed(() => limits.chargeFrame(keyOf('one'), 1))).toBe(20);
     expect(() => limits.chargeRequest(keyOf('one'))).not.toThrow();
+  });
+
+  it('count a key and its sessions together, for requests, frames and bytes', () => {
+    const limits = create();
+    const sessions = Array.from({ length: 30 }, (_, i) => ({ ...keyOf('one'), keyId: `session${i}` }));
+    let next = 0;
+    const any = (): Principal => [keyOf('one'), ...sessions][next++ % 31]!;
+    expect(allowed(() => limits.chargeRequest(any()))).toBe(20);
+    expect(allowed(() => limits.chargeFrame(any(), 0))).toBe(20);
+    clock.at += 10_000;
+    limits.chargeBytes(sessions[0]!, 5_000);
+    expect(() => limits.chargeRequest(sessions[1]!)).toThrow('limit of bytes');
+  });
+
+  it('count requests without a credential by their address', () => {
+    const limits = create();
+    expect(allowed(() => limits.chargeAddress('10.0.0.1'))).toBe(20);
+    expect(allowed(() => limits.chargeAddress('10.0.0.2'))).toBe(20);
+    expect(() => limits.chargeRequest(keyOf('10.0.0.1'))).not.toThrow();
   });
 
   it('leave the operator’s own programs and a limit of 0 unlimited', () => {

@@ -11,15 +11,17 @@ import type { DashboardFiles } from '../dashboard/dashboard-files.js';
 import { findDashboardContent, sendDashboardContent } from '../dashboard/serve-dashboard.js';
 import { AUTHENTICATOR, DASHBOARD_FILES } from '../gateway.ports.js';
 import { GatewayClients, SocketAdapter } from '../sockets/client-gateway.js';
-import { accessOfRequest, missingCredential } from './access-guard.js';
+import { missingCredential, routeOf } from './access-guard.js';
 import { bearerToken, type Attempt, type Authenticator } from './authenticator.js';
+import { addressGroup } from './client-address.js';
+import { addCrossOriginHeaders, isPreflight } from './cross-origin.js';
 import { isOwnPage, judgeHeaders, requireOwnPage } from './session-cookie.js';
 import { EVENTS_PATH } from '../events/events-socket.js';
 
 /** Decision on a WebSocket upgrade. */
 export type Admission =
   /** `principal` is null if the client has to authenticate by its first frame. */
-  | { readonly status: 101; readonly principal: Principal | null }
+  | { readonly status: 101; readonly principal: Principal | null; readonly isForeign: boolean }
   | { readonly status: 401 | 403 | 404 | 429 | 503; readonly reason: string; readonly retryAfter?: number };
 
 /** `/ws/events` is `/ws` with one subscription to events from the beginning. */
@@ -36,11 +38,16 @@ const authenticateHeaders = async (
   headers: IncomingHttpHeaders,
   peer: string | undefined,
   authenticator: Authenticator,
+  isForeign: boolean,
 ): Promise<Attempt | null> => {
   const { authorization } = headers;
   const address = authenticator.clientAddress(peer, headers);
-  if (authorization !== undefined)
-    return authenticator.authenticate(bearerToken(authorization) ?? '', address);
+  if (authorization !== undefined) {
+    const token = bearerToken(authorization) ?? '';
+    return isForeign
+      ? authenticator.authenticateForeign(token, address)
+      : authenticator.authenticate(token, address);
+  }
   const cookie = authenticator.cookie.read(headers);
   if (cookie === undefined) return null;
   const attempt = await authenticator.authenticateSession(cookie, address);
@@ -59,17 +66,19 @@ export const admitUpgrade = async (
 ): Promise<Admission> => {
   if (!SOCKET_PATHS.has(url.split('?', 1)[0] ?? ''))
     return { status: 404, reason: `no WebSocket at this path; connect to /ws` };
-  const verdict = judgeHeaders(headers, authenticator.local !== null);
+  const verdict = judgeHeaders(headers, authenticator.local !== null, authenticator.allowedOrigins);
   if (!verdict.allowed) return { status: 403, reason: verdict.reason };
+  const { isForeign } = verdict;
   if (hasCookie(headers, authenticator) && !isOwnPage(headers))
     return { status: 403, reason: 'a cookie is accepted from the own page of the dashboard only' };
   try {
-    const attempt = await authenticateHeaders(headers, socket.remoteAddress, authenticator);
-    if (attempt === null) return { status: 101, principal: authenticator.local };
+    const attempt = await authenticateHeaders(headers, socket.remoteAddress, authenticator, isForeign);
+    if (attempt === null)
+      return { status: 101, principal: isForeign ? null : authenticator.local, isForeign };
     const { principal, retryAfterSeconds: wait } = attempt;
     if (principal) {
       authenticator.limits.chargeRequest(principal);
-      return { status: 101, principal };
+      return { status: 101, principal, isForeign };
     }
     if (wait > 0) return { status: 429, reason: 'too many failed attempts', retryAfter: wait };
     return { status: 401, reason: 'the token is not valid' };
@@ -84,20 +93,27 @@ export const admitUpgrade = async (
 /**
  * Returns the principal of an HTTP request, before its body is read. Every path is denied by
  * default, also an unknown one. The rules are those of an upgrade: Host and Origin, then the bearer
- * token. Only open routes return null.
+ * token. Only open routes return null. They are charged to the address, except those that every
+ * service has: a probe must not fail because of other clients.
  */
 export const authenticateRequest = async (
   request: FastifyRequest,
   authenticator: Authenticator,
 ): Promise<Principal | null> => {
-  if (accessOfRequest(request) === 'open') return null;
   const { headers, socket } = request;
-  const verdict = judgeHeaders(headers, authenticator.local !== null);
+  const route = routeOf(request);
+  if (route?.access === 'open') {
+    const address = authenticator.clientAddress(socket.remoteAddress, headers);
+    if (route.everywhere !== true) authenticator.limits.chargeAddress(addressGroup(address));
+    return null;
+  }
+  const verdict = judgeHeaders(headers, authenticator.local !== null, authenticator.allowedOrigins);
   if (!verdict.allowed) throw forbidden('GATEWAY.ORIGIN_REFUSED', verdict.reason);
+  const { isForeign } = verdict;
   if (hasCookie(headers, authenticator)) requireOwnPage(request.method, headers);
-  const attempt = await authenticateHeaders(headers, socket.remoteAddress, authenticator);
+  const attempt = await authenticateHeaders(headers, socket.remoteAddress, authenticator, isForeign);
   if (attempt === null) {
-    if (authenticator.local) return authenticator.local;
+    if (authenticator.local && !isForeign) return authenticator.local;
     throw missingCredential();
   }
   const { principal, retryAfterSeconds: wait } = attempt;
@@ -175,6 +191,8 @@ export const configureGatewayHttp = (app: NestFastifyApplication): void => {
   addBodyParsers(fastify);
   fastify.decorateRequest('principal', null);
   fastify.addHook('onRequest', async (request, reply) => {
+    // Answered before authentication, because browsers send no credential with it.
+    if (isPreflight(request, authenticator.allowedOrigins)) return reply.code(204).send();
     try {
       if (await serveDashboard(dashboard, authenticator, request, reply)) return reply;
       request.principal = await authenticateRequest(request, authenticator);
@@ -182,6 +200,10 @@ export const configureGatewayHttp = (app: NestFastifyApplication): void => {
       sendProblem(logger, error, request, reply);
       return reply;
     }
+  });
+  fastify.addHook('onSend', (request, reply, _payload, done) => {
+    addCrossOriginHeaders(request, reply, authenticator.allowedOrigins);
+    done();
   });
   fastify.addHook('onResponse', (request, _reply, done) => {
     chargeReceived(request, authenticator);

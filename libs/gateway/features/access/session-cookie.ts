@@ -11,11 +11,18 @@ const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 const isForwarded = (headers: IncomingHttpHeaders): boolean =>
   Object.keys(headers).some((name) => name === 'forwarded' || name.startsWith('x-forwarded-'));
 
-/** Judges the Host and the Origin of a request. Without a token the rules are stricter. */
-export const judgeHeaders = (headers: IncomingHttpHeaders, isLocal: boolean): OriginVerdict => {
+/**
+ * Judges the Host and the Origin of a request. Without a token the rules are stricter. `foreign`
+ * has the origins of foreign pages that may use the API.
+ */
+export const judgeHeaders = (
+  headers: IncomingHttpHeaders,
+  isLocal: boolean,
+  foreign?: ReadonlySet<string>,
+): OriginVerdict => {
   const { host, origin, 'sec-fetch-site': site } = headers;
   const first = Array.isArray(site) ? site[0] : site;
-  return judgeOrigin({ host, origin, forwarded: isForwarded(headers), site: first }, !isLocal);
+  return judgeOrigin({ host, origin, forwarded: isForwarded(headers), site: first }, !isLocal, foreign);
 };
 
 const siteOf = (headers: IncomingHttpHeaders): string => String(headers['sec-fetch-site'] ?? 'same-origin');

@@ -6,18 +6,22 @@ import { CLOCK } from '@antiphon/service-host';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { Authenticator } from '../access/authenticator.js';
+import { addressGroup } from '../access/client-address.js';
 import type { Identities } from '../access/identities.port.js';
 import { CSRF_HEADER, judgeHeaders } from '../access/session-cookie.js';
 import { AUTHENTICATOR, IDENTITIES } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { createKeyId, createSecret } from '../identity/api-key-text.js';
 import { KeyRegistry } from '../identity/key-registry.js';
-import { sessionKeyName, type SessionKind } from '../identity/session-keys.js';
+import { sessionKeyName, sessionKeyPrefix, type SessionKind } from '../identity/session-keys.js';
 
 type Routes = typeof DASHBOARD_ROUTES;
 
 /** Life of a session, and of a one-time link, ms. */
 const LIFE_MS: Readonly<Record<SessionKind, number>> = { session: 12 * 3_600_000, link: 5 * 60_000 };
+
+/** Sessions of one credential that are valid at the same time. The oldest ends for a further one. */
+const MAX_SESSIONS = 20;
 
 const isoAt = (time: number): string => isoTime({ now: () => time });
 const refused = (): Error =>
@@ -65,6 +69,7 @@ export class DashboardController {
   ): Promise<Identity> {
     if (!this.identities.isSession(principal) || principal.keyId === null)
       throw rejected('GATEWAY.NO_SESSION', 'only a session of the dashboard can be extended');
+    this.authenticator.signIns.charge(principal.caller);
     // One session becomes one: a copy of the old cookie does not outlive it.
     if (!(await this.keys.consume(principal, principal.keyId))) throw refused();
     return this.begin(principal, request, reply);
@@ -89,6 +94,7 @@ export class DashboardController {
   ): Promise<{ path: string; expiresAt: string }> {
     if (principal.caller === 'local' || this.identities.isSession(principal))
       throw rejected('GATEWAY.NO_LINK', 'only an API key or the configured token creates links');
+    this.authenticator.signIns.charge(`link/${principal.caller}`);
     const { token, expiresAt } = await this.issue(principal, 'link');
     return { path: `/#sign-in=${token}`, expiresAt: isoAt(expiresAt) };
   }
@@ -96,6 +102,7 @@ export class DashboardController {
   /** Begins a session with the rights of a credential, in a cookie of the reply. */
   private async begin(signer: Principal, request: FastifyRequest, reply: FastifyReply): Promise<Identity> {
     const { token, expiresAt } = await this.issue(signer, 'session');
+    await this.keys.endOldest(signer, sessionKeyPrefix(signer.caller), MAX_SESSIONS);
     const session = await this.identities.authenticateSession(token, 'session');
     if (!session) throw refused();
     const seconds = Math.floor((expiresAt - this.clock.now()) / 1_000);
@@ -127,13 +134,21 @@ export class DashboardController {
         data: { retryAfterSeconds },
       });
     if (!principal || principal.caller === 'local') throw refused();
+    this.chargeSignIn(principal, address);
     return principal;
+  }
+
+  /** Charges a sign-in to its address, to its credential and to the rate of its key. */
+  private chargeSignIn(signer: Principal, address: string): void {
+    this.authenticator.limits.chargeRequest(signer);
+    this.authenticator.signIns.charge(`address/${addressGroup(address)}`, signer.caller);
   }
 
   /** Returns the credential that created a link, once. */
   private async exchange(code: string, request: FastifyRequest): Promise<Principal> {
     const link = await this.identities.authenticateSession(code, 'link');
     if (!link || link.keyId === null) return this.signerOf(code, request);
+    this.chargeSignIn(link, this.authenticator.clientAddress(request.socket.remoteAddress, request.headers));
     if (!(await this.keys.consume(link, link.keyId))) throw refused();
     return link;
   }

@@ -1,11 +1,14 @@
 import type { Clock } from '@antiphon/kernel';
 import { inWorkspace, type ApiKeyRow, type OperationalClient } from '@antiphon/prisma-client';
+import { SESSION_KEY_NAMES } from '@antiphon/contracts/keys';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import type { IdentityLog } from './identity-log.js';
 import { UNFINISHED_MS, type KeyRegistry } from './key-registry.js';
 
 /** Age at which the row of an ended key is deleted; its facts stay in the log. */
 const ENDED_MS = 90 * 24 * 3_600_000;
+/** Age at which the row of an ended session or link is deleted: sign-ins add many of them. */
+const SESSION_ENDED_MS = 24 * 3_600_000;
 /** Rows of one workspace in one pass. */
 const MAX_ROWS = 200;
 
@@ -93,14 +96,15 @@ export class IdentitySweep {
   }
 
   async #deleteEnded(workspace: string): Promise<void> {
-    const before = this.#before(ENDED_MS);
-    await inWorkspace(this.options.prisma, workspace, ({ apiKey }) =>
-      apiKey.deleteMany({
-        where: {
-          workspace,
-          OR: [{ status: 'revoked', changedAt: { lt: before } }, { expiresAt: { lt: before } }],
-        },
-      }),
-    );
+    const endedBefore = (before: Date) => [
+      { status: 'revoked', changedAt: { lt: before } },
+      { expiresAt: { lt: before } },
+    ];
+    const isSession = Object.values(SESSION_KEY_NAMES).map((prefix) => ({ name: { startsWith: prefix } }));
+    await inWorkspace(this.options.prisma, workspace, async ({ apiKey }) => {
+      await apiKey.deleteMany({ where: { workspace, OR: endedBefore(this.#before(ENDED_MS)) } });
+      const ended = { OR: endedBefore(this.#before(SESSION_ENDED_MS)) };
+      await apiKey.deleteMany({ where: { workspace, AND: [{ OR: isSession }, ended] } });
+    });
   }
 }

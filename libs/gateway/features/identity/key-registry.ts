@@ -144,6 +144,20 @@ export class KeyRegistry {
     return true;
   }
 
+  /** Revokes the oldest valid keys whose names begin with a prefix, all but the newest `keep`. */
+  async endOldest(caller: Principal, prefix: string, keep: number): Promise<void> {
+    const { workspace } = caller;
+    const expiresAt = { gt: new Date(this.options.clock.now()) };
+    const rows = await this.#in(workspace, ({ apiKey }) =>
+      apiKey.findMany({
+        where: { workspace, status: 'active', name: { startsWith: prefix }, expiresAt },
+        orderBy: [{ createdAt: 'desc' }, { keyId: 'desc' }],
+        skip: keep,
+      }),
+    );
+    for (const { keyId } of rows) await this.consume(caller, keyId);
+  }
+
   /** Appends the fact of a revocation, after which the row stays as it is. */
   async recordRevocation(row: ApiKeyRow): Promise<void> {
     const { workspace, keyId } = row;

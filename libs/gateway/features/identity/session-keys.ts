@@ -33,6 +33,10 @@ export const tokenVersionOf = (token: string | null): number | null =>
 export const sessionKeyName = ({ kind, keyId, version }: SignedInBy): string =>
   `${SESSION_KEY_NAMES[kind]}${keyId ?? 'token'}/${version}`;
 
+/** Returns how the names of the sessions of a caller begin. */
+export const sessionKeyPrefix = (caller: string): string =>
+  `${SESSION_KEY_NAMES.session}${caller.replace(/^key\//, '')}/`;
+
 /** Parses the name of a key; null for a key that is no session and no link. */
 export const parseSessionKeyName = (name: string | null): SignedInBy | null => {
   for (const kind of ['session', 'link'] as const) {

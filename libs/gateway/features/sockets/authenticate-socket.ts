@@ -27,7 +27,9 @@ type Receive = (text: string, bytes: number) => void;
 export interface AuthenticationOptions {
   readonly socket: WebSocket;
   readonly connection: ClientConnection;
-  readonly authenticator: Pick<Authenticator, 'authenticate'>;
+  readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateForeign'>;
+  /** True for a page of another origin, which is never the local operator. */
+  readonly isForeign?: boolean;
   /** Principal of the upgrade; null if the client has to authenticate by its first frame. */
   readonly principal: Principal | null;
   /**
@@ -115,10 +117,12 @@ class SocketAuthentication {
 
   /** Returns the principal of a frame's token. Closes the socket and returns null for none. */
   async #authenticate({ id = null, params: { token } }: ConnectFrame): Promise<Principal | null> {
-    const { authenticator, connection, logger } = this.#options;
+    const { authenticator, connection, logger, isForeign = false } = this.#options;
     const { connectionId, address } = connection;
     try {
-      const { principal, retryAfterSeconds } = await authenticator.authenticate(token, address);
+      const { principal, retryAfterSeconds } = isForeign
+        ? await authenticator.authenticateForeign(token, address)
+        : await authenticator.authenticate(token, address);
       if (principal) return principal;
       if (retryAfterSeconds === 0) this.#refuse('the token is not valid', { id });
       else this.#refuse('too many failed attempts', { id, code: RPC.exhausted, data: { retryAfterSeconds } });

@@ -61,7 +61,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
   }
 
   private accept(socket: WebSocket, peer: SocketPeer): void {
-    const { address, principal, traceparent } = peer;
+    const { address, principal, isForeign, traceparent } = peer;
     const { authenticator, logger, ids } = this;
     const identity = { connectionId: ids.next(), address };
     const connection = new ClientConnection(socket, identity, this.shared, logger);
@@ -84,7 +84,16 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
       return (text: string, bytes: number) => session.receive(text, bytes);
     };
     const isLocal = principal !== null && principal === authenticator.local;
-    const options = { socket, connection, authenticator, principal, isLocal, capabilities, logger };
+    const options = {
+      socket,
+      connection,
+      authenticator,
+      principal,
+      isLocal,
+      isForeign,
+      capabilities,
+      logger,
+    };
     authenticateSocket({ ...options, onReady });
   }
 

@@ -30,6 +30,8 @@ export interface SocketPeer {
   readonly address: string;
   /** Null if the client has to authenticate by its first frame. */
   readonly principal: Principal | null;
+  /** True for a page of another origin, which the configuration allows. */
+  readonly isForeign: boolean;
   /** Lifts the limits of an unauthenticated socket. Called once the client is authenticated. */
   readonly onAuthenticated: () => void;
   /** Path and query of the upgrade. */
@@ -164,7 +166,7 @@ class SocketServer {
         if (admission.status !== 101) return this.#refuse(socket, address, admission);
         socket.off('error', destroy);
         this.#server.handleUpgrade(request, socket, head, (accepted) =>
-          this.#accept(accepted, request, socket, address, admission.principal),
+          this.#accept(accepted, request, socket, address, admission),
         );
       })
       .catch((err: unknown) => {
@@ -197,7 +199,7 @@ class SocketServer {
     request: IncomingMessage,
     wire: Duplex,
     address: string,
-    principal: Principal | null,
+    { principal, isForeign }: Extract<Admission, { status: 101 }>,
   ): void {
     const { logger, onSocket } = this.#options;
     accepted.on('error', (error) => logger.info({ address, reason: error.message }, 'socket failed'));
@@ -206,6 +208,7 @@ class SocketServer {
     onSocket(accepted, {
       address,
       principal,
+      isForeign,
       url: request.url ?? '',
       onAuthenticated: principal
         ? () => undefined
