@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RunView } from '@antiphon/contracts/agent';
 import type { TestStack } from '@antiphon/testing/stack';
+import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import { runCli, waitForValue, readEvents, startQuickStack, twoVendorConfig } from './stack-under-test.js';
 
@@ -228,6 +230,27 @@ describe('an open run', () => {
   });
 
   it('leaves a log that passes the audit', async () => {
+    const audit = await runCli(stack, ['audit']);
+    expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
+  });
+
+  it('leaves after 30 days to archives in the home, which the audit reads', async () => {
+    const database = new pg.Client({ connectionString: stack.databaseUrl });
+    await database.connect();
+    await database.query(`set session_replication_role = replica;
+      update events set recorded_at = recorded_at - interval '31 days'`);
+    await database.end();
+    const connection = await Connection.connect({ address: stack.temporalAddress });
+    const { schedule } = new Client({ connection, namespace: 'antiphon' });
+    await schedule.getHandle('antiphon/archive-old-events').trigger();
+    await connection.close();
+    const folder = join(stack.home, 'archives');
+    const archives = await waitForValue('an archived file', async () => {
+      const { archives } = await http<{ archives: { state: string; events: number }[] }>('GET', '/archives');
+      return archives.length > 0 ? archives : undefined;
+    });
+    expect(archives[0]).toMatchObject({ state: 'intact' });
+    expect(readdirSync(folder)).not.toEqual([]);
     const audit = await runCli(stack, ['audit']);
     expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
   });

@@ -53,6 +53,7 @@ export const homeLayout = (/** @type {string} */ home) => ({
   natsUsersFile: join(home, 'credentials', 'nats-users.json'),
   secretsFile: join(home, 'credentials', 'secrets.json'),
   filesFolder: join(home, 'files'),
+  archiveFolder: join(home, 'archives'),
   logs: join(home, 'logs'),
   run: join(home, 'run'),
   postgres: join(home, 'postgres'),

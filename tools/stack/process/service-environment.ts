@@ -69,18 +69,20 @@ const configurationOf = ({ file, folder, problem, config }: ServiceConfiguration
 /**
  * Returns the paths of the home that a service uses, unless the operator names others. The gateway
  * makes the admin key valid. The agent encrypts credentials by the master key, and writes the files
- * of workspaces.
+ * of workspaces. Agent and memory archive old events, which are part of the log, to one folder.
  */
 const homePathsOf = ({ service, home }: ServiceSettings, env: Environment): Environment => {
-  const { adminKeyFile, filesFolder, masterKeyFile } = homeLayout(home);
+  const { adminKeyFile, archiveFolder, filesFolder, masterKeyFile } = homeLayout(home);
+  const archives = { ANTIPHON_ARCHIVE_FOLDER: env['ANTIPHON_ARCHIVE_FOLDER'] || archiveFolder };
   if (service === 'gateway')
     return { ANTIPHON_BOOTSTRAP_KEY_FILE: env['ANTIPHON_BOOTSTRAP_KEY_FILE'] || adminKeyFile };
   if (service === 'agent')
     return {
       ANTIPHON_MASTER_KEY_FILE: env['ANTIPHON_MASTER_KEY_FILE'] || masterKeyFile,
       ANTIPHON_FILES_FOLDER: env['ANTIPHON_FILES_FOLDER'] || filesFolder,
+      ...archives,
     };
-  return {};
+  return service === 'memory' ? archives : {};
 };
 
 /** Returns the environment of one service process: an allow-list, and its own credentials. */

@@ -33,7 +33,11 @@ const USED: Environment = {
 };
 
 const config = loadConfig({ env: USED, cwd: '/', homeDir: '/nowhere' });
-const environment = (service: ServiceName, problem: string | null = null): Environment =>
+const environment = (
+  service: ServiceName,
+  problem: string | null = null,
+  variables: Environment = { ...SHELL, ...USED },
+): Environment =>
   serviceEnvironment(
     {
       service,
@@ -58,7 +62,7 @@ const environment = (service: ServiceName, problem: string | null = null): Envir
         temporalUi: 'http://127.0.0.1:8233',
       },
     },
-    { ...SHELL, ...USED },
+    variables,
   );
 
 describe('the environment of a service', () => {
@@ -92,6 +96,16 @@ describe('the environment of a service', () => {
   ])('passes %s to %j only', (name, services) =>
     expect(SERVICES.filter((service) => environment(service)[name] !== undefined)).toEqual(services),
   );
+
+  it('archives old events to a folder of the home, unless the operator names another', () => {
+    const folders = (variables: Environment) =>
+      SERVICES.map((service) => environment(service, null, variables)['ANTIPHON_ARCHIVE_FOLDER']);
+    const own = '/home/x/.antiphon/archives';
+    expect(folders({})).toEqual(SERVICES.map((name) => (/agent|memory/.test(name) ? own : undefined)));
+    expect(new Set(folders({ ANTIPHON_ARCHIVE_FOLDER: '/elsewhere' }))).toEqual(
+      new Set([undefined, '/elsewhere']),
+    );
+  });
 
   it('names the default provider to services that do not have its key', () => {
     const { ANTIPHON_CONFIG: _, ...env } = environment('gateway');
