@@ -55,7 +55,7 @@ const openHome = async ({ home, logger, onProgress }: EngineSetOptions) => {
   const credentials = ensureCredentials(paths);
   const { adopt } = lock;
   const context = { paths, credentials, ports, logger, usualPorts: false, adopt, note: onProgress };
-  const children = createChildrenRecord(paths, lock.isHeld);
+  const children = createChildrenRecord(paths, lock.isHeld, logger);
   const hooks = { logger, children, changed: () => undefined, note: onProgress };
   return { lock, context, hooks };
 };

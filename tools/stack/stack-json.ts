@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
+import { identify } from '@antiphon/bootstrap/processes';
 import { homeLayout } from '@antiphon/bootstrap/project';
 
 export type ProcessState = 'starting' | 'ready' | 'restarting' | 'stopping' | 'stopped';
@@ -62,6 +63,21 @@ export interface StackJson {
 /** Reads the stack of a home, or null. Its supervisor may have been killed since. */
 export const readStack = (home: string): StackJson | null =>
   readJson(homeLayout(home).stackFile) as StackJson | null;
+
+/**
+ * Returns the names of processes in `stack.json` that have ended, such as `agent-1 (pid 12)`. The
+ * file may be older than their ends, after a kill of the supervisor or on a full disk.
+ */
+export const endedProcesses = ({ supervisor, services, engines }: StackJson): readonly string[] => {
+  const named = [
+    { id: 'supervisor', pid: supervisor.pid },
+    ...Object.values(services).flat(),
+    ...Object.entries(engines).map(([id, { pid }]) => ({ id, pid })),
+  ];
+  return named.flatMap(({ id, pid }) =>
+    pid !== null && identify(pid) === null ? [`${id} (pid ${pid})`] : [],
+  );
+};
 
 export const writeStack = (home: string, stack: StackJson): void =>
   writeJsonAtomic(homeLayout(home).stackFile, stack);

@@ -10,6 +10,7 @@ import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { UserError } from '@antiphon/bootstrap/user-error';
 import { sleep } from '@antiphon/kernel';
 import { prepareHome } from './home/home.js';
+import { waitUntilReady } from './readiness.js';
 import { readStack } from './stack-json.js';
 import type { StackJson } from './stack-json.js';
 import { fullScale } from './stack-options.js';
@@ -53,6 +54,8 @@ export interface RunningStack {
 }
 
 const JOIN_POLL_MS = 50;
+/** Longer than the supervisor needs to restart every process. */
+const JOIN_TIMEOUT_MS = 60_000;
 
 const spawnSupervisor = (args: SupervisorArguments, logs: string, options: UpOptions): ChildProcess => {
   const log = openSync(join(logs, 'supervisor.log'), 'a', 0o600);
@@ -136,7 +139,8 @@ const waitForOther = async (
   while (isAlive(holder)) {
     if (signal?.aborted) throw new UserError('stopped waiting for it', { exitCode: 130 });
     const stack = readStack(home);
-    if (stack?.supervisor.pid === holder.pid && stack.state === 'ready') return stack;
+    if (stack?.supervisor.pid === holder.pid && stack.state === 'ready')
+      return waitUntilReady(() => readStack(home), { timeoutMs: JOIN_TIMEOUT_MS, signal });
     await sleep(JOIN_POLL_MS);
   }
   return null;

@@ -1,3 +1,4 @@
+export { surviveOutputErrors } from './log-sink.js';
 export { LOG_LEVELS, createLogger, silentLogger } from './logger.js';
 export type { LogLevel, LogMethod, Logger, LoggerOptions } from './logger.js';
 export {

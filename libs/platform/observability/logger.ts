@@ -1,5 +1,7 @@
-import { destination, pino } from 'pino';
+import { pino } from 'pino';
 import type { Logger as PinoLogger } from 'pino';
+import { countLostLine, DescriptorSink } from './log-sink.js';
+import type { LogSink } from './log-sink.js';
 import { currentContext } from './request-context.js';
 import { redactText, redactValue } from './redact.js';
 import { parseTraceparent } from './trace-context.js';
@@ -9,7 +11,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /**
  * Takes fields, then the event name: `logger.info({ lease }, 'leadership acquired')`. Errors go
- * under `err`.
+ * under `err`. Never throws: a line that cannot be written is lost and counted.
  */
 export interface LogMethod {
   (fields: object, message: string): void;
@@ -33,7 +35,7 @@ export interface LoggerOptions {
   /** Default `info`. */
   readonly level?: LogLevel;
   /** Destination of the lines. Default: standard output. */
-  readonly sink?: { write(line: string): void };
+  readonly sink?: LogSink;
 }
 
 const contextFields = (): object => {
@@ -59,7 +61,12 @@ const redactFields = (fields: object): Record<string, unknown> =>
 const redactChildren = (root: PinoLogger): PinoLogger => {
   const original = root.child;
   root.child = function (this: PinoLogger, fields: object, options?: object) {
-    return original.call(this, redactFields(fields), options);
+    try {
+      return original.call(this, redactFields(fields), options);
+    } catch {
+      countLostLine('fields');
+      return this;
+    }
   } as typeof root.child;
   return root;
 };
@@ -85,13 +92,16 @@ export const createLogger = ({ service, level = 'info', sink }: LoggerOptions): 
       },
       hooks: {
         logMethod(args, method) {
-          const safe = args.map((arg: unknown) => (typeof arg === 'string' ? redactText(arg) : arg));
-          method.apply(this, safe as typeof args);
+          try {
+            const safe = args.map((arg: unknown) => (typeof arg === 'string' ? redactText(arg) : arg));
+            method.apply(this, safe as typeof args);
+          } catch {
+            countLostLine('fields');
+          }
         },
       },
     },
-    // Synchronous: the last line before a crash matters most.
-    sink ?? destination({ dest: 1, sync: true }),
+    sink ?? new DescriptorSink(1),
   );
   return redactChildren(root);
 };

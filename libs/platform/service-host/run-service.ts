@@ -1,6 +1,6 @@
 import { toAppError } from '@antiphon/kernel';
 import { configProblems, renderConfigErrors } from '@antiphon/config';
-import { createLogger } from '@antiphon/observability';
+import { createLogger, surviveOutputErrors } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { Platform } from './platform.js';
 import { startService } from './start-service.js';
@@ -68,7 +68,8 @@ const stopWithProcess = (running: RunningService): void => {
   process.on('SIGINT', () => stop('SIGINT'));
   // The supervisor asks whether the event loop runs; also when all sockets are in use.
   process.on('message', (message: { readonly type?: unknown }) => {
-    if (message.type === 'ping') process.send?.({ type: 'pong' });
+    // The callback receives the failure of a channel that closes now.
+    if (message.type === 'ping') process.send?.({ type: 'pong' }, undefined, undefined, () => undefined);
   });
   // The supervisor has died: an unsupervised service must not stay.
   process.on('disconnect', () => stop('the supervisor is gone'));
@@ -87,6 +88,7 @@ const reportFailedStart = (logger: Logger, error: unknown): void => {
  */
 export const runService = async (definition: Omit<StartOptions, 'cwd'>): Promise<void> => {
   const bootLogger = createLogger({ service: definition.service });
+  surviveOutputErrors();
   exitOnFailure(bootLogger);
   ignoreHangup(bootLogger);
   try {
@@ -95,7 +97,7 @@ export const runService = async (definition: Omit<StartOptions, 'cwd'>): Promise
     const { host, port, platform, hosted } = running;
     platform.logger.info({ host, port }, 'ready');
     const ports = Object.fromEntries(hosted.map((other) => [other.platform.identity.service, other.port]));
-    process.send?.({ type: 'ready', port, hosted: ports });
+    process.send?.({ type: 'ready', port, hosted: ports }, undefined, undefined, () => undefined);
   } catch (error) {
     reportFailedStart(bootLogger, error);
     process.exit(1);

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -49,7 +50,10 @@ export const natsProcess = (
   const prepare = async (): Promise<Incarnation> => {
     const storeDir = join(paths.nats, 'jetstream');
     const options = { port: await port.ensure(), storeDir, credentials, anonymous };
-    writeFileAtomic(configFile, natsConfig(options));
+    const config = natsConfig(options);
+    // A restart on a full disk uses the file that is there.
+    if (!existsSync(configFile) || readFileSync(configFile, 'utf8') !== config)
+      writeFileAtomic(configFile, config);
     return {
       launch: {
         command: join(program.folder, 'nats-server'),

@@ -47,7 +47,7 @@ const openDatabase = async (
   const { adopt } = lock;
   const note = onProgress;
   const context = { paths, logger, credentials, ports, usualPorts: false, adopt, note, duringRestore };
-  const children = createChildrenRecord(paths, lock.isHeld);
+  const children = createChildrenRecord(paths, lock.isHeld, logger);
   const hooks = { logger, children, changed: () => undefined, note };
   return createDatabase({ context, hooks, progress, root: projectRoot }, { program });
 };

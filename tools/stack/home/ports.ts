@@ -74,6 +74,15 @@ export const createPorts = ({ paths, note }: PortsOptions): Ports => {
   const known = (readJson(paths.portsFile) ?? {}) as Record<string, number>;
   const given = new Set<number>();
 
+  /** Stores the ports for the next start. Without that, on a full disk, it may choose others. */
+  const remember = (): void => {
+    try {
+      writeJsonAtomic(paths.portsFile, known);
+    } catch {
+      note('the ports could not be stored; the next start may use others');
+    }
+  };
+
   const firstFree = async (candidates: readonly number[], host: string): Promise<number> => {
     for (const candidate of candidates) {
       if (given.has(candidate)) continue;
@@ -91,7 +100,7 @@ export const createPorts = ({ paths, note }: PortsOptions): Ports => {
         note(`port ${preferred} is taken; ${name} uses ${port} instead`);
       given.add(port);
       known[name] = port;
-      writeJsonAtomic(paths.portsFile, known);
+      remember();
       return port;
     },
   };

@@ -7,6 +7,7 @@ import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
 import type { ProcessIdentity, RecordedChild } from '@antiphon/bootstrap/types';
 import { UserError } from '@antiphon/bootstrap/user-error';
+import type { Logger } from '@antiphon/observability';
 import { fileSize } from './bounded-log.js';
 
 /** Command, environment and log of one incarnation of a process. */
@@ -51,10 +52,15 @@ export interface ChildRecord extends RecordedChild {
   readonly serviceId?: string | undefined;
 }
 
-/** Record of a supervisor's children, for the next supervisor after a kill -9. */
+/**
+ * Record of a supervisor's children, for the next supervisor after a kill -9. A record that cannot
+ * be written, on a full disk for example, stops no child: it is written later.
+ */
 export interface ChildrenRecord {
   add(child: ChildRecord): void;
   remove(pid: number): void;
+  /** Writes the record if its last change could not be written. */
+  retry(): void;
 }
 
 /** Reads the record of this home's previous supervisor. */
@@ -65,20 +71,46 @@ export const readChildren = (paths: HomeLayout): readonly ChildRecord[] =>
  * Creates an empty record. Writes nothing once `isHeld` returns false, as the home is another's
  * then.
  */
-export const createChildrenRecord = (paths: HomeLayout, isHeld: () => boolean): ChildrenRecord => {
+export const createChildrenRecord = (
+  paths: HomeLayout,
+  isHeld: () => boolean,
+  logger: Logger,
+): ChildrenRecord => {
   let children: readonly ChildRecord[] = [];
+  let isWritten = true;
   const write = (next: readonly ChildRecord[]): void => {
     children = [...next].sort((a, b) => a.rank - b.rank);
-    // Without fsync: a power failure ends the children too.
-    if (isHeld()) writeJsonAtomic(paths.childrenFile, children, 0o600, { flush: false });
+    try {
+      // Without fsync: a power failure ends the children too.
+      if (isHeld()) writeJsonAtomic(paths.childrenFile, children, 0o600, { flush: false });
+      isWritten = true;
+    } catch (error) {
+      if (isWritten) logger.error({ err: error }, 'children record write failed');
+      isWritten = false;
+    }
   };
   return {
     add: (child) => write([...children, child]),
     remove: (pid) => write(children.filter((child) => child.pid !== pid)),
+    retry: () => {
+      if (!isWritten) write(children);
+    },
   };
 };
 
-const spawnInto = ({ command, args, ipc, home, env, ...options }: Launch, log: number): ChildProcess =>
+/** Opens a log. Where that fails, as on a full disk, the child runs without one. */
+const openLog = (path: string): number | 'ignore' => {
+  try {
+    return openSync(path, 'a', 0o600);
+  } catch {
+    return 'ignore';
+  }
+};
+
+const spawnInto = (
+  { command, args, ipc, home, env, ...options }: Launch,
+  log: number | 'ignore',
+): ChildProcess =>
   spawn(command, args, {
     cwd: options.cwd,
     // Marks the child, so that a cleanup finds it even without a record.
@@ -135,9 +167,13 @@ export const startChild = async (
   onStarted: (identity: ProcessIdentity) => void,
 ): Promise<RunningChild> => {
   const logStart = fileSize(launch.logFile);
-  const log = openSync(launch.logFile, 'a', 0o600);
-  const child = spawnInto(launch, log);
-  closeSync(log);
+  const log = openLog(launch.logFile);
+  let child: ChildProcess;
+  try {
+    child = spawnInto(launch, log);
+  } finally {
+    if (log !== 'ignore') closeSync(log);
+  }
   const { pid } = child;
   if (pid === undefined) throw await waitForSpawnError(child, launch.command);
   const exited = new Promise<Exit>((resolve) => {
@@ -152,14 +188,7 @@ export const startChild = async (
   const waiting = listenOnce(child);
   // A child that has already ended keeps its pid until its exit is collected, without a start time.
   const identity = identify(pid) ?? { pid, start: 'ended' };
-  try {
-    onStarted(identity);
-  } catch (error) {
-    // Without a record, on a full disk for example, no later cleanup would find it.
-    send(pid, 'SIGKILL');
-    await exited;
-    throw error;
-  }
+  onStarted(identity);
   return {
     identity,
     logStart,

@@ -1,6 +1,6 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { homeLayout } from '@antiphon/bootstrap/project';
@@ -10,7 +10,7 @@ import { until } from '@antiphon/testing';
 import { createChildrenRecord, readChildren } from './child-process.js';
 import { checkHealth } from './service-process.js';
 import { SupervisedProcess } from './supervised-process.js';
-import type { Incarnation, ProcessSpec } from './supervised-process.js';
+import type { Incarnation, ProcessSpec, SupervisionHooks } from './supervised-process.js';
 
 const POLICY = { firstDelayMs: 20, maxDelayMs: 100, healthyAfterMs: 300 };
 
@@ -35,7 +35,12 @@ describe('SupervisedProcess', () => {
   const paths = () => homeLayout(folder);
 
   /** Supervises a shell script that creates the file `ready` when it is ready. */
-  const supervise = (script: string, change: Partial<ProcessSpec> = {}, misses = 3): SupervisedProcess => {
+  const supervise = (
+    script: string,
+    change: Partial<ProcessSpec> = {},
+    misses = 3,
+    hooks: Partial<SupervisionHooks> = {},
+  ): SupervisedProcess => {
     let incarnations = 0;
     const spec: ProcessSpec = {
       name: 'worker-1',
@@ -71,9 +76,10 @@ describe('SupervisedProcess', () => {
       logger: silentLogger,
       policy: POLICY,
       health: { everyMs: 50, misses, graceMs: 100 },
-      children: createChildrenRecord(paths(), () => true),
+      children: createChildrenRecord(paths(), () => true, silentLogger),
       changed: () => void changes++,
       note: (line) => void notes.push(line),
+      ...hooks,
     });
     running.push(supervised);
     return supervised;
@@ -169,6 +175,31 @@ describe('SupervisedProcess', () => {
     expect(exits.map(({ serviceId }) => serviceId)).toEqual(['worker-1-1']);
     expect(worker.status()).toMatchObject({ restarts: 1, serviceId: 'worker-1-2' });
     expect(notes).toEqual(['worker-1 was ended by SIGKILL; restarting']);
+    expect(readChildren(paths()).map(({ pid }) => pid)).toEqual([pidOf(worker)]);
+  });
+
+  it('is started again while no record, state, note or log of it can be written', async () => {
+    const full = (): never => {
+      throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC', syscall: 'write' });
+    };
+    const children = { add: full, remove: full, retry: full };
+    mkdirSync(at('worker.log'));
+    const worker = supervise(SERVES, {}, 3, { children, changed: full, note: full });
+    await worker.start();
+    for (let restarts = 1; restarts <= 3; restarts++) {
+      process.kill(pidOf(worker), 'SIGKILL');
+      await until(() => worker.status().state === 'ready' && worker.status().restarts === restarts);
+    }
+  });
+
+  it('is recorded once the record can be written again', async () => {
+    mkdirSync(dirname(paths().childrenFile), { recursive: true });
+    mkdirSync(paths().childrenFile);
+    const children = createChildrenRecord(paths(), () => true, silentLogger);
+    const worker = supervise(SERVES, {}, 3, { children });
+    await worker.start();
+    rmSync(paths().childrenFile, { recursive: true });
+    children.retry();
     expect(readChildren(paths()).map(({ pid }) => pid)).toEqual([pidOf(worker)]);
   });
 

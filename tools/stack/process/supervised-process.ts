@@ -4,7 +4,7 @@ import type { Logger } from '@antiphon/observability';
 import type { ProcessState } from '../stack-json.js';
 import { readTail } from './bounded-log.js';
 import { startChild } from './child-process.js';
-import type { ChildrenRecord, Exit, Launch, RunningChild } from './child-process.js';
+import type { ChildRecord, ChildrenRecord, Exit, Launch, RunningChild } from './child-process.js';
 
 export interface RestartPolicy {
   readonly firstDelayMs: number;
@@ -93,6 +93,30 @@ interface Outcome {
 
 const STOPPED: Outcome = { readyForMs: null, reason: 'was stopped', error: null };
 
+/** Wraps hooks so that none of them throws: what they keep must not stop what they report. */
+const guardHooks = (hooks: SupervisionHooks): SupervisionHooks => {
+  const guard =
+    <A extends unknown[]>(hook: (...args: A) => void) =>
+    (...args: A): void => {
+      try {
+        hook(...args);
+      } catch (error) {
+        hooks.logger.error({ err: error }, 'supervisor bookkeeping failed');
+      }
+    };
+  const { children } = hooks;
+  return {
+    ...hooks,
+    changed: guard(hooks.changed),
+    note: guard(hooks.note),
+    children: {
+      add: guard((child: ChildRecord) => children.add(child)),
+      remove: guard((pid: number) => children.remove(pid)),
+      retry: guard(() => children.retry()),
+    },
+  };
+};
+
 const describeExit = ({ code, signal }: Exit): string =>
   signal === null ? `ended with exit code ${code ?? '?'}` : `was ended by ${signal}`;
 
@@ -112,10 +136,13 @@ export class SupervisedProcess {
     serviceId: null,
   };
 
+  private readonly hooks: SupervisionHooks;
+
   constructor(
     private readonly spec: ProcessSpec,
-    private readonly hooks: SupervisionHooks,
+    hooks: SupervisionHooks,
   ) {
+    this.hooks = guardHooks(hooks);
     this.policy = hooks.policy ?? DEFAULT_RESTART_POLICY;
   }
 

@@ -74,12 +74,21 @@ export class LastGoodConfiguration {
   }
 
   private store(config: AntiphonConfig): ServiceConfiguration {
+    try {
+      this.copy(config.source);
+    } catch (error) {
+      // A full disk is no fault of the configuration. The copy is made at a later start.
+      this.options.logger.warn({ err: error }, 'configuration copy failed');
+    }
+    return { config, file: config.source, folder: null, problem: null };
+  }
+
+  private copy(source: string | null): void {
     const { copyFile } = this.options;
     const temporary = `${copyFile}.new`;
     // It may contain the gateway's token.
     writeFileSync(temporary, '', { mode: 0o600 });
-    if (config.source !== null) copyFileSync(config.source, temporary);
+    if (source !== null) copyFileSync(source, temporary);
     renameSync(temporary, copyFile);
-    return { config, file: config.source, folder: null, problem: null };
   }
 }

@@ -50,7 +50,8 @@ export interface Channel {
 /** Returns the channel of this process. Without one, messages are dropped. */
 export const processChannel = (): Channel => ({
   send: (message) => {
-    if (process.connected) process.send?.(message);
+    // The callback receives the failure of a terminal that ends at this moment.
+    if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
   },
   close: () => {
     if (process.connected) process.disconnect();

@@ -15,6 +15,8 @@ import { ensureCredentials, prepareHome } from '../home/home.js';
 import { assertLoopback, createPorts } from '../home/ports.js';
 import { rotateLog } from '../process/bounded-log.js';
 import { createChildrenRecord, readChildren } from '../process/child-process.js';
+import type { ChildrenRecord } from '../process/child-process.js';
+import { waitUntilReady } from '../readiness.js';
 import { removeStack, writeStack } from '../stack-json.js';
 import type { StackJson } from '../stack-json.js';
 import type { Scale } from '../stack-options.js';
@@ -25,6 +27,7 @@ import { Stack } from './stack.js';
 import type { StackPlan } from './stack.js';
 
 const HOUSEKEEPING_MS = 2_000;
+const READY_TIMEOUT_MS = 60_000;
 
 interface Supervision {
   readonly args: SupervisorArguments;
@@ -40,6 +43,9 @@ class Supervisor {
   private readonly startedAt = new Date().toISOString();
   private state: StackJson['state'] = 'starting';
   private stack: Stack | null = null;
+  private children: ChildrenRecord | null = null;
+  /** False while `stack.json` differs from the stack, because it could not be written. */
+  private isPublished = true;
 
   constructor(private readonly supervision: Supervision) {}
 
@@ -70,7 +76,7 @@ class Supervisor {
   };
 
   private async runStack(): Promise<void> {
-    const { stop, channel } = this.supervision;
+    const { stop } = this.supervision;
     const configuration = new LastGoodConfiguration({
       ...{ env: process.env, cwd: process.cwd(), homeDir: process.env['HOME'] ?? homedir() },
       ...{
@@ -84,13 +90,13 @@ class Supervisor {
     const plan = this.createPlan(configuration);
     const stack = new Stack(plan, await createEngines(plan));
     this.stack = stack;
-    const housekeeping = setInterval(() => this.keepHomeUsable(), HOUSEKEEPING_MS);
+    const housekeeping = setInterval(this.housekeep, HOUSEKEEPING_MS);
     try {
       const started = stack.start();
       // After a stop request the failure of the start does not matter.
       started.catch(() => undefined);
       await Promise.race([started, stop.requested]);
-      if (!stop.signal.aborted) channel.send({ type: 'ready', stack: this.enter('ready', stack) });
+      if (!stop.signal.aborted) await this.announceReady(stack);
       await stop.requested;
     } finally {
       clearInterval(housekeeping);
@@ -99,9 +105,20 @@ class Supervisor {
     }
   }
 
+  /** Asks the gateways, so that `ready` is what they say and not what was started. */
+  private async announceReady(stack: Stack): Promise<void> {
+    const { stop, channel, paths } = this.supervision;
+    const view = (): StackJson => stack.view(paths, this.startedAt, 'ready');
+    const options = { timeoutMs: READY_TIMEOUT_MS, signal: stop.signal };
+    await Promise.race([waitUntilReady(view, options), stop.requested]);
+    if (!stop.signal.aborted) channel.send({ type: 'ready', stack: this.enter('ready', stack) });
+  }
+
   private createPlan(configuration: LastGoodConfiguration): StackPlan {
     const { args, logger, paths, lock, stop, channel } = this.supervision;
     const { note } = this;
+    const children = createChildrenRecord(paths, lock.isHeld, logger);
+    this.children = children;
     return {
       context: {
         paths,
@@ -116,7 +133,7 @@ class Supervisor {
         logger,
         note,
         changed: () => this.publish(),
-        children: createChildrenRecord(paths, lock.isHeld),
+        children,
       },
       progress: createProgress((line) => channel.send({ type: 'progress', line })),
       root: args.root,
@@ -139,21 +156,34 @@ class Supervisor {
     return stack.view(this.supervision.paths, this.startedAt, state);
   }
 
-  /** Writes `stack.json`. A full disk is logged and stops no process. */
+  /** Writes `stack.json`. A full disk is logged and stops no process; the file is written later. */
   private publish(): void {
     const { paths, lock, logger } = this.supervision;
-    if (this.stack === null || !lock.isHeld()) return;
     try {
+      if (this.stack === null || !lock.isHeld()) return;
       writeStack(paths.home, this.stack.view(paths, this.startedAt, this.state));
+      this.isPublished = true;
     } catch (error) {
-      logger.error({ err: error }, 'stack.json write failed');
+      if (this.isPublished) logger.error({ err: error }, 'stack.json write failed');
+      this.isPublished = false;
     }
   }
+
+  /** Keeps the home usable. An error, on a full disk for example, leaves the rest to the next time. */
+  private readonly housekeep = (): void => {
+    try {
+      this.keepHomeUsable();
+    } catch (error) {
+      this.supervision.logger.warn({ err: error }, 'housekeeping failed');
+    }
+  };
 
   /** Rotates logs, and stops a stack whose home was deleted, because `npm stop` cannot find it. */
   private keepHomeUsable(): void {
     const { lock, stop, paths, logger } = this.supervision;
     if (!lock.isHeld()) return stop.request('its home was deleted');
+    this.children?.retry();
+    if (!this.isPublished) this.publish();
     for (const name of readdirSync(paths.logs).filter((file) => file.endsWith('.log')))
       try {
         rotateLog(join(paths.logs, name));

@@ -1,4 +1,4 @@
-import { createLogger } from '@antiphon/observability';
+import { createLogger, surviveOutputErrors } from '@antiphon/observability';
 import { signalAllChildren } from '../process/child-process.js';
 import { processChannel } from './messages.js';
 import type { SupervisorArguments } from './messages.js';
@@ -7,12 +7,21 @@ import { runSupervisor } from './run-supervisor.js';
 const logger = createLogger({ service: 'supervisor' });
 const channel = processChannel();
 
+/**
+ * Whether the system refused an operation, as on a full disk. The supervisor continues then, since
+ * its processes do not depend on what it could not read or write.
+ */
+const isSystemError = (error: unknown): boolean =>
+  error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string';
+
 /** Stops all children after an unexpected error. The next start ends those that remain. */
 const fail = (error: unknown): void => {
+  if (isSystemError(error)) return logger.error({ err: error }, 'supervisor error survived');
   logger.fatal({ err: error }, 'supervisor failed');
   signalAllChildren();
   process.exit(1);
 };
+surviveOutputErrors();
 process.on('uncaughtException', fail);
 process.on('unhandledRejection', fail);
 

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { describe, expect, it } from '@jest/globals';
 import { homeLayout } from '@antiphon/bootstrap/project';
 import { identify, isAlive } from '@antiphon/bootstrap/processes';
 import { until } from '@antiphon/testing';
-import { down, up } from '../index.js';
+import { down, readStack, up } from '../index.js';
 import type { RunningStack } from '../index.js';
 import { readChildren } from '../process/child-process.js';
 import { environment, start, useHomes, query } from './supervisor-world.spec.js';
@@ -26,6 +26,31 @@ describe('a start', () => {
     expect(both.map(({ joined }) => joined).sort()).toEqual([false, true]);
     expect(both[0]!.stack.supervisor).toEqual(both[1]!.stack.supervisor);
     expect(await down({ home })).toEqual({ wasRunning: true });
+  }, 60_000);
+
+  it('is ready when its gateway says so, also one that joins a running stack', async () => {
+    const home = newHome();
+    const flag = join(home, 'not-ready');
+    const log = join(home, 'fake-services.log');
+    const asked = (): number => readFileSync(log, 'utf8').split('asked').length - 1;
+    const isAsked = (): boolean => existsSync(log) && asked() > 2;
+    writeFileSync(flag, '');
+    let isReady = false;
+    const first = start(home).finally(() => (isReady = true));
+    await until(isAsked, 30_000);
+    expect([isReady, readStack(home)?.state]).toEqual([false, 'starting']);
+    rmSync(flag);
+    expect((await first).stack.state).toBe('ready');
+    // Its file still says `ready`, and its gateway does not.
+    writeFileSync(log, '');
+    writeFileSync(flag, '');
+    isReady = false;
+    const second = start(home).finally(() => (isReady = true));
+    await until(isAsked);
+    expect([isReady, readStack(home)?.state]).toEqual([false, 'ready']);
+    rmSync(flag);
+    expect((await second).joined).toBe(true);
+    await down({ home });
   }, 60_000);
 
   it('ends the orphans of a killed supervisor and continues with the same data', async () => {

@@ -1,4 +1,8 @@
+import { AppError, isAppError } from '@antiphon/kernel';
+import { endedProcesses, readStack } from '@antiphon/stack/stack-json';
+import type { StackJson } from '@antiphon/stack/stack-json';
 import type { Command } from 'commander';
+import { homeOf } from '../connection/gateway-address.js';
 import { getJson } from '../connection/http-client.js';
 import type { ContextOf } from '../output.js';
 
@@ -54,6 +58,15 @@ const render = (status: Status): string =>
     `plug-ins    ${(status.plugins ?? []).map(({ name, status: state }) => `${name} ${state}`).join(', ')}`,
   ].join('\n');
 
+/** Adds the ended processes of this home to an error that its gateway does not respond. */
+const withEndedProcesses = (error: unknown, stack: StackJson | null, url: string): unknown => {
+  if (!isAppError(error) || error.code !== 'CLI.UNREACHABLE') return error;
+  const ended = stack?.urls.gateways.includes(url) ? endedProcesses(stack) : [];
+  if (ended.length === 0) return error;
+  const message = `${error.message}. Ended processes of this home: ${ended.join(', ')}`;
+  return new AppError(error.kind, error.code, message, { cause: error.cause });
+};
+
 /** Adds `antiphon status`. */
 export const addStatus = (program: Command, context: ContextOf): void => {
   program
@@ -61,8 +74,11 @@ export const addStatus = (program: Command, context: ContextOf): void => {
     .description('show version, provider, services, engines, plug-ins and sessions')
     .addHelpText('after', '\nExample:\n  antiphon status --json | jq .services')
     .action(async (_: unknown, command: Command) => {
-      const { output, gateway } = context(command);
-      const status = await getJson<Status>(await gateway(), '/api/v1/health');
+      const { output, gateway, env, cwd } = context(command);
+      const address = await gateway();
+      const status = await getJson<Status>(address, '/api/v1/health').catch((error: unknown) => {
+        throw withEndedProcesses(error, readStack(homeOf(env, cwd)), address.url);
+      });
       output.result(status, render(status));
     });
 };
