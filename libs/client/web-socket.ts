@@ -44,7 +44,7 @@ export const toGatewayUrl = (url: string): string =>
   url
     .replace(/^ws/, 'http')
     .replace(/\/ws\/?$/, '')
-    .replace(/\/+$/, '');
+    .replace(/(?<!\/)\/+$/, '');
 
 const MAX_FRAME_BYTES = 1024 * 1024;
 const encoder = new TextEncoder();

@@ -1,5 +1,6 @@
 export { startNatsServer } from './engines/nats-server.js';
 export type { TestNatsServer, TestNatsServerOptions } from './engines/nats-server.js';
+export { growthOf, processorMs } from './linear-time.js';
 export { specFor } from './spec-for.js';
 export { createCertificates } from './certificates.js';
 export type { TestCertificates } from './certificates.js';

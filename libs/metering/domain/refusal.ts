@@ -11,7 +11,7 @@ const MICRO = 1_000_000;
 /** Formats `$0.95`, `$1.00` or `$0.000123`: never rounded, with at least two decimals. */
 export const formatMicroUsd = (microUsd: number): string => {
   const fraction = String(microUsd % MICRO).padStart(6, '0');
-  return `$${Math.floor(microUsd / MICRO)}.${fraction.slice(0, 2)}${fraction.slice(2).replace(/0+$/, '')}`;
+  return `$${Math.floor(microUsd / MICRO)}.${fraction.slice(0, 2)}${fraction.slice(2).replace(/(?<!0)0+$/, '')}`;
 };
 
 const amounts = (scope: BudgetScope, balance: Balance, unit: Unit) =>

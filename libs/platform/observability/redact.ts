@@ -38,7 +38,7 @@ export const isSecretKey = (key: string): boolean => {
 };
 
 // The password of a URL, a bearer token, secrets in a query, and the formats of well-known keys.
-const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s/@]+(@)/gi;
+const URL_PASSWORD = /(?<=[a-z0-9+.-])(:\/\/[^\s/:@]*:)[^\s/@]+(@)/gi;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{16,}/gi;
 const QUERY =
   /([?&](?:key|api[-_]?key|access_token|token|auth|code|sig|signature|password|secret)=)[^&\s"'<>]{6,}/gi;
@@ -48,7 +48,7 @@ const PREFIXED = /\b(sk|pk|rk|xox[abeoprs]|xapp|gh[pousr]|github_pat|glpat|ak)([
 const LONG = /\b(npm|hf|gsk|antiphon)(_)(?:[A-Za-z0-9]{30,}|[\w-]{43}(?![\w-]))/g;
 /** Google's API keys and OAuth tokens, AWS key ids, and SendGrid's keys. */
 const FIXED = /\b(AIza[\w-]{30,}|ya29\.[\w-]{20,}|A(?:KIA|SIA)[A-Z0-9]{16}|SG\.[\w-]{16,}\.[\w-]{16,})/g;
-const JWT = /\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g;
+const JWT = /\beyJ(?:(?!-eyJ)[\w-]){8,}\.[\w-]{8,}(?:\.[\w-]*)?/g;
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 /** Further text that is searched, so that a cut does not hide the end of a secret. */
 const OVERLAP = 512;

@@ -16,7 +16,7 @@ export const LOOPBACK_RULE = 'host all all 127.0.0.1/32 scram-sha-256\n';
 const ensureSocketRule = (dataDir: string): void => {
   const file = join(dataDir, 'pg_hba.conf');
   const rules = readFileSync(file, 'utf8');
-  if (!/^\s*local\s/m.test(rules)) writeFileSync(file, `${SOCKET_RULE}${rules}`);
+  if (!/^[ \t]*local\s/m.test(rules)) writeFileSync(file, `${SOCKET_RULE}${rules}`);
 };
 
 /** Listens on a Unix socket for a moment. False where the file system or a permission refuses it. */

@@ -62,7 +62,7 @@ export const findGateway = async (
     url ??= `http://${gateway.host}:${gateway.port}`;
     token = gateway.token;
   }
-  url = url.replace(/\/+$/, '');
+  url = url.replace(/(?<!\/)\/+$/, '');
   return {
     url,
     token: options.token ?? (env['ANTIPHON_TOKEN'] || undefined) ?? token ?? adminKeyOf(stack, url),

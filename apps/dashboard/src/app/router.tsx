@@ -140,7 +140,7 @@ export const usePosition = (): number | null => {
 /** Returns the parts of a path that match a pattern such as `/agents/:id`, or null. */
 export const matchPath = (pattern: string, path: string): Readonly<Record<string, string>> | null => {
   const wanted = pattern.split('/');
-  const given = path.replace(/\/+$/, '').split('/');
+  const given = path.replace(/(?<!\/)\/+$/, '').split('/');
   if (path === '/') return pattern === '/' ? {} : null;
   if (wanted.length !== given.length) return null;
   const found: Record<string, string> = {};

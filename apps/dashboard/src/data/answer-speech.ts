@@ -70,7 +70,7 @@ export const toSpeech = (markdown: string): string => {
   return words
     .join('')
     .replaceAll(/\s+/g, ' ')
-    .replaceAll(/[ ,]+$/g, '')
+    .replaceAll(/(?<![ ,])[ ,]+$/g, '')
     .trim();
 };
 

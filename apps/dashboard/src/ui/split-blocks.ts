@@ -1,17 +1,21 @@
-const FENCE = /^( {0,3})(`{3,}|~{3,})(.*)$/;
+const FENCE = /^( {0,3})(`{3,}(?!`)|~{3,}(?!~))/;
 /** A line that may belong to the list or the indented code before a blank line. */
 const CONTINUES = /^(?:\s|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$))/;
 const BLANK = /^[ \t\r]*$/;
-/** Definitions of links apply to the whole text, and lines of HTML may hide the fences of code. */
-const NEEDS_WHOLE = /^[ >*+\-\d.)]*(?:\[[^\]]{1,999}\]:|<[a-z!?/])/im;
+/**
+ * Definitions of links apply to the whole text, and lines of HTML may hide the fences of code. The
+ * label of a definition may end in a later line.
+ */
+const NEEDS_WHOLE = /^[ >*+\-\d.)]*(?:\[[^\]\n]*(?:\]:|$)|<[a-z!?/])/im;
 
 /** The mark that opened code, such as three backticks, with the spaces before it. */
 type Fence = string | null;
 
 /** Returns the fence of code that is open after a line; null outside of code. */
 const fenceAfter = (line: string, open: Fence): Fence => {
-  const [, space = '', mark = '', info = ''] = FENCE.exec(line) ?? [];
+  const [whole = '', space = '', mark = ''] = FENCE.exec(line) ?? [];
   if (mark === '') return open;
+  const info = line.slice(whole.length);
   if (open === null) return mark.startsWith('`') && info.includes('`') ? null : space + mark;
   return mark.startsWith(open.trim()) && info.trim() === '' ? null : open;
 };

@@ -1,4 +1,5 @@
 import { conflict, invalid, notFound, rejected } from '@antiphon/kernel';
+import { findSequence } from './find-sequence.js';
 import { findDifference } from './near-match.js';
 
 /** An exact replacement of bytes. */
@@ -8,29 +9,19 @@ export interface TextEdit {
 }
 
 const ENCODER = new TextEncoder();
-/** Maps each byte to one character, and each character back to its byte. */
-const BYTES = new TextDecoder('latin1');
 /** Maximum number of lines that an error lists. */
 const MAX_LISTED = 20;
 
 /** Returns the number of line feeds of bytes, from one index to another. */
 const countLineFeeds = (bytes: Uint8Array, from: number, to: number): number => {
   let count = 0;
-  for (let at = bytes.indexOf(10, from); at !== -1 && at < to; at = bytes.indexOf(10, at + 1)) count++;
+  for (let at = from; at < to; at++) if (bytes[at] === 10) count++;
   return count;
 };
 
 /** Returns the number of lines. A line feed at the end begins no further line. */
 export const countLines = (bytes: Uint8Array): number =>
   bytes.length === 0 ? 0 : countLineFeeds(bytes, 0, bytes.length) + (bytes.at(-1) === 10 ? 0 : 1);
-
-/** Finds the places of a byte sequence, also overlapping ones, up to a maximum. */
-const findBytes = (text: string, sought: string, most: number): number[] => {
-  const found: number[] = [];
-  for (let at = text.indexOf(sought); at !== -1 && found.length < most; at = text.indexOf(sought, at + 1))
-    found.push(at);
-  return found;
-};
 
 const linesAt = (bytes: Uint8Array, places: readonly number[]): number[] => {
   let line = 1;
@@ -64,7 +55,7 @@ export const editBytes = (bytes: Uint8Array, edit: TextEdit): Uint8Array => {
   const added = encode(edit.new, 'new');
   if (old.length === 0) throw invalid('FILE.INVALID_TEXT', '`old` is empty');
   if (edit.old === edit.new) throw invalid('FILE.INVALID_TEXT', '`old` and `new` are equal');
-  const places = findBytes(BYTES.decode(bytes), BYTES.decode(old), MAX_LISTED + 1);
+  const places = findSequence(bytes, old, MAX_LISTED + 1);
   const [at] = places;
   if (at === undefined) {
     const difference = findDifference(bytes, edit.old);

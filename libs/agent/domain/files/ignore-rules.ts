@@ -107,10 +107,21 @@ const matchParts = (patterns: readonly PartPattern[], parts: readonly string[]):
 };
 const STAR: PartPattern = [{ kind: 'star' }];
 
+/** Removes blanks at the end of a line. One after a backslash counts. */
+const trimLine = (line: string): string => {
+  let end = line.endsWith('\r') ? line.length - 1 : line.length;
+  const last = end;
+  while (line[end - 1] === ' ' || line[end - 1] === '\t') end--;
+  return line.slice(0, line[end - 1] === '\\' ? Math.min(end + 1, last) : end);
+};
+
+/** Maximum length of a rule: no path is as long. */
+const MAX_RULE = 4_096;
+
 /** Returns the rule of a line; null for a blank line, a comment or a pattern without a match. */
 const parseRule = (line: string): IgnoreRule | null => {
-  // Blanks at the end count only after a backslash.
-  const text = line.replace(/\r$/, '').replace(/(?<!\\)[ \t]+$/, '');
+  const text = trimLine(line);
+  if (text.length > MAX_RULE) return null;
   if (text === '' || text.startsWith('#')) return null;
   const isNegated = text.startsWith('!');
   const whole = isNegated ? text.slice(1) : text;

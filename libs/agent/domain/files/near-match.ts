@@ -1,3 +1,5 @@
+import { findSequence } from './find-sequence.js';
+
 /** How the nearest text differs from the sought one. */
 export interface Difference {
   readonly message: string;
@@ -21,16 +23,31 @@ interface Rule {
   readonly apply: (line: string) => string;
 }
 
+const isBlank = (char: string | undefined): boolean => char === ' ' || char === '\t';
+
+/** Removes blanks at the end of a line, before a carriage return. */
+const trimBlanks = (line: string): string => {
+  const ending = line.endsWith('\r') ? '\r' : '';
+  let end = line.length - ending.length;
+  while (isBlank(line[end - 1])) end--;
+  return `${line.slice(0, end)}${ending}`;
+};
+
+/** More marks after each other than a text has. Their order costs the square of their number. */
+const MANY_MARKS = /\p{M}{31}/u;
+
+const compose = (line: string): string => (MANY_MARKS.test(line) ? line : line.normalize('NFC'));
+
 /** Differences that a reader of the file does not see. */
 const RULES: readonly Rule[] = [
   {
     name: 'line endings (the file has CRLF where `old` has LF, or the reverse)',
     apply: (line) => line.replace(/\r$/, ''),
   },
-  { name: 'space at the end of a line', apply: (line) => line.replace(/[ \t]+(?=\r?$)/, '') },
+  { name: 'space at the end of a line', apply: trimBlanks },
   { name: 'tabs and spaces of the indentation', apply: (line) => line.replace(/^[ \t]+/, '') },
   { name: 'the width of white space', apply: (line) => line.replace(/(?<=\S)[ \t]+/g, ' ') },
-  { name: 'the Unicode form (NFC or NFD)', apply: (line) => line.normalize('NFC') },
+  { name: 'the Unicode form (NFC or NFD)', apply: compose },
   { name: 'the byte order mark', apply: (line) => line.replace(/^\ufeff/, '') },
   {
     name: 'the form of quotes, dashes or spaces',
@@ -40,7 +57,7 @@ const RULES: readonly Rule[] = [
 ];
 
 const applyAll = (rules: readonly Rule[], line: string): string =>
-  rules.reduce((text, { apply }) => apply(text), line);
+  line === '' ? line : rules.reduce((text, { apply }) => apply(text), line);
 
 const withoutEmptyEnds = (lines: readonly string[]): readonly string[] => {
   let from = 0;
@@ -48,19 +65,6 @@ const withoutEmptyEnds = (lines: readonly string[]): readonly string[] => {
   while (from < to && (lines[from] ?? '').trim() === '') from++;
   while (to > from && (lines[to - 1] ?? '').trim() === '') to--;
   return lines.slice(from, to);
-};
-
-/** Finds the places where all sought lines follow each other, as indexes of lines. */
-const findLines = (lines: readonly string[], sought: readonly string[]): number[] => {
-  const found: number[] = [];
-  const [first] = sought;
-  for (
-    let at = lines.indexOf(first ?? '');
-    at !== -1 && found.length < MAX_PLACES;
-    at = lines.indexOf(first ?? '', at + 1)
-  )
-    if (sought.every((line, index) => lines[at + index] === line)) found.push(at);
-  return found;
 };
 
 /** Returns the rules that are needed, each of which alone is not enough to leave out. */
@@ -98,9 +102,10 @@ const clip = (text: string): string =>
 
 const tolerantMatch = (lines: readonly string[], sought: readonly string[]): Difference | null => {
   const folded = lines.map((line) => applyAll(RULES, line));
-  const places = findLines(
+  const places = findSequence(
     folded,
     sought.map((line) => applyAll(RULES, line)),
+    MAX_PLACES,
   );
   const [place] = places;
   if (place === undefined) return null;

@@ -32,10 +32,13 @@ export interface ParsedStep {
 }
 
 const STEP_OFFSET = 2;
-const BOX = /^(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\](?:[ \t]+(.*))?$/;
+const BOX = /^(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\](?=[ \t]|$)/;
 const ITEM = /^(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)/;
 const FENCE = /^(`{3,}|~{3,})/;
-const STEP_ID = /[ \t]*<!--[ \t]*(s[1-9][0-9]{0,5})(?:[ \t]+(?:started|failed))?[ \t]*-->[ \t]*$/;
+/** Text of the comment at the end of a step's line. */
+const STEP_ID = /^(s[1-9][0-9]{0,5})(?:[ \t]+(?:started|failed))?$/;
+/** Maximum length of such a comment: none is searched in a longer text. */
+const MAX_ID_COMMENT = 200;
 
 /** Context of a line: what the lines before it have opened. */
 interface Context {
@@ -93,15 +96,26 @@ const opensBlock = (at: Context, text: string, indent: number): boolean => {
   return at.isInComment;
 };
 
-/** Returns the match of a check box at the top level, and applies the line to the context. */
-const readLine = (at: Context, line: string): RegExpExecArray | null => {
+interface Box {
+  readonly isDone: boolean;
+  /** The line after the box. */
+  readonly rest: string;
+}
+
+const boxOf = (text: string): Box | null => {
+  const match = BOX.exec(text);
+  return match && { isDone: match[1] !== ' ', rest: text.slice(match[0].length).trim() };
+};
+
+/** Returns the check box of a line at the top level, and applies the line to the context. */
+const readLine = (at: Context, line: string): Box | null => {
   const indent = indentOf(line);
   const text = line.trim();
   const { wasBlank } = at;
   at.wasBlank = text === '';
   if (isInOpenBlock(at, text, indent) || text === '') return null;
   const isNested = at.item !== null && indent >= at.item;
-  const box = !isNested && indent < 4 ? BOX.exec(text) : null;
+  const box = !isNested && indent < 4 ? boxOf(text) : null;
   if (box) {
     at.item = STEP_OFFSET;
     return box;
@@ -121,11 +135,15 @@ interface Draft {
   readonly below: string[];
 }
 
-const toDraft = ([, mark = ' ', rest = '']: RegExpExecArray): Draft => {
-  const stepId = STEP_ID.exec(rest)?.[1] ?? null;
-  const text = rest.replace(STEP_ID, '').trim();
-  return { stepId, text, isDone: mark !== ' ', below: [] };
+/** Cuts a comment with the id of a step off the end of a text without blanks around it. */
+const cutStepId = (text: string): { readonly stepId: string | null; readonly text: string } => {
+  const start = text.endsWith('-->') ? text.lastIndexOf('<!--') : -1;
+  if (start === -1 || text.length - start > MAX_ID_COMMENT) return { stepId: null, text };
+  const stepId = STEP_ID.exec(text.slice(start + 4, -3).trim())?.[1] ?? null;
+  return { stepId, text: stepId === null ? text : text.slice(0, start).trim() };
 };
+
+const toDraft = ({ isDone, rest }: Box): Draft => ({ ...cutStepId(rest), isDone, below: [] });
 
 /** Each line ends with a line feed, so that an empty line differs from none. */
 const joinLines = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
@@ -160,10 +178,10 @@ export const parsePlan = (file: string): PlanDocument<ParsedStep> => {
       below = draft.below;
     } else below.push(line);
   }
-  const last = trimEnd(below);
-  below.splice(0, below.length, ...last, ...closing(at));
+  below.length = trimEnd(below).length;
+  below.push(...closing(at));
   return {
-    eol: /^[^\n]*\r\n/.test(file) ? 'crlf' : 'lf',
+    eol: file[file.indexOf('\n') - 1] === '\r' ? 'crlf' : 'lf',
     head: joinLines(head),
     steps: drafts.map(({ below: own, ...step }) => ({ ...step, body: joinLines(own) })),
   };
@@ -192,6 +210,6 @@ export const renderPlan = ({ eol, head, steps }: PlanDocument): string => {
 /** Returns a text in the form of a step's line: one line without an id of its own. */
 export const toStepText = (text: string): string => {
   let line = text.replace(/\s+/g, ' ').trim();
-  while (STEP_ID.test(line)) line = line.replace(STEP_ID, '').trim();
+  for (let cut = cutStepId(line); cut.stepId !== null; cut = cutStepId(line)) line = cut.text;
   return line.slice(0, PLAN_LIMITS.text).trim();
 };

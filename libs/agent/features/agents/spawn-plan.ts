@@ -35,7 +35,7 @@ const slugOf = (name: string): string =>
   name
     .normalize('NFKD')
     .replace(/[^A-Za-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
+    .replace(/^-+|(?<!-)-+$/g, '')
     .toLowerCase()
     .slice(0, SLUG_LENGTH) || 'agent';
 

@@ -1,5 +1,5 @@
 import type { ModelAnswer, ModelUsage } from '@antiphon/agent-domain';
-import { countOf, fieldsOf, listOf, textOf } from './transport/answer-builder.js';
+import { ToolCallBounds, countOf, fieldsOf, listOf, textOf } from './transport/answer-builder.js';
 import type { AnswerBuilder, Fields, RawToolCall } from './transport/answer-builder.js';
 import { brokenAnswer } from './transport/failures.js';
 
@@ -43,6 +43,9 @@ class UsageReader {
   }
 }
 
+/** More blocks than an answer has: calls are bounded, and texts and thoughts lie between them. */
+const MAX_BLOCKS = 1_000;
+
 interface Block {
   readonly type: string;
   readonly id: string;
@@ -63,6 +66,9 @@ const toToolCall = (block: Block): RawToolCall => ({
 export class AnthropicReader {
   private readonly usageReader = new UsageReader();
   private readonly blocks = new Map<unknown, Block>();
+  private readonly bounds = new ToolCallBounds();
+  /** Counted, because every event after the reason to stop asks for it. */
+  private openBlocks = 0;
   private stopReason: string | null = null;
 
   constructor(private readonly answer: AnswerBuilder) {}
@@ -101,7 +107,7 @@ export class AnthropicReader {
 
   /** Returns true once the model has given its reason to stop and every block is closed. */
   isComplete(): boolean {
-    return this.stopReason !== null && [...this.blocks.values()].every((block) => !block.isOpen);
+    return this.stopReason !== null && this.openBlocks === 0;
   }
 
   usage(): ModelUsage | null {
@@ -127,6 +133,10 @@ export class AnthropicReader {
   private startBlock(index: unknown, value: unknown): void {
     const content = fieldsOf(value);
     if (content === undefined || this.blocks.has(index)) throw brokenAnswer('a content block began twice');
+    if (this.blocks.size === MAX_BLOCKS)
+      throw brokenAnswer(`the answer has over ${MAX_BLOCKS} content blocks`);
+    if (content['type'] === 'tool_use') this.bounds.addCall();
+    this.openBlocks++;
     this.blocks.set(index, {
       type: textOf(content['type']),
       id: textOf(content['id']),
@@ -146,12 +156,18 @@ export class AnthropicReader {
       throw brokenAnswer('a delta without its content block');
     if (delta['type'] === 'text_delta') this.answer.text(textOf(delta['text']));
     else if (delta['type'] === 'thinking_delta') this.answer.thought(textOf(delta['thinking']));
-    else if (delta['type'] === 'input_json_delta') block.json += textOf(delta['partial_json']);
+    else if (delta['type'] === 'input_json_delta') {
+      const json = textOf(delta['partial_json']);
+      this.bounds.addInput(json);
+      block.json += json;
+    }
   }
 
   private stopBlock(index: unknown): void {
     const block = this.blocks.get(index);
-    if (block !== undefined) block.isOpen = false;
+    if (block?.isOpen !== true) return;
+    block.isOpen = false;
+    this.openBlocks--;
   }
 
   private noteStopReason(reason: unknown): void {

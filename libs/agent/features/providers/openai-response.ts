@@ -1,5 +1,5 @@
 import type { ModelAnswer, ModelUsage } from '@antiphon/agent-domain';
-import { countOf, fieldsOf, listOf, textOf } from './transport/answer-builder.js';
+import { ToolCallBounds, countOf, fieldsOf, listOf, textOf } from './transport/answer-builder.js';
 import type { AnswerBuilder, Fields, RawToolCall } from './transport/answer-builder.js';
 import { brokenAnswer } from './transport/failures.js';
 
@@ -43,6 +43,9 @@ const toJson = (given: unknown): string => {
  */
 class ToolCallAssembly {
   private readonly calls: PartialToolCall[] = [];
+  /** The newest call of each index. */
+  private readonly newest = new Map<unknown, PartialToolCall>();
+  private readonly bounds = new ToolCallBounds();
 
   add(piece: unknown): void {
     const fields = fieldsOf(piece);
@@ -50,19 +53,27 @@ class ToolCallAssembly {
     if (fields === undefined || (target === undefined && fields['id'] === undefined)) return;
     const [index, id, name] = [fields['index'], textOf(fields['id']), textOf(target?.['name'])];
     let call = this.find(index, name);
-    if (call === undefined || startsNewCall(call, id, name))
-      this.calls.push((call = { index, id, name, json: '' }));
+    if (call === undefined || startsNewCall(call, id, name)) call = this.begin({ index, id, name, json: '' });
     call.id ||= id;
     call.name ||= name;
-    call.json += toJson(target?.['arguments']);
+    const json = toJson(target?.['arguments']);
+    this.bounds.addInput(json);
+    call.json += json;
   }
 
   result(): readonly RawToolCall[] {
     return this.calls;
   }
 
+  private begin(call: PartialToolCall): PartialToolCall {
+    this.bounds.addCall();
+    this.calls.push(call);
+    this.newest.set(call.index, call);
+    return call;
+  }
+
   private find(index: unknown, name: string): PartialToolCall | undefined {
-    if (index !== undefined && index !== null) return this.calls.findLast((call) => call.index === index);
+    if (index !== undefined && index !== null) return this.newest.get(index);
     return name === '' ? this.calls.at(-1) : undefined;
   }
 }

@@ -34,7 +34,7 @@ export const keyOf = ({ kind, apiKeyEnv }: ProviderConfig, env: Environment): Pr
 export const needsKey = ({ kind, apiKeyEnv }: ProviderConfig): boolean =>
   apiKeyEnv !== null || KEY_VARIABLES[kind] !== undefined;
 
-const withoutVersion = (url: string): string => url.replace(/\/+$/, '').replace(/\/v1(?=\?|$)/, '');
+const withoutVersion = (url: string): string => url.replace(/(?<!\/)\/+$/, '').replace(/\/v1(?=\?|$)/, '');
 
 /**
  * Returns the base of a provider's paths, without a slash at the end. The `/v1` of Anthropic's
@@ -48,7 +48,7 @@ export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
   const url = URL.parse(given);
   if (url === null || !/^https?:$/.test(url.protocol))
     throw invalid('PROVIDER.BASE_URL_INVALID', `provider ${name}: base_url is not an http or https URL`);
-  const plain = given.replace(/\/+$/, '');
+  const plain = given.replace(/(?<!\/)\/+$/, '');
   if (kind === 'anthropic') return withoutVersion(plain);
   return kind === 'ollama' && url.pathname === '/' ? `${plain}/v1` : plain;
 };
@@ -56,7 +56,7 @@ export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
 /** Returns the address of a path below a base address. A query of the base, such as a key, remains. */
 export const endpointOf = (baseUrl: string, path: string): URL => {
   const url = new URL(baseUrl);
-  url.pathname = url.pathname.replace(/\/+$/, '') + path;
+  url.pathname = url.pathname.replace(/(?<!\/)\/+$/, '') + path;
   return url;
 };
 
@@ -72,7 +72,7 @@ const withoutSecrets = (address: string): string => {
   const url = URL.parse(address);
   if (url === null || !(url.username || url.password || url.search || url.hash)) return address;
   [url.username, url.password, url.search, url.hash] = ['', '', '', ''];
-  return url.href.replace(/\/+$/, '');
+  return url.href.replace(/(?<!\/)\/+$/, '');
 };
 
 /** A provider as `status` shows it: its address and whether it is usable, never the key. */

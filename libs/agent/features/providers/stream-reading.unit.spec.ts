@@ -3,8 +3,11 @@ import { ModelFailure, type ModelAnswer, type ModelRequest } from '@antiphon/age
 import { anthropicStream, openAiStream, type MockReply } from '@antiphon/testing/providers';
 import fc from 'fast-check';
 import type { Dispatcher } from 'undici';
+import { processorMs } from '@antiphon/testing';
+import { AnthropicReader } from './anthropic-response.js';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
+import { AnswerBuilder } from './transport/answer-builder.js';
 import { createHttpTransport, type HttpTransport } from './transport/http-transport.js';
 import { DEFAULT_PROVIDER_LIMITS, type ProviderAdapter } from './transport/provider-call.js';
 
@@ -176,6 +179,50 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  /** Starts of tool calls, each with an index of its own. */
+  const toolCalls = (count: number): string[] =>
+    Array.from({ length: count }, (_, index) => {
+      const call = { id: `call_${index}`, name: 'echo' };
+      const data =
+        format === 'openai'
+          ? { choices: [{ delta: { tool_calls: [{ index, id: call.id, function: { name: 'echo' } }] } }] }
+          : { type: 'content_block_start', index, content_block: { type: 'tool_use', ...call } };
+      return `event: content_block_start\ndata: ${JSON.stringify(data)}\n\n`;
+    });
+
+  it('refuses the 65th tool call while the stream goes on', async () => {
+    const isRefused = async (count: number) => {
+      const { answer } = await readText(format, toolCalls(count).join(''));
+      return answer instanceof ModelFailure && answer.message.includes('over 64 tool calls');
+    };
+    expect(await isRefused(64)).toBe(false);
+    expect(await isRefused(65)).toBe(true);
+  });
+
+  it('refuses 14 MiB with 180,000 indexes of tool calls in the time of their bytes', async () => {
+    const chunks = cutAt(Buffer.from(toolCalls(180_000).join('')), [100_000, 5_000_000]);
+    const from = process.cpuUsage();
+    const { answer } = await read(format, chunks);
+    expect(answer).toMatchObject({ reason: 'provider_protocol' });
+    expect(process.cpuUsage(from).user / 1_000).toBeLessThan(2_000);
+  });
+
+  it('refuses one event, and the arguments of a call, over their bounds', async () => {
+    const long = `data: {"choices":[],"type":"ping","x":"${'x'.repeat(1024 * 1024)}"}\n\n`;
+    expect((await readText(format, `event: message_delta\n${long}`)).answer).toMatchObject({
+      message: expect.stringContaining('an event of the provider'),
+    });
+    const piece = 'x'.repeat(500_000);
+    const more =
+      format === 'openai'
+        ? { choices: [{ delta: { tool_calls: [{ index: 0, function: { arguments: piece } }] } }] }
+        : { type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: piece } };
+    const pieces = `event: content_block_delta\ndata: ${JSON.stringify(more)}\n\n`.repeat(5);
+    expect((await readText(format, `${toolCalls(1).join('')}${pieces}`)).answer).toMatchObject({
+      message: 'the arguments of the tool calls are too long',
+    });
   });
 
   it('reports no usage when the stream has none', async () => {
@@ -365,4 +412,20 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     expect(answer).toMatchObject({ text: 'a🎉\ufffd\ufffd z\ufffd' });
     expect(streamed).toBe('a🎉\ufffd\ufffd z\ufffd');
   });
+});
+
+it('reads events after the reason to stop of an answer with many blocks in linear time', () => {
+  const run = (count: number) => {
+    const reader = new AnthropicReader(
+      new AnswerBuilder({ onText: () => undefined, onThought: () => undefined }),
+    );
+    for (let index = 0; index < 900; index++)
+      reader.event({ type: 'content_block_start', index, content_block: { type: 'text', text: '' } });
+    reader.event({ type: 'message_delta', delta: { stop_reason: 'end_turn' } });
+    for (let n = 0; n < count; n++) {
+      reader.event({ type: 'ping' });
+      reader.isComplete();
+    }
+  };
+  expect(processorMs(() => run(200_000))).toBeLessThan(1_000);
 });

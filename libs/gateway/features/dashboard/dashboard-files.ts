@@ -22,7 +22,7 @@ const MEDIA: Readonly<Record<string, string>> = {
 };
 const COMPRESSED: ReadonlySet<string> = new Set(['.png', '.woff2', '.ico']);
 /** Names with a hash of the content, as the build gives them. */
-const HASHED = /^\/assets\/.*-[\w-]{8,}\.\w+$/;
+const HASHED = /^\/assets\/.*-[\w-]{8}\.\w+$/;
 
 export type Encoding = 'br' | 'gzip' | null;
 

@@ -39,8 +39,10 @@ export const learnFacts = (
     ...inherited.map((fact, n) => ({ ...fact, factId: factId(eventId, n), supersededAt: null })),
   ];
   for (const [n, statement] of extractStatements(text).entries()) {
-    const topic = topicOf(statement);
-    const active = next.find((fact) => isActive(fact) && topicOf(fact) === topic);
+    const { subject, predicate } = statement;
+    const active = next.find(
+      (fact) => isActive(fact) && fact.predicate === predicate && fact.subject === subject,
+    );
     if (active !== undefined && sameObject(active.object, statement.object)) continue;
     const learned: Fact = {
       ...statement,

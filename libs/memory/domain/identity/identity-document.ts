@@ -33,7 +33,7 @@ export const normalizeName = (name: string): string =>
     .normalize('NFKC')
     .replace(/[*_`]/g, '')
     .replace(/\s+/g, ' ')
-    .replace(/[\s:#]+$/, '')
+    .replace(/(?<![\s:#])[\s:#]+$/, '')
     .trim()
     .toLowerCase();
 
@@ -43,7 +43,7 @@ export interface Entry {
   readonly lines: readonly string[];
 }
 
-const LIST_ITEM = /^[ \t]{0,3}[-*+][ \t]+(.*)$/;
+const LIST_ITEM = /^[ \t]{0,3}[-*+][ \t]+/;
 /** Matches a key of at most forty characters; the colon may be inside or after the emphasis. */
 const KEY_LINE = /^(?:\*\*|__)?([^\s:*_`][^:*_`]{0,39})(?:\*\*|__)?:(?:\*\*|__)?[ \t]+\S/;
 const MAX_WORDS = 4;
@@ -58,8 +58,8 @@ const keyOf = (line: string): string | null => {
  * sentence.
  */
 const entryKey = (line: string, plain: boolean): string | null => {
-  const item = LIST_ITEM.exec(line)?.[1];
-  if (item !== undefined) return keyOf(item);
+  const item = LIST_ITEM.exec(line)?.[0];
+  if (item !== undefined) return keyOf(line.slice(item.length));
   return plain ? keyOf(line) : null;
 };
 

@@ -20,7 +20,7 @@ export interface ParsedDocument {
   readonly problems: readonly string[];
 }
 
-const ATX = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
+const ATX = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
 const SETEXT = /^ {0,3}(?:(=+)|-{3,})[ \t]*$/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const NO_PARAGRAPH = /^[ \t]*(?:[-*+>|]|\d+[.)]|$)/;
@@ -34,7 +34,8 @@ interface Heading {
 const headingAt = (lines: readonly string[], at: number): Heading | null => {
   const line = lines[at] ?? '';
   const atx = ATX.exec(line);
-  if (atx) return { level: (atx[1] ?? '').length, text: atx[2] ?? '', lines: [line] };
+  if (atx)
+    return { level: (atx[1] ?? '').length, text: line.slice(atx[0].length).trimStart(), lines: [line] };
   const under = SETEXT.exec(lines[at + 1] ?? '');
   const begins = at === 0 || (lines[at - 1] ?? '').trim() === '';
   if (!under || !begins || NO_PARAGRAPH.test(line)) return null;

@@ -58,7 +58,7 @@ export const ancestorsOf = (nodes: readonly WorkflowNode[], id: string): Readonl
   return found;
 };
 
-const REFERENCE = /\{\{\s*([^{}]*?)\s*\}\}/g;
+const REFERENCE = /\{\{([^{}]*)\}\}/g;
 
 const problemOfReference = (
   { inputs }: Definition,
@@ -91,7 +91,7 @@ const problemsOfNode = (
   const before = ancestorsOf(nodes, node.id);
   if (before.has(node.id)) problems.push('needs itself through a cycle');
   for (const [, text = ''] of node.prompt.matchAll(REFERENCE)) {
-    const problem = problemOfReference(definition, before, text);
+    const problem = problemOfReference(definition, before, text.trim());
     if (problem) problems.push(problem);
   }
   return problems;
@@ -163,7 +163,7 @@ export const changeNode = (definition: Definition, id: string, change: Partial<W
           ...node,
           needs: node.needs.map((need) => (need === id ? next : need)),
           prompt: node.prompt.replaceAll(REFERENCE, (whole, text: string) =>
-            text === `nodes.${id}.output` ? `{{nodes.${next}.output}}` : whole,
+            text.trim() === `nodes.${id}.output` ? `{{nodes.${next}.output}}` : whole,
           ),
         };
   const nodes = definition.nodes.map((node) => renamed(node.id === id ? { ...node, ...change } : node));

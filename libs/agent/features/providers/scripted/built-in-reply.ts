@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '@antiphon/kernel';
 import type { ScenarioReply, ScenarioStep } from './scenario.js';
 import type { TurnView } from './turn-view.js';
 
-const TOOL_LINE = /^\/tool(?:\s+(\S+)(?:\s+(.*?))?)?\s*$/;
+const TOOL_LINE = /^\/tool(?=\s|$)/;
 const THEN_LINE = /^\/then\s*$/;
 
 /** Groups `/tool` lines by step. A line `/then` starts the next step. */
@@ -21,9 +21,11 @@ const isObject = (value: JsonValue): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const readCommand = (line: string): Command => {
-  const [, name, json] = TOOL_LINE.exec(line) ?? [];
-  if (name === undefined) return { problem: 'say which tool: /tool NAME {"its":"input"}' };
-  if (json === undefined || json === '') return { step: { tool: { name, input: {} } } };
+  const rest = line.slice('/tool'.length).trim();
+  const [name = ''] = rest.split(/\s/, 1);
+  if (name === '') return { problem: 'say which tool: /tool NAME {"its":"input"}' };
+  const json = rest.slice(name.length).trim();
+  if (json === '') return { step: { tool: { name, input: {} } } };
   let input: JsonValue;
   try {
     input = JSON.parse(json) as JsonValue;

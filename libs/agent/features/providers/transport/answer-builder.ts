@@ -1,3 +1,4 @@
+import { MAX_CALLS_PER_STEP } from '@antiphon/agent-domain';
 import type { ModelAnswer, ModelSink, ModelUsage, RequestedToolCall } from '@antiphon/agent-domain';
 import {
   FORBIDDEN_KEYS,
@@ -97,6 +98,25 @@ export interface RawToolCall {
   readonly id: string;
   readonly name: string;
   readonly json: string;
+}
+
+/** Maximum length of the inputs of all tool calls of an answer, UTF-16 units. */
+const MAX_TOOL_INPUT = 2 * 1024 * 1024;
+
+/** Bounds the tool calls of an answer while it arrives. Throws a protocol failure beyond them. */
+export class ToolCallBounds {
+  private calls = 0;
+  private input = 0;
+
+  addCall(): void {
+    if (++this.calls > MAX_CALLS_PER_STEP)
+      throw brokenAnswer(`the model asked for over ${MAX_CALLS_PER_STEP} tool calls at once`);
+  }
+
+  addInput(json: string): void {
+    this.input += json.length;
+    if (this.input > MAX_TOOL_INPUT) throw brokenAnswer('the arguments of the tool calls are too long');
+  }
 }
 
 const finishToolCall = (call: RawToolCall, finishReason: ModelAnswer['finishReason']): RequestedToolCall => {

@@ -10,6 +10,13 @@ import type { CallEnvironment, ProviderCall } from './provider-call.js';
 /** Maximum nesting of a response: a tool's input (64) within the vendor's envelope. */
 const MAX_RESPONSE_DEPTH = 80;
 
+/**
+ * Maximum length of one event of a stream, and of a response in one piece, UTF-16 units. JSON is
+ * parsed at once, on the loop that all calls share.
+ */
+const MAX_EVENT = 1024 * 1024;
+const MAX_WHOLE = 2 * 1024 * 1024;
+
 /** One server-sent event, its data lines joined. */
 export interface ServerEvent {
   /** Undefined where the stream does not name it. */
@@ -54,6 +61,7 @@ const mediaTypeOf = (headers: ResponseHeaders): string =>
 const isJson = (type: string): boolean => type === 'application/json' || type.endsWith('+json');
 
 const parseResponse = (text: string): unknown => {
+  if (text.length > MAX_WHOLE) throw brokenAnswer(`the provider's answer is over ${MAX_WHOLE} characters`);
   if (nestsDeeperThan(text, MAX_RESPONSE_DEPTH)) throw brokenAnswer("the provider's answer nests too deep");
   return JSON.parse(text) as unknown;
 };
@@ -156,6 +164,8 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
 
   private streamBody(events: EventReader): BodyHandling {
     const read = createEventParser((event) => {
+      if (event.data.length > MAX_EVENT)
+        throw brokenAnswer(`an event of the provider's answer is over ${MAX_EVENT} characters`);
       events.read(event);
       if (events.isComplete()) this.call.finishing();
     });
