@@ -1,167 +1,213 @@
 import type pg from 'pg';
 import { RunEvent, TaskEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import { translateDatabaseError } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
+import { loadTasks, saveTasks, type TaskRange, type TaskRow } from './task-rows.js';
 
-interface Statement {
-  readonly name: string;
-  readonly text: string;
-  readonly values: unknown[];
+/** Maximum number of characters of a node's output in its row. */
+const MAX_TEXT = 65_536;
+
+const keyOf = (workspace: string, id: string): string => `${workspace}\n${id}`;
+/** Returns the key of a task, or that of the run of a node. */
+const groupOf = (workspace: string, id: string): string => keyOf(workspace, id.split('/', 1)[0] ?? id);
+
+/** Rows that a batch reads or changes. */
+class TaskRows {
+  /** By task or run, and then by id. */
+  readonly #groups = new Map<string, Map<string, TaskRow>>();
+  readonly #changed = new Set<TaskRow>();
+
+  constructor(stored: readonly TaskRow[]) {
+    for (const row of stored) this.#groupOf(row.workspace, row.id).set(row.id, row);
+  }
+
+  /** Adds a row. The first event of a task creates its row, and a repeat changes nothing. */
+  add(row: TaskRow): void {
+    const group = this.#groupOf(row.workspace, row.id);
+    if (group.has(row.id)) return;
+    group.set(row.id, row);
+    this.#changed.add(row);
+  }
+
+  /** Changes a row. An event of an unknown task changes nothing. */
+  change(workspace: string, id: string, apply: (row: TaskRow) => void): void {
+    const row = this.#groupOf(workspace, id).get(id);
+    if (!row) return;
+    apply(row);
+    this.#changed.add(row);
+  }
+
+  /** Cancels the nodes of a run that have not ended. */
+  endNodes(workspace: string, runId: string, at: string): void {
+    for (const { id, ended_at: endedAt } of this.#groupOf(workspace, runId).values())
+      if (id !== runId && endedAt === null)
+        this.change(workspace, id, (row) => Object.assign(row, { state: 'cancelled', ended_at: at }));
+  }
+
+  changed(): readonly TaskRow[] {
+    return [...this.#changed];
+  }
+
+  #groupOf(workspace: string, id: string): Map<string, TaskRow> {
+    const key = groupOf(workspace, id);
+    const group = this.#groups.get(key) ?? new Map<string, TaskRow>();
+    this.#groups.set(key, group);
+    return group;
+  }
 }
 
-/** Names a statement, so that each connection parses and plans it once. */
-const named = (name: string, text: string) => ({ name: `agent_tasks_${name}`, text });
-const WHERE = 'where workspace = $1 and id = $2';
+const EMPTY = {
+  ...{ state: 'queued', agent_id: null, pinned_to: null, worker: null, epoch: 0, strikes: '[]' },
+  ...{ project: null, parent_agent_id: null, parent_task_id: null, deadline: null },
+  ...{ session_id: null, turn_id: null, started_at: null, ended_at: null, result: null },
+};
 
-const QUEUED = named(
-  'queued',
-  `insert into agent_tasks (workspace, id, kind, title, state, priority, capabilities, agent_id, pinned_to, epoch,
-    strikes, project, parent_agent_id, parent_task_id, deadline, queued_at, first_position)
-  values ($1, $2, 'task', $3, 'queued', $4, $5, $6, $6, 0, '[]', $7, $8, $9, $10, $11, $12)`,
-);
-const ASSIGNED = named(
-  'assigned',
-  `update agent_tasks set state = 'assigned', epoch = $3, worker = $4, agent_id = coalesce($5, agent_id),
-    session_id = null, turn_id = null ${WHERE}`,
-);
-const BEGUN = named(
-  'begun',
-  `update agent_tasks set state = 'running', session_id = $3, turn_id = $4,
-    started_at = coalesce(started_at, $5) ${WHERE}`,
-);
-// A task that is pinned to no agent may go to any other one.
-const REQUEUED = named(
-  'requeued',
-  `update agent_tasks set state = 'queued', worker = null, agent_id = pinned_to,
-    strikes = case when $3::text is null then strikes else strikes || to_jsonb($3::text) end ${WHERE}`,
-);
-const ENDED = named(
-  'ended',
-  `update agent_tasks set state = $3, ended_at = $4, result = $5, strikes = $6 ${WHERE}`,
-);
+const addStrike = (row: TaskRow, strike: string | null): void => {
+  if (strike !== null) row.strikes = JSON.stringify([...(JSON.parse(row.strikes) as string[]), strike]);
+};
 
-const taskStatement = ({ type, data }: TaskEvent, at: RecordedEvent): Statement | null => {
-  const id = [at.workspace, data.taskId];
+type Queued = Extract<TaskEvent, { type: 'TaskQueued' }>['data'];
+
+const queuedRow = (data: Queued, { workspace, position }: RecordedEvent): TaskRow => ({
+  ...EMPTY,
+  ...{ workspace, id: data.taskId, kind: 'task' as const, title: data.title, priority: data.priority },
+  capabilities: JSON.stringify(data.capabilities),
+  ...{ agent_id: data.agentId, pinned_to: data.agentId, project: data.project },
+  ...{ parent_agent_id: data.parentAgentId, parent_task_id: data.parentTaskId, deadline: data.deadline },
+  ...{ queued_at: data.at, first_position: String(position) },
+});
+
+const applyTaskEvent = (rows: TaskRows, { type, data }: TaskEvent, at: RecordedEvent): void => {
+  const change = (apply: (row: TaskRow) => void): void => rows.change(at.workspace, data.taskId, apply);
   switch (type) {
-    case 'TaskQueued': {
-      const about = [data.title, data.priority, JSON.stringify(data.capabilities), data.agentId];
-      const place = [data.project, data.parentAgentId, data.parentTaskId, data.deadline];
-      return { ...QUEUED, values: [...id, ...about, ...place, data.at, at.position] };
-    }
+    case 'TaskQueued':
+      return rows.add(queuedRow(data, at));
     case 'TaskAssigned':
-      return { ...ASSIGNED, values: [...id, data.epoch, data.worker, data.agentId] };
+      return change((row) => {
+        Object.assign(row, { state: 'assigned', epoch: data.epoch, worker: data.worker });
+        Object.assign(row, { agent_id: data.agentId ?? row.agent_id, session_id: null, turn_id: null });
+      });
     case 'TaskBegun':
-      return { ...BEGUN, values: [...id, data.sessionId, data.turnId, data.at] };
-    case 'TaskRequeued': {
-      const strike = data.reason === 'failed' ? (data.message ?? data.code ?? 'failed') : null;
-      return { ...REQUEUED, values: [...id, strike] };
-    }
-    case 'TaskEnded': {
-      const { status, result, strikes } = data;
-      const values = [...id, status, data.at, JSON.stringify(result), JSON.stringify(strikes)];
-      return { ...ENDED, values };
-    }
+      return change((row) => {
+        Object.assign(row, { state: 'running', session_id: data.sessionId, turn_id: data.turnId });
+        row.started_at ??= data.at;
+      });
+    case 'TaskRequeued':
+      return change((row) => {
+        // A task that is pinned to no agent may go to any other one.
+        Object.assign(row, { state: 'queued', worker: null, agent_id: row.pinned_to });
+        addStrike(row, data.reason === 'failed' ? (data.message ?? data.code ?? 'failed') : null);
+      });
+    case 'TaskEnded':
+      return change((row) => {
+        const [result, strikes] = [JSON.stringify(data.result), JSON.stringify(data.strikes)];
+        Object.assign(row, { state: data.status, ended_at: data.at, result, strikes });
+      });
     case 'TaskResultRefused':
     case 'TaskCancelRequested':
-      return null;
   }
 };
 
-const RUN_STARTED = named(
-  'run_started',
-  `insert into agent_tasks
-    (workspace, id, kind, title, state, priority, capabilities, agent_id, epoch, strikes, queued_at, first_position)
-  select $1, $2 || '/' || node.id, 'run_node', $3 || ': ' || node.id, 'queued', 5, '[]', node.agent, 0, '[]', $5, $6
-  from jsonb_to_recordset($4::jsonb) as node (id text, agent text)`,
-);
-const NODE_STARTED = named(
-  'node_started',
-  `update agent_tasks set state = 'running', epoch = $3, worker = 'agent/' || agent_id, session_id = $4,
-    turn_id = $5, started_at = coalesce(started_at, $6) ${WHERE}`,
-);
-const NODE_RETRIED = named(
-  'node_retried',
-  `update agent_tasks set state = 'queued', worker = null, strikes = strikes || to_jsonb($3::text) ${WHERE}`,
-);
-const NODE_ENDED = named(
-  'node_ended',
-  `update agent_tasks set state = $3, ended_at = $4,
-    strikes = case when $5::text is null then strikes else strikes || to_jsonb($5::text) end,
-    result = jsonb_build_object('status', $3::text, 'text', left($6, 65536), 'sessionId', session_id,
-      'turnId', turn_id, 'code', $7::text) ${WHERE}`,
-);
-// Nodes that never started: '0' is the character after '/'.
-const RUN_ENDED = named(
-  'run_ended',
-  `update agent_tasks set state = 'cancelled', ended_at = $3 where workspace = $1
-    and id > $2 || '/' and id < $2 || '0' and ended_at is null`,
-);
+type RunStarted = Extract<RunEvent, { type: 'RunStarted' }>['data'];
 
-const nodeEnd = (
-  id: readonly unknown[],
-  state: string,
-  at: string,
-  { strike = null, text = '', code = null }: { strike?: string | null; text?: string; code?: string | null },
-): Statement => ({ ...NODE_ENDED, values: [...id, state, at, strike, text, code] });
+const nodeRows = (data: RunStarted, { workspace, position }: RecordedEvent): TaskRow[] =>
+  data.definition.nodes.map(({ id, agent }) => ({
+    ...EMPTY,
+    ...{
+      workspace,
+      id: `${data.runId}/${id}`,
+      kind: 'run_node' as const,
+      title: `${data.definition.name}: ${id}`,
+    },
+    ...{ priority: 5, capabilities: '[]', agent_id: agent ?? null },
+    ...{ queued_at: data.startedAt, first_position: String(position) },
+  }));
 
-const nodeStatement = (event: RunEvent, workspace: string): Statement | null => {
-  const { data } = event;
-  const id = [workspace, `${data.runId}/${'nodeId' in data ? data.nodeId : ''}`];
-  switch (event.type) {
+/** Returns the beginning of a text, in characters as the database counts them. */
+const cut = (text: string): string =>
+  text.length <= MAX_TEXT ? text : Array.from(text).slice(0, MAX_TEXT).join('');
+
+interface NodeEnd {
+  readonly state: string;
+  readonly at: string;
+  readonly strike?: string;
+  readonly text?: string;
+  readonly code?: string | null;
+}
+
+const endNode = (row: TaskRow, { state, at, strike, text = '', code = null }: NodeEnd): void => {
+  addStrike(row, strike ?? null);
+  const ids = { sessionId: row.session_id, turnId: row.turn_id };
+  const result = JSON.stringify({ status: state, text: cut(text), ...ids, code });
+  Object.assign(row, { state, ended_at: at, result });
+};
+
+/** Applies an event of a node. Any other event of a run changes no node. */
+const applyNodeEvent = (row: TaskRow, { type, data }: RunEvent): void => {
+  switch (type) {
     case 'TaskStarted': {
-      const { attempt, sessionId, turnId, startedAt } = event.data;
-      return { ...NODE_STARTED, values: [...id, attempt, sessionId, turnId, startedAt] };
+      const { attempt, sessionId, turnId, startedAt } = data;
+      const worker = row.agent_id === null ? null : `agent/${row.agent_id}`;
+      Object.assign(row, { state: 'running', epoch: attempt, worker });
+      Object.assign(row, { session_id: sessionId, turn_id: turnId, started_at: row.started_at ?? startedAt });
+      return;
     }
     case 'TaskAttemptFailed':
-      return { ...NODE_RETRIED, values: [...id, event.data.message] };
+      Object.assign(row, { state: 'queued', worker: null });
+      return addStrike(row, data.message);
     case 'TaskCompleted':
-      return nodeEnd(id, 'completed', event.data.completedAt, { text: event.data.output });
-    case 'TaskFailed': {
-      const { message, code, failedAt } = event.data;
-      return nodeEnd(id, 'failed', failedAt, { strike: message, code });
-    }
+      return endNode(row, { state: 'completed', at: data.completedAt, text: data.output });
+    case 'TaskFailed':
+      return endNode(row, { state: 'failed', at: data.failedAt, strike: data.message, code: data.code });
     case 'TaskCancelled':
-      return nodeEnd(id, 'cancelled', event.data.cancelledAt, {});
+      return endNode(row, { state: 'cancelled', at: data.cancelledAt });
     default:
-      return null;
   }
 };
 
-const runStatement = (event: RunEvent, { workspace, position }: RecordedEvent): Statement | null => {
-  switch (event.type) {
-    case 'RunStarted': {
-      const { runId, definition, startedAt } = event.data;
-      const nodes = definition.nodes.map(({ id, agent }) => ({ id, agent }));
-      const about = [definition.name, JSON.stringify(nodes), startedAt, position];
-      return { ...RUN_STARTED, values: [workspace, runId, ...about] };
-    }
+const applyRunEvent = (rows: TaskRows, event: RunEvent, at: RecordedEvent): void => {
+  const { type, data } = event;
+  switch (type) {
+    case 'RunStarted':
+      return nodeRows(data, at).forEach((row) => rows.add(row));
     case 'RunCompleted':
-      return { ...RUN_ENDED, values: [workspace, event.data.runId, event.data.completedAt] };
+      return rows.endNodes(at.workspace, data.runId, data.completedAt);
     case 'RunFailed':
-      return { ...RUN_ENDED, values: [workspace, event.data.runId, event.data.failedAt] };
+      return rows.endNodes(at.workspace, data.runId, data.failedAt);
     case 'RunCancelled':
-      return { ...RUN_ENDED, values: [workspace, event.data.runId, event.data.cancelledAt] };
+      return rows.endNodes(at.workspace, data.runId, data.cancelledAt);
     default:
-      return nodeStatement(event, workspace);
+      if ('nodeId' in data)
+        rows.change(at.workspace, `${data.runId}/${data.nodeId}`, (row) => applyNodeEvent(row, event));
   }
 };
 
-const statementOf = (recorded: RecordedEvent): Statement | null => {
-  const event = upcast(recorded);
-  return recorded.category === 'run'
-    ? runStatement(RunEvent.parse(event), recorded)
-    : taskStatement(TaskEvent.parse(event), recorded);
+/** An event with its parsed form. */
+type Parsed = readonly [at: RecordedEvent, task: TaskEvent | null, run: RunEvent | null];
+
+const parse = (at: RecordedEvent): Parsed => {
+  const event = upcast(at);
+  return at.category === 'run' ? [at, null, RunEvent.parse(event)] : [at, TaskEvent.parse(event), null];
 };
 
-/** Projects tasks of the queue and nodes of runs to `agent_tasks`, one statement per event. */
+/** Returns the ids of a task, or those of the nodes of a run: '0' is the character after '/'. */
+const rangeOf = ([{ workspace }, task, run]: Parsed): TaskRange =>
+  task === null
+    ? { workspace, first: `${run?.data.runId}/`, last: `${run?.data.runId}0` }
+    : { workspace, first: task.data.taskId, last: task.data.taskId };
+
+/** Projects tasks of the queue and nodes of runs to `agent_tasks`, with two statements for a batch. */
 export const projectTasks = async (
   client: pg.ClientBase,
   events: readonly RecordedEvent[],
 ): Promise<void> => {
-  const statements = events.flatMap((event) => statementOf(event) ?? []);
-  const results = await Promise.allSettled(statements.map((statement) => client.query(statement)));
-  // The first failure causes the later ones.
-  const failed = results.find((result) => result.status === 'rejected');
-  if (failed) throw translateDatabaseError(failed.reason);
+  const parsed = events.map(parse);
+  const ranges = new Map(parsed.map(rangeOf).map((range) => [keyOf(range.workspace, range.first), range]));
+  if (ranges.size === 0) return;
+  const rows = new TaskRows(await loadTasks(client, [...ranges.values()]));
+  for (const [at, task, run] of parsed) {
+    if (task !== null) applyTaskEvent(rows, task, at);
+    if (run !== null) applyRunEvent(rows, run, at);
+  }
+  await saveTasks(client, rows.changed());
 };

@@ -3,6 +3,7 @@ import { PAGE_BYTES } from '../../event-store.port.js';
 import { isPageFull, type PagedRow, pageSql, toEvent } from '../../read/event-row.js';
 import { applyInTransaction } from '../projection-batch.js';
 import type { ProjectionDefinition } from '../projection-definition.js';
+import { shadowTable } from './shadow-tables.js';
 
 /** Progress of a fold of the log into shadow tables. */
 export interface Fold {
@@ -56,6 +57,29 @@ export const foldInTransaction = async (
   return fold;
 };
 
+/** Number of events after which the shadow tables get statistics, and then at each doubling. */
+const FIRST_ANALYZE = 1_000;
+
+/** Returns true if a doubling of the first number of events is between two numbers. */
+const isDoubling = (before: number, after: number): boolean =>
+  after >= FIRST_ANALYZE &&
+  (before < FIRST_ANALYZE ||
+    Math.floor(Math.log2(after / FIRST_ANALYZE)) > Math.floor(Math.log2(before / FIRST_ANALYZE)));
+
+/**
+ * Gives the shadow tables statistics at each doubling of the events. No vacuum visits temporary
+ * tables, and without statistics each index that begins with the workspace costs the same.
+ */
+export const analyzeShadows = async (
+  client: pg.ClientBase,
+  { tables }: Pick<ProjectionDefinition, 'tables'>,
+  before: number,
+  after: number,
+): Promise<void> => {
+  if (!isDoubling(before, after)) return;
+  await client.query(`analyze ${tables.map(({ name }) => shadowTable(name)).join(', ')}`);
+};
+
 /**
  * Folds up to a position with a transaction per batch, which holds no lock or snapshot for long.
  */
@@ -69,7 +93,9 @@ const foldInBatches = async (
   while (fold.position < upTo) {
     await client.query('begin');
     try {
+      const before = fold.events;
       fold = await foldBatch(client, definition, fold, upTo);
+      await analyzeShadows(client, definition, before, fold.events);
       await client.query('commit');
     } catch (error) {
       await client.query('rollback').catch(() => undefined);
