@@ -1,4 +1,4 @@
-import { runProjection } from '@antiphon/event-store';
+import { runProjection, SnapshotMaker } from '@antiphon/event-store';
 import type { ProjectionDefinition, RunningProjection } from '@antiphon/event-store';
 import { repeatEvery } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
@@ -14,7 +14,7 @@ import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import type { SpawnAgentReply, SpawnAgentRequest } from './agents/spawn-agent.handler.js';
 import { ApprovalEvents, createApprovals } from './approvals/approvals.js';
 import type { Approvals } from './approvals/approvals.js';
-import { agentAgents, agentSessions } from './projections.js';
+import { agentAgents, agentProjections, agentSessions } from './projections.js';
 import type { CircuitBreakers } from './providers/circuit-breaker.js';
 import { Messages } from './messages/messages.handler.js';
 import { ForkSession } from './sessions/fork-session.handler.js';
@@ -169,6 +169,7 @@ export class AgentRuntime {
       agents.follow(drained),
       this.upkeep.run(this.stopping.signal),
       inboxSignals.follow(drained),
+      new SnapshotMaker({ ...this.services, definitions: agentProjections }).follow(drained),
     ]);
     await Promise.all([swept.promise, inboxSignals.firstPoll]);
     await registry.waitUntilIdle(RESUME_FIRST_MS);

@@ -9,11 +9,16 @@ import { projectAgentSessions } from './sessions/agent-sessions.projection.js';
 
 export { compareSnapshots } from './sessions/compare-snapshots.js';
 
+/** Most of the bytes of sessions: only the state of an agent depends on some of them. */
+const UNUSED_TYPES = ['ToolCallRequested', 'ToolCallClaimed', 'ToolCallCompleted'];
+const MODEL_CALLS = ['ModelCallStarted', 'ModelCallCompleted', 'ModelCallAborted'];
+
 /** Rows of sessions and approvals, for sweeps and lists. */
 export const agentSessions: ProjectionDefinition = {
   name: 'agent-sessions',
   service: 'agent',
   categories: ['session'],
+  unusedTypes: [...UNUSED_TYPES, ...MODEL_CALLS],
   tables: [
     { name: 'agent_sessions' },
     {
@@ -54,11 +59,16 @@ export const agentAgents: ProjectionDefinition = {
   name: 'agent-agents',
   service: 'agent',
   categories: ['agent', 'session'],
+  unusedTypes: UNUSED_TYPES,
   tables: [
     { name: 'agent_agents' },
     { name: 'agent_activity' },
     { name: 'agent_session_agents' },
-    { name: 'agent_state_changes', ignoredRows: `at < now() - interval '${COMPARED_DAYS} days'` },
+    {
+      name: 'agent_state_changes',
+      ignoredRows: `at < now() - interval '${COMPARED_DAYS} days'`,
+      positionColumn: 'position',
+    },
   ],
   handle: projectAgents,
 };

@@ -3,7 +3,7 @@ import type { OnApplicationBootstrap, OnApplicationShutdown, Provider } from '@n
 import type pg from 'pg';
 import { budgetLimitsOf, findPrice } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
-import { PastReads } from '@antiphon/event-store';
+import { PastReads, SnapshotMaker } from '@antiphon/event-store';
 import type { EventStore, EventStorePg } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { createConsumerHost } from '@antiphon/messaging';
@@ -117,8 +117,11 @@ interface Follower {
 const FOLLOWERS = Symbol('Followers');
 const followersProvider: Provider = {
   provide: FOLLOWERS,
-  inject: [BUDGET_LIMIT_STORE, BUDGET_RULE_STORE],
-  useFactory: (...followers: Follower[]): readonly Follower[] => followers,
+  inject: [DATABASE_POOL, LOGGER, BUDGET_LIMIT_STORE, BUDGET_RULE_STORE],
+  useFactory: (pool: pg.Pool, logger: Logger, ...followers: Follower[]): readonly Follower[] => [
+    ...followers,
+    new SnapshotMaker({ pool, logger, definitions: meteringProjections }),
+  ],
 };
 
 /** Starts metering's background work, and stops it before the ledger. */

@@ -94,6 +94,8 @@ export type {
 } from './projections/projection-definition.js';
 export { PastReads } from './projections/past-reads.js';
 export type { AsOf, PastReadsOptions } from './projections/past-reads.js';
+export { SnapshotMaker } from './projections/snapshot-maker.js';
+export type { SnapshotMakerOptions } from './projections/snapshot-maker.js';
 export { listParked } from './projections/projection-parking.js';
 export type { ParkedStream } from './projections/projection-parking.js';
 export { listProjections } from './projections/projection-progress.js';

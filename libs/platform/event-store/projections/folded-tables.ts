@@ -1,44 +1,28 @@
 import pg from 'pg';
 import type { WorkspaceQueries } from '@antiphon/database';
 import { transient } from '@antiphon/kernel';
-import { isPageFull, pageSql, toEvent, type PagedRow } from '../read/event-row.js';
-import { PAGE_BYTES } from '../event-store.port.js';
-import { applyInTransaction } from './projection-batch.js';
+import { FoldedProjection } from './folded-projection.js';
+import { SNAPSHOT_EVERY } from './past-snapshots.js';
 import type { ProjectionDefinition } from './projection-definition.js';
-import { createShadowsSql, requireWholeLog, shadowTable } from './rebuild/shadow-tables.js';
+import { createPastTablesSql, PAST_POSITION } from './past-tables.js';
 
-/** Number of events in one transaction of a fold. */
-const BATCH = 500;
 /** Time that one read may fold, ms. A later read continues there. */
 const FOLD_MS = 5_000;
 /** Time that a read may wait for those before it, ms. Its caller gives up after 15 s. */
 const MAX_WAIT_MS = 8_000;
-/** Events between two copies at first. */
-const FIRST_STRIDE = 2_000;
-/** Maximum number of copies of the tables. */
-const MAX_COPIES = 12;
+/** Size of the temporary tables from which they are emptied after a read. */
+const MAX_BYTES = 16 * 2 ** 20;
 
-const PAGE_SQL = `${pageSql(
-  `where workspace = $4 and position > $1 and position <= $2 and category = any ($3) order by position limit ${BATCH}`,
-  'position',
-  String(PAGE_BYTES),
-)} order by position`;
-
-const quote = (name: string): string => pg.escapeIdentifier(name);
-
-/** Copy of all tables at a position. */
-interface Copy {
-  readonly position: number;
-  /** Number of events that the fold had applied. */
-  readonly events: number;
-}
-const EMPTY: Copy = { position: 0, events: 0 };
+const SIZE_SQL = `select coalesce(sum(pg_total_relation_size(oid)), 0) as bytes from pg_class
+  where relnamespace = pg_my_temp_schema() and relkind = 'r'`;
 
 export interface FoldOptions {
   /** Tables that the log does not produce. Reads of the past find them empty. */
   readonly emptyTables?: readonly string[];
-  /** Events between two copies of the tables, at first. */
-  readonly copyEvery?: number;
+  /** Minimum number of positions between two snapshots. */
+  readonly snapshotEvery?: number;
+  /** Size of the temporary tables from which they are emptied after a read. Default: 16 MiB. */
+  readonly maxBytes?: number;
   /** Time that one read may fold, ms. A later read continues there. Default: 5 s. */
   readonly foldMs?: number;
   /** Time that a read may wait for those before it, ms. Default: 8 s. */
@@ -55,21 +39,28 @@ interface Waiting {
   readonly run: () => Promise<void>;
 }
 
-/** Tables of one workspace as of a position that can be moved, on a connection of their own. */
+/**
+ * Tables of one workspace as of a position that can be moved, on a connection of their own. A
+ * projection is folded once a statement names one of its tables.
+ */
 export class FoldedTables {
-  #at: Copy = EMPTY;
-  #copies: Copy[] = [];
-  #stride: number;
+  readonly #projections: readonly FoldedProjection[];
+  /** Position of the last read. */
+  #at = 0;
+  #bytes = 0;
   #waiting: Waiting[] = [];
   #isServing = false;
 
   private constructor(
     private readonly client: pg.Client,
-    private readonly workspace: string,
-    private readonly definition: ProjectionDefinition,
+    workspace: string,
+    definitions: readonly ProjectionDefinition[],
     private readonly options: FoldOptions,
   ) {
-    this.#stride = options.copyEvery ?? FIRST_STRIDE;
+    const every = options.snapshotEvery ?? SNAPSHOT_EVERY;
+    this.#projections = definitions.map(
+      (definition) => new FoldedProjection(client, workspace, definition, every),
+    );
     // Without a listener, the loss of the connection would end the process.
     client.on('error', () => undefined);
   }
@@ -77,20 +68,23 @@ export class FoldedTables {
   static async open(
     pool: pg.Pool,
     workspace: string,
-    definition: ProjectionDefinition,
+    definitions: readonly ProjectionDefinition[],
     options: FoldOptions,
   ): Promise<FoldedTables> {
     const client = new pg.Client({ ...pool.options, password: pool.options.password });
-    const folded = new FoldedTables(client, workspace, definition, options);
+    const folded = new FoldedTables(client, workspace, definitions, options);
     await client.connect();
     await client.query(`set antiphon.workspace = ${pg.escapeLiteral(workspace)}; set jit = off;
       set synchronous_commit = off; set enable_seqscan = off`);
-    await client.query(createShadowsSql(definition));
-    for (const name of options.emptyTables ?? [])
-      await client.query(`create temp table ${quote(name)} (like public.${quote(name)} including all)`);
-    // From here on the connection writes temporary tables only.
+    await client.query(createPastTablesSql(definitions, options.emptyTables ?? []));
+    // From here on reads may write nothing.
     await client.query('set default_transaction_read_only = on');
     return folded;
+  }
+
+  /** Bytes of the temporary tables after the last read. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Runs reads of the tables as of a position, one at a time, in the order that folds the least. */
@@ -98,19 +92,41 @@ export class FoldedTables {
     const since = this.#now();
     return this.#enqueue(position, since, async () => {
       // Work for callers that gave up would delay all later reads.
-      if (this.#now() - since > this.#maxWaitMs()) throw this.#tooEarly(position);
-      await this.#moveTo(position);
-      return work(this.client);
+      if (this.#now() - since > this.#maxWaitMs()) throw tooEarly(this.#at, position);
+      this.#at = position;
+      await this.client.query(`select set_config('${PAST_POSITION}', $1, false)`, [String(position)]);
+      return work(this.#queriesAt(position));
     });
   }
 
   /** Returns false once the connection is lost. */
   isAlive(): Promise<boolean> {
-    const probe = this.#enqueue(this.#at.position, this.#now(), () => this.client.query('select 1'));
+    const probe = this.#enqueue(this.#at, this.#now(), () => this.client.query('select 1'));
     return probe.then(
       () => true,
       () => false,
     );
+  }
+
+  async close(): Promise<void> {
+    await this.client.end().catch(() => undefined);
+  }
+
+  /** Returns queries that run one after another, each after the folds of the tables that it names. */
+  #queriesAt(position: number): WorkspaceQueries {
+    const endsAt = performance.now() + (this.options.foldMs ?? FOLD_MS);
+    let last: Promise<unknown> = Promise.resolve();
+    const query = <Row extends pg.QueryResultRow>(config: pg.QueryConfig | string, values?: unknown[]) => {
+      const given = typeof config === 'string' ? { text: config, ...(values ? { values } : {}) } : config;
+      const found = last.then(async () => {
+        for (const projection of this.#projections)
+          if (projection.isNamedIn(given.text)) await projection.moveTo(position, endsAt);
+        return this.client.query<Row>(given);
+      });
+      last = found.catch(() => undefined);
+      return found;
+    };
+    return { query };
   }
 
   #now(): number {
@@ -131,8 +147,25 @@ export class FoldedTables {
   async #serve(): Promise<void> {
     if (this.#isServing) return;
     this.#isServing = true;
-    for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) await next.run();
+    for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
+      await next.run();
+      // A lost connection is found by the next read.
+      await this.#boundSize().catch(() => undefined);
+    }
     this.#isServing = false;
+  }
+
+  /** Empties the tables once they are too large: no vacuum visits temporary tables. */
+  async #boundSize(): Promise<void> {
+    this.#bytes = await this.#readSize();
+    if (this.#bytes <= (this.options.maxBytes ?? MAX_BYTES)) return;
+    for (const projection of this.#projections) await projection.empty();
+    this.#bytes = await this.#readSize();
+  }
+
+  async #readSize(): Promise<number> {
+    const { rows } = await this.client.query<{ bytes: string }>(SIZE_SQL);
+    return Number(rows[0]?.bytes ?? 0);
   }
 
   /**
@@ -143,91 +176,15 @@ export class FoldedTables {
     const [oldest] = this.#waiting;
     const byPosition = this.#waiting.toSorted((a, b) => a.position - b.position);
     const isDue = oldest !== undefined && this.#now() - oldest.since > this.#maxWaitMs() / 2;
-    const ahead = byPosition.find(({ position }) => position >= this.#at.position);
+    const ahead = byPosition.find(({ position }) => position >= this.#at);
     const next = isDue ? oldest : (ahead ?? byPosition[0]);
     this.#waiting = this.#waiting.filter((waiting) => waiting !== next);
     return next;
   }
-
-  async close(): Promise<void> {
-    await this.client.end().catch(() => undefined);
-  }
-
-  async #moveTo(position: number): Promise<void> {
-    if (position < this.#at.position) await this.#restore(position);
-    const endsAt = performance.now() + (this.options.foldMs ?? FOLD_MS);
-    while (this.#at.position < position) {
-      await this.#inTransaction('begin', () => this.#foldBatch(position));
-      const last = this.#copies.at(-1) ?? EMPTY;
-      if (this.#at.events - last.events >= this.#stride) await this.#copy();
-      if (this.#at.position < position && performance.now() >= endsAt) throw this.#tooEarly(position);
-    }
-  }
-
-  #tooEarly(position: number): Error {
-    const message = `the log is folded up to ${this.#at.position} of ${position}: try again`;
-    return transient('LOG.PAST_NOT_READY', message, { data: { retryAfterSeconds: 1 } });
-  }
-
-  async #foldBatch(upTo: number): Promise<void> {
-    const { client, definition, workspace } = this;
-    await requireWholeLog(client, new Set());
-    const values = [this.#at.position, upTo, definition.categories, workspace];
-    const { rows } = await client.query<PagedRow>({ name: 'antiphon_past_page', text: PAGE_SQL, values });
-    const page = rows.map(toEvent);
-    await applyInTransaction(definition, client, page);
-    const last = isPageFull(rows, { limit: BATCH }) ? (page.at(-1)?.position ?? upTo) : upTo;
-    this.#at = { position: last, events: this.#at.events + page.length };
-  }
-
-  /** Keeps a copy of the tables, to which a later read of an earlier position returns. */
-  async #copy(): Promise<void> {
-    const { position } = this.#at;
-    const sql = this.#tables().map(
-      (name) => `create temp table ${quote(`${name}@${position}`)} as table ${shadowTable(name)}`,
-    );
-    await this.#inTransaction('begin read write', () => this.client.query(sql.join('; ')));
-    this.#copies.push(this.#at);
-    if (this.#copies.length > MAX_COPIES) await this.#thinOut();
-  }
-
-  /** Drops every other copy, and doubles the distance of the next ones. */
-  async #thinOut(): Promise<void> {
-    const dropped = this.#copies.filter((_, index) => index % 2 === 0);
-    this.#copies = this.#copies.filter((_, index) => index % 2 === 1);
-    this.#stride *= 2;
-    const sql = dropped.flatMap(({ position }) =>
-      this.#tables().map((name) => `drop table pg_temp.${quote(`${name}@${position}`)}`),
-    );
-    await this.#inTransaction('begin read write', () => this.client.query(sql.join('; ')));
-  }
-
-  async #restore(position: number): Promise<void> {
-    const copy = this.#copies.findLast((one) => one.position <= position) ?? EMPTY;
-    const sql = this.#tables().flatMap((name) => [
-      `delete from ${shadowTable(name)}`,
-      ...(copy === EMPTY
-        ? []
-        : [`insert into ${shadowTable(name)} select * from pg_temp.${quote(`${name}@${copy.position}`)}`]),
-    ]);
-    await this.#inTransaction('begin', () => this.client.query(sql.join('; ')));
-    this.#at = copy;
-  }
-
-  async #inTransaction(begin: string, work: () => Promise<unknown>): Promise<void> {
-    await this.client.query(begin);
-    const before = this.#at;
-    try {
-      await work();
-      await this.client.query('commit');
-    } catch (error) {
-      this.#at = before;
-      await this.client.query('rollback').catch(() => undefined);
-      throw error;
-    }
-  }
-
-  #tables(): string[] {
-    return [...this.definition.tables.map(({ name }) => name), 'projection_parked'];
-  }
 }
+
+/** Creates the error of a read whose tables are not folded yet. */
+const tooEarly = (at: number, position: number): Error =>
+  transient('LOG.PAST_NOT_READY', `the log is folded up to ${at} of ${position}: try again`, {
+    data: { retryAfterSeconds: 1 },
+  });

@@ -13,17 +13,21 @@ import { createTestDatabase, toStream, type TestDatabase } from '@antiphon/testi
 
 jest.setTimeout(60_000);
 
-const COUNT_SQL = `insert into spec_counts as c (stream_id, events, last)
-  select stream_id, count(*), max(position) from unnest($1::text[], $2::bigint[]) as e (stream_id, position) group by 1
-  on conflict (stream_id) do update set events = c.events + excluded.events, last = excluded.last`;
+const COUNT_SQL = `insert into spec_counts as c (workspace, stream_id, events, last)
+  select workspace, stream_id, count(*), max(position)
+  from unnest($1::text[], $2::text[], $3::bigint[]) as e (workspace, stream_id, position) group by 1, 2
+  on conflict (workspace, stream_id) do update set events = c.events + excluded.events, last = excluded.last`;
 const counts: ProjectionDefinition = {
   name: 'agent-spec-counts',
   service: 'agent',
   categories: ['session'],
   tables: [{ name: 'spec_counts' }],
   handle: async (client, events) => {
-    const values = [events.map(({ streamId }) => streamId), events.map(({ position }) => position)];
-    await client.query(COUNT_SQL, values);
+    await client.query(COUNT_SQL, [
+      events.map(({ workspace }) => workspace),
+      events.map(({ streamId }) => streamId),
+      events.map(({ position }) => position),
+    ]);
   },
 };
 
@@ -32,6 +36,8 @@ interface Count {
   readonly events: string;
   readonly last: string;
 }
+
+const COUNTS_SQL = 'select stream_id, events, last from spec_counts order by stream_id';
 
 let database: TestDatabase;
 let admin: pg.Pool;
@@ -44,9 +50,7 @@ const append = (workspace: string, streamId: string, events: number) =>
   store.append({ workspace, streams: [toStream(streamId, 'any', events)] });
 const readCounts = (at: number, workspace = 'default') =>
   past.read(workspace, at, async (queries) =>
-    (await queries.query<Count>('select * from spec_counts order by stream_id')).rows.map((row) => ({
-      ...row,
-    })),
+    (await queries.query<Count>(COUNTS_SQL)).rows.map((row) => ({ ...row })),
   );
 /** Returns the process of the database that answers for a workspace's past. */
 const pidOf = async (reads: PastReads, workspace: string): Promise<number> => {
@@ -68,14 +72,15 @@ const expected = async (at: number, workspace = 'default'): Promise<Count[]> =>
 beforeAll(async () => {
   database = await createTestDatabase();
   admin = createPool({ url: database.url, applicationName: 'spec' });
-  await admin.query(`create table spec_counts (stream_id text primary key, events bigint not null, last bigint not null);
-    grant select, insert, update on spec_counts to antiphon_agent`);
+  await admin.query(`create table spec_counts (workspace text, stream_id text, events bigint not null, last bigint not null,
+      primary key (workspace, stream_id));
+    grant select, insert, update on spec_counts to antiphon_agent, antiphon_reader`);
   pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 4 });
   store = createPostgresEventStore(pool);
   for (let n = 0; n < 90; n++)
     await append(n % 5 === 0 ? 'other' : 'default', `session-${n % 7}`, 1 + (n % 9));
   head = await store.headPosition();
-  past = new PastReads({ pool, definitions: [counts], copyEvery: 20 });
+  past = new PastReads({ pool, definitions: [counts], snapshotEvery: 20 });
 });
 afterAll(async () => {
   await past.close();
@@ -131,11 +136,10 @@ describe('a read as of a position', () => {
   });
 
   it('is refused while a long log is folded, and a later one goes on from there', async () => {
-    for (const events of [550, 550]) await append('long', 'session-long', events);
+    for (let n = 0; n < 8; n++) await append('long', 'session-long', 550);
     const end = await store.headPosition();
     const patient = new PastReads({ pool, definitions: [counts], foldMs: 0 });
-    const read = () =>
-      patient.read('long', end, (queries) => queries.query<Count>('select * from spec_counts'));
+    const read = () => patient.read('long', end, (queries) => queries.query<Count>(COUNTS_SQL));
     const refused = {
       ...{ code: 'LOG.PAST_NOT_READY', kind: 'transient', data: { retryAfterSeconds: 1 } },
       message: expect.stringMatching(/^the log is folded up to \d+ of \d+: try again$/),
@@ -178,7 +182,7 @@ describe('reads of the past that wait for others', () => {
     const readAt = (at: number) =>
       busy.read('default', at, async (queries) => {
         order.push(at);
-        return (await queries.query<Count>('select * from spec_counts order by stream_id')).rows;
+        return (await queries.query<Count>(COUNTS_SQL)).rows;
       });
     const middle = Math.floor(head / 2);
     const release = await hold(busy, middle);

@@ -1,31 +1,15 @@
 import type pg from 'pg';
 import { inWorkspace, translateDatabaseError, type WorkspaceQueries } from '@antiphon/database';
 import { isAppError, transient } from '@antiphon/kernel';
+import { observeGauges } from '@antiphon/observability';
 import { createLogReader } from '../read/log-reader.js';
 import { requirePosition } from '../read/require-position.js';
 import { FoldedTables, type FoldOptions } from './folded-tables.js';
-import type { HandleEvents, ProjectionDefinition } from './projection-definition.js';
+import type { ProjectionDefinition } from './projection-definition.js';
 
 const MAX_WORKSPACES = 3;
 /** Time after which an unused connection is closed, ms. */
 const IDLE_MS = 120_000;
-
-/** Combines projections into one, which folds all of their tables together. */
-const combine = (definitions: readonly ProjectionDefinition[]): ProjectionDefinition => {
-  const handle: HandleEvents = async (client, events) => {
-    for (const { categories, handle: apply } of definitions) {
-      const own = events.filter(({ category }) => categories.includes(category));
-      if (own.length > 0) await apply(client, own);
-    }
-  };
-  return {
-    name: 'past',
-    service: definitions[0]?.service ?? '',
-    categories: [...new Set(definitions.flatMap(({ categories }) => categories))],
-    tables: definitions.flatMap(({ tables }) => tables),
-    handle,
-  };
-};
 
 export interface PastReadsOptions extends FoldOptions {
   readonly pool: pg.Pool;
@@ -37,6 +21,8 @@ export interface PastReadsOptions extends FoldOptions {
 /** Past of one workspace. */
 interface OpenPast {
   readonly folded: Promise<FoldedTables>;
+  /** The same, once it is open. */
+  tables?: FoldedTables;
   /** Number of reads that use it now. */
   users: number;
   idle?: NodeJS.Timeout;
@@ -56,18 +42,21 @@ export interface AsOf<T> {
 
 /**
  * Reads projections as of any position of the log. The handlers of the projections fold the events
- * up to it into temporary tables. On a connection of their own these hide the live tables, so that
- * the statements of live reads answer for the past.
+ * after the nearest snapshot into temporary tables. On a connection of their own these hide the
+ * live tables, so that the statements of live reads answer for the past.
  */
 export class PastReads {
   readonly #options: PastReadsOptions;
-  readonly #definition: ProjectionDefinition;
   /** By workspace, the least recently used first. */
   readonly #open = new Map<string, OpenPast>();
+  readonly #stopObserving: () => void;
 
   constructor(options: PastReadsOptions) {
     this.#options = options;
-    this.#definition = combine(options.definitions);
+    this.#stopObserving = observeGauges(
+      { antiphon_past_bytes: 'Bytes of the temporary tables of reads of the past' },
+      (report) => report('antiphon_past_bytes', this.bytes()),
+    );
   }
 
   /**
@@ -116,7 +105,13 @@ export class PastReads {
     return { ...(await work(position)), position, head };
   }
 
+  /** Returns the bytes of the temporary tables of all workspaces after their last reads. */
+  bytes(): number {
+    return [...this.#open.values()].reduce((sum, { tables }) => sum + (tables?.bytes ?? 0), 0);
+  }
+
   async close(): Promise<void> {
+    this.#stopObserving();
     await Promise.all([...this.#open].map(([workspace, past]) => this.#close(workspace, past)));
   }
 
@@ -153,9 +148,12 @@ export class PastReads {
       if (!unused) throw allInUse(maxWorkspaces);
       void this.#close(...unused);
     }
-    const folded = FoldedTables.open(pool, workspace, this.#definition, this.#options);
+    const folded = FoldedTables.open(pool, workspace, this.#options.definitions, this.#options);
     const past: OpenPast = { folded, users: 0 };
-    folded.catch(() => this.#forget(workspace, past));
+    folded.then(
+      (tables) => (past.tables = tables),
+      () => this.#forget(workspace, past),
+    );
     return past;
   }
 

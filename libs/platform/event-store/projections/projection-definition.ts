@@ -24,6 +24,13 @@ export interface ProjectionTable {
   readonly name: string;
   /** SQL condition over the table's columns: empty rows that the log need not produce. */
   readonly ignoredRows?: string;
+  /**
+   * Column with the position of a row's event, if rows are only inserted. Reads of the past then
+   * take the live rows up to their position, and a snapshot has none of them.
+   */
+  readonly positionColumn?: string;
+  /** SQL condition over the table's columns: rows that later events may change or read. */
+  readonly snapshotRows?: string;
 }
 
 /** A projection of the log. Its service runs it; a rebuild or a comparison folds it again. */
@@ -33,6 +40,8 @@ export interface ProjectionDefinition {
   /** Service that owns the projection. */
   readonly service: string;
   readonly categories: readonly string[];
+  /** Types of the categories that change no row. Folds for reads of the past leave them out. */
+  readonly unusedTypes?: readonly string[];
   /** Every table that `handle` writes. Each has a primary key, which reports use to name a row. */
   readonly tables: readonly ProjectionTable[];
   readonly handle: HandleEvents;

@@ -57,5 +57,10 @@ export const beginEpoch = async (client: pg.ClientBase, known: readonly number[]
     `select to_regclass('lease_floor') is not null as "exists"`,
   );
   if (floors[0]?.exists) await client.query(`update lease_floor set epoch = epoch + ${LOST_EPOCHS}`);
+  // Events of the lost history may have other contents at the same positions.
+  const { rows: snapshots } = await client.query<{ exists: boolean }>(
+    `select to_regclass('projection_snapshots') is not null as "exists"`,
+  );
+  if (snapshots[0]?.exists) await client.query('truncate projection_snapshots, projection_snapshot_rows');
   return epoch;
 };

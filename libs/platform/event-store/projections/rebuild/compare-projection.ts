@@ -1,7 +1,9 @@
 import pg from 'pg';
+import { ALL_WORKSPACES } from '@antiphon/database';
+import { PastSnapshots } from '../past-snapshots.js';
 import type { ProjectionDefinition } from '../projection-definition.js';
 import { readProgress } from '../projection-progress.js';
-import { compareTable, type RowDifference } from './compare-rows.js';
+import { compareTable, type RowDifference, type TableComparison } from './compare-rows.js';
 import { EMPTY_FOLD, type Fold, foldInTransaction, type FoldOptions, foldUntilNear } from './fold-log.js';
 import { loadArchives, type LoadedArchives, requireWholeLog, withShadowTables } from './shadow-tables.js';
 
@@ -23,6 +25,47 @@ export interface CompareOptions extends FoldOptions {
   readonly snapshot?: string;
 }
 
+/** Rows, differing rows and the first of them so far. */
+class Differences {
+  rows = 0;
+  differing = 0;
+  readonly first: RowDifference[] = [];
+
+  add({ rows, differing, first }: TableComparison): void {
+    this.rows += rows;
+    this.differing += differing;
+    this.first.push(...first);
+  }
+}
+
+/**
+ * Folds up to the position, and compares each snapshot that the fold passes: reads of the past
+ * begin there.
+ */
+const foldAlongSnapshots = async (
+  client: pg.ClientBase,
+  definition: ProjectionDefinition,
+  from: Fold,
+  position: number,
+  differences: Differences,
+): Promise<Fold> => {
+  let fold = from;
+  const snapshots = new PastSnapshots(definition);
+  for (const stored of await snapshots.list(client)) {
+    if (stored.position < from.position || stored.position > position) continue;
+    fold = await foldInTransaction(client, definition, fold, stored.position);
+    const scope = stored.scope === ALL_WORKSPACES ? 'true' : `workspace = ${pg.escapeLiteral(stored.scope)}`;
+    for (const { table, relation } of snapshots.relations(stored)) {
+      const condition = `${scope} and (${table.snapshotRows ?? 'true'})`;
+      const compared = await compareTable(client, table, { relation, condition });
+      const at = `${table.name}, snapshot at ${stored.position}`;
+      // Rows that are equal count once, with the live ones.
+      differences.add({ ...compared, rows: 0, first: compared.first.map((row) => ({ ...row, table: at })) });
+    }
+  }
+  return foldInTransaction(client, definition, fold, position);
+};
+
 const compareOnSnapshot = async (
   client: pg.ClientBase,
   definition: ProjectionDefinition,
@@ -30,18 +73,13 @@ const compareOnSnapshot = async (
   archives: LoadedArchives,
 ): Promise<ProjectionComparison> => {
   const { position } = await readProgress(client, definition);
-  const { events } = await foldInTransaction(client, definition, from, position);
+  const differences = new Differences();
+  const { events } = await foldAlongSnapshots(client, definition, from, position, differences);
   await requireWholeLog(client, archives);
   for (const { name } of definition.tables)
     await client.query(`analyze pg_temp.${pg.escapeIdentifier(name)}`);
-  let [rows, differing] = [0, 0];
-  const first: RowDifference[] = [];
-  for (const table of definition.tables) {
-    const compared = await compareTable(client, table);
-    rows += compared.rows;
-    differing += compared.differing;
-    first.push(...compared.first);
-  }
+  for (const table of definition.tables) differences.add(await compareTable(client, table));
+  const { rows, differing, first } = differences;
   return { name: definition.name, position, events, rows, differing, first };
 };
 

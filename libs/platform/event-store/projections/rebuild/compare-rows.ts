@@ -35,8 +35,9 @@ const readKeyColumns = async (client: pg.ClientBase, table: string): Promise<rea
   return rows.map(({ name }) => pg.escapeIdentifier(name));
 };
 
-const withoutIgnoredRows = (table: string, { ignoredRows }: ProjectionTable): string =>
-  `(select * from ${table}${ignoredRows === undefined ? '' : ` where not (${ignoredRows})`})`;
+/** Returns SQL of the rows that count. The condition names the table, so that it is the alias. */
+const withoutIgnoredRows = (relation: string, { name, ignoredRows }: ProjectionTable): string =>
+  `(select * from ${relation} as ${pg.escapeIdentifier(name)}${ignoredRows === undefined ? '' : ` where not (${ignoredRows})`})`;
 
 interface DifferingRow {
   readonly key: JsonObject;
@@ -54,16 +55,28 @@ const toDifference = (table: string, { key, live, folded }: DifferingRow): RowDi
   return { table, key, kind: 'other', columns };
 };
 
+/** Rows that are compared with the shadow of a table. Default: the live table. */
+export interface ComparedRows {
+  /** SQL of a relation with the columns of the table. */
+  readonly relation: string;
+  /** SQL condition over the rows of the shadow that the relation should have. */
+  readonly condition: string;
+}
+
 /** Compares a table with its shadow, row by row and column by column. */
 export const compareTable = async (
   client: pg.ClientBase,
   table: ProjectionTable,
+  compared?: ComparedRows,
 ): Promise<TableComparison> => {
   const { name } = table;
   const keys = await readKeyColumns(client, name);
   const keyFields = keys.map((key) => `'${key.slice(1, -1)}', ${key}`).join(', ');
-  const live = withoutIgnoredRows(liveTable(name), table);
-  const shadow = withoutIgnoredRows(shadowTable(name), table);
+  const live = withoutIgnoredRows(compared?.relation ?? liveTable(name), table);
+  const shadow = withoutIgnoredRows(
+    compared ? `(select * from ${shadowTable(name)} where ${compared.condition})` : shadowTable(name),
+    table,
+  );
   await client.query('set local enable_seqscan = on');
   const { rows: counted } = await client.query<{ rows: string }>(`select count(*) as rows from ${shadow} s`);
   const { rows } = await client.query<DifferingRow>(

@@ -25,7 +25,7 @@ const SETTINGS = `set role ${FOLDING_ROLE}; set antiphon.workspace = '*'; set st
  * Returns SQL that creates the shadow tables. Temporary tables come first in the search path, so
  * the statements of a handler find the shadows under the names of the live tables.
  */
-export const createShadowsSql = ({ tables }: ProjectionDefinition): string =>
+export const createShadowsSql = ({ tables }: Pick<ProjectionDefinition, 'tables'>): string =>
   [...tables.map(({ name }) => name), PARKED]
     .map((name) => `create temp table ${pg.escapeIdentifier(name)} (like ${liveTable(name)} including all)`)
     .join('; ');
