@@ -92,7 +92,8 @@ export interface EngineSpec {
     readonly baseVariable: string;
     readonly base: string;
     readonly archive: string;
-    readonly checksums: string;
+    /** SHA-256 of the archive by platform, such as `linux-amd64`. */
+    readonly sha256: Readonly<Record<string, string>>;
   };
   readonly goInstall?: { readonly module: string; readonly version: string; readonly duration: string };
 }

@@ -116,6 +116,13 @@ const manyMistakes: readonly Mistake[] = [
     /service sandbox: reaches agent, nats, postgres, temporal, and needs nats, postgres/,
   ],
   [
+    'an image of others without a version',
+    'docker-compose.yml',
+    'image: nats:2.15.2-alpine',
+    'image: nats:alpine',
+    /service nats: image nats:alpine can be another one tomorrow/,
+  ],
+  [
     'an image that runs as root',
     'deploy/Dockerfile',
     'USER 10001:10001',

@@ -3,7 +3,9 @@
 const GOOS = process.platform;
 const GOARCH = process.arch === 'x64' ? 'amd64' : process.arch;
 
-const NATS_RELEASE = '2.15.2';
+/** The newest release whose checksums are pinned below; a build from source may be newer. */
+const NATS_RELEASE = '2.15.0';
+const NATS_SOURCE = '2.15.2';
 const TEMPORAL_RELEASE = '1.5.1';
 
 /**
@@ -50,11 +52,16 @@ const nats = {
     baseVariable: 'ANTIPHON_NATS_RELEASE_URL',
     base: 'https://github.com/nats-io/nats-server/releases/download',
     archive: `nats-server-v${NATS_RELEASE}-${GOOS}-${GOARCH}.tar.gz`,
-    checksums: 'SHA256SUMS',
+    sha256: {
+      'darwin-amd64': '5bd8b59ca5bf93fab3da2c5843cf564cd6e2e291e22ae3b861746e7ebe259b95',
+      'darwin-arm64': 'e1c4e22d70bd44abfa0bcb3c16f7cf0c66f648c2e728c58924e8a1ce88913cc8',
+      'linux-amd64': '5d2c51caca950333aba84911df7d377f826f3a59ec36061c6539105084f65c92',
+      'linux-arm64': 'cdc208f5a3f42963a52b6ab06ef65626bb870315dc936e26ba571780c6351112',
+    },
   },
   goInstall: {
-    module: `github.com/nats-io/nats-server/v2@v${NATS_RELEASE}`,
-    version: NATS_RELEASE,
+    module: `github.com/nats-io/nats-server/v2@v${NATS_SOURCE}`,
+    version: NATS_SOURCE,
     duration: 'about 3 minutes',
   },
 };
@@ -78,7 +85,12 @@ const temporal = {
     baseVariable: 'ANTIPHON_TEMPORAL_RELEASE_URL',
     base: 'https://github.com/temporalio/cli/releases/download',
     archive: `temporal_cli_${TEMPORAL_RELEASE}_${GOOS}_${GOARCH}.tar.gz`,
-    checksums: 'checksums.txt',
+    sha256: {
+      'darwin-amd64': 'bbb73e2a31135abe50a1f1cdb35030c42961df618e8ce9c60ae89f201540c5d9',
+      'darwin-arm64': 'cca01b7ea35ad56e2a328d9ae596bf716bd22313ef63c7a761c88354457c2415',
+      'linux-amd64': 'ddc95e08b0b076efd4ea9733a3f488eb7d2be875f8834e616cd2a37358b4852d',
+      'linux-arm64': 'bd1b0db9f18b051026de8bf6cc1505f2510f14bbb7a8b9a4a91fff46c77454f5',
+    },
   },
   goInstall: {
     module: `github.com/temporalio/cli/cmd/temporal@v${TEMPORAL_RELEASE}`,
@@ -90,6 +102,9 @@ const temporal = {
 /** @type {Readonly<Record<import('../types.js').EngineName, import('../types.js').EngineSpec>>} */
 export const ENGINES = { postgres, nats, temporal };
 export const platformKey = `${process.platform}-${process.arch}`;
+
+/** Platform in the names of releases. */
+export const releasePlatform = `${GOOS}-${GOARCH}`;
 
 /**
  * Compares dotted versions by their numbers: 2.9 is older than 2.12.5.

@@ -17,12 +17,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { ENGINES } from './engine-specs.mjs';
+import { ENGINES, releasePlatform } from './engine-specs.mjs';
 import type { EngineSpec } from '../types.js';
 import { resolveEngine } from './resolve-engine.mjs';
 
 const { nats } = ENGINES;
 const { wheel: _wheel, ...withoutWheel } = nats;
+const RELEASE = nats.release!.version;
 const program = (version: string): string => `#!/bin/sh\necho "nats-server: v${version}"\n`;
 
 describe('resolveEngine', () => {
@@ -32,6 +33,7 @@ describe('resolveEngine', () => {
   let server: Server;
   let answer: RequestListener;
   let requests: string[];
+  let pinned: EngineSpec;
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'antiphon engines '));
@@ -39,6 +41,7 @@ describe('resolveEngine', () => {
     tools = join(folder, 'tools');
     mkdirSync(tools);
     requests = [];
+    pinned = withoutWheel;
     answer = (_request, response) => response.writeHead(404).end();
     server = createServer((request, response) => {
       requests.push(request.url ?? '');
@@ -66,13 +69,15 @@ describe('resolveEngine', () => {
     return execFileSync('tar', ['-czf', '-', '-C', join(folder, 'release'), name]);
   };
 
+  /** Pins the checksum of what is served, as the tree pins that of a release. */
+  const pin = (checksum: string): void => {
+    const release = { ...nats.release!, sha256: { [releasePlatform]: checksum } };
+    pinned = { ...withoutWheel, release };
+  };
+
   const serve = (bytes: Buffer, options: { checksum?: string; cutAt?: number } = {}): void => {
-    const checksum = options.checksum ?? createHash('sha256').update(bytes).digest('hex');
-    answer = (request, response) => {
-      if (request.url?.endsWith('/SHA256SUMS')) {
-        response.end(`${'0'.repeat(64)}  other.tar.gz\n${checksum}  ${nats.release!.archive}\n`);
-        return;
-      }
+    pin(options.checksum ?? createHash('sha256').update(bytes).digest('hex'));
+    answer = (_request, response) => {
       response.writeHead(200, { 'content-length': bytes.length });
       if (options.cutAt === undefined) response.end(bytes);
       else response.write(bytes.subarray(0, options.cutAt), () => response.destroy());
@@ -80,7 +85,7 @@ describe('resolveEngine', () => {
   };
 
   /** Resolves with a PATH that has only the programs that a test put into `tools`. */
-  const resolve = (env: Record<string, string> = {}, engine: EngineSpec = withoutWheel) =>
+  const resolve = (env: Record<string, string> = {}, engine: EngineSpec = pinned) =>
     resolveEngine(engine, {
       cache,
       root: folder,
@@ -120,42 +125,42 @@ describe('resolveEngine', () => {
     put(join(tools, 'nats-server'), program('2.14.0'));
     expect(await resolve()).toMatchObject({ version: '2.14.0', source: 'PATH' });
     put(join(tools, 'nats-server'), program('2.10.0'));
-    serve(archive('2.15.2'));
-    expect(await resolve()).toMatchObject({ version: '2.15.2', source: 'release v2.15.2' });
+    serve(archive(RELEASE));
+    expect(await resolve()).toMatchObject({ version: RELEASE, source: `release v${RELEASE}` });
   });
 
   it('downloads and verifies a release once, then finds it in the cache', async () => {
-    serve(archive('2.15.2'));
+    serve(archive(RELEASE));
     const fetched = await resolve();
-    expect(execFileSync(join(fetched.folder, 'nats-server'), { encoding: 'utf8' })).toContain('v2.15.2');
-    expect(requests).toEqual(['/mirror/v2.15.2/SHA256SUMS', `/mirror/v2.15.2/${nats.release!.archive}`]);
+    expect(execFileSync(join(fetched.folder, 'nats-server'), { encoding: 'utf8' })).toContain(`v${RELEASE}`);
+    expect(requests).toEqual([`/mirror/v${RELEASE}/${nats.release!.archive}`]);
     expect(await resolve()).toEqual({ ...fetched, source: 'cache' });
-    expect(requests).toHaveLength(2);
+    expect(requests).toHaveLength(1);
   });
 
   it('downloads once for many concurrent starts', async () => {
-    serve(archive('2.15.2'));
+    serve(archive(RELEASE));
     const all = await Promise.all(Array.from({ length: 5 }, () => resolve()));
     expect(new Set(all.map(({ folder: at }) => at)).size).toBe(1);
-    expect(requests).toHaveLength(2);
+    expect(requests).toHaveLength(1);
   });
 
   it('replaces an incomplete download and a damaged copy', async () => {
-    serve(archive('2.15.2'));
+    serve(archive(RELEASE));
     mkdirSync(join(cache, 'engines', 'nats-server', 'new-half'), { recursive: true });
     writeFileSync(join(cache, 'engines', 'nats-server', 'new-half', 'archive'), 'half of it');
     const { folder: bin } = await resolve();
-    expect(cachedNames()).toEqual([expect.stringMatching(/^2\.15\.2-/)]);
+    expect(cachedNames()).toEqual([expect.stringContaining(`${RELEASE}-`)]);
     appendFileSync(join(bin, 'nats-server'), 'x');
-    expect(await resolve()).toMatchObject({ source: 'release v2.15.2' });
-    expect(readFileSync(join(bin, 'nats-server'), 'utf8')).toBe(program('2.15.2'));
+    expect(await resolve()).toMatchObject({ source: `release v${RELEASE}` });
+    expect(readFileSync(join(bin, 'nats-server'), 'utf8')).toBe(program(RELEASE));
   });
 
   it.each([
     [
       'a wrong checksum',
       (bytes: Buffer) => serve(bytes, { checksum: 'f'.repeat(64) }),
-      /has checksum .* but f{64} is published/,
+      /has checksum .* but f{64} is pinned/,
     ],
     [
       'a download that is cut off',
@@ -171,23 +176,41 @@ describe('resolveEngine', () => {
     [
       'an archive that ends early',
       (bytes: Buffer) => serve(bytes.subarray(0, bytes.length - 60)),
-      /release v2\.15\.2: .+/,
+      /release v[\d.]+: .+/,
     ],
   ])('stores nothing of %s, and reports every source', async (_what, prepare, reason) => {
-    prepare(archive('2.15.2'));
+    prepare(archive(RELEASE));
     const failure = (await resolve().catch((error: unknown) => error)) as Error;
     expect(failure.message).toMatch(reason);
     expect(failure.message.split('\n').filter((line) => /^ {2}\d\./.test(line))).toEqual([
       '  1. ANTIPHON_NATS_SERVER: not set',
       '  2. PATH: no nats-server in it',
       expect.stringContaining('  3. cache: nothing in'),
-      expect.stringContaining('  4. release v2.15.2: '),
+      expect.stringContaining(`  4. release v${RELEASE}: `),
       expect.stringContaining(
         '  5. go install github.com/nats-io/nats-server/v2@v2.15.2: go is not installed',
       ),
     ]);
     expect(failure.message).toContain('What to do: install it so that it is on PATH');
     expect(cachedNames()).toEqual([]);
+  });
+
+  it('does not accept a checksum that lies next to the archive', async () => {
+    const bytes = archive(RELEASE);
+    answer = (request, response) => {
+      const list = `${createHash('sha256').update(bytes).digest('hex')}  ${nats.release!.archive}\n`;
+      response.end(/SUMS|checksums/.test(request.url ?? '') ? list : bytes);
+    };
+    await expect(resolve()).rejects.toThrow(/has checksum \w+, but \w+ is pinned/);
+    expect(cachedNames()).toEqual([]);
+  });
+
+  it.each(['nats', 'temporal'] as const)('pins the checksum of each platform of %s', (name) => {
+    const { sha256 } = ENGINES[name].release!;
+    const platforms = ['darwin', 'linux'].flatMap((os) => [`${os}-amd64`, `${os}-arm64`]);
+    expect(Object.keys(sha256).sort()).toEqual(platforms);
+    expect(new Set(Object.values(sha256)).size).toBe(4);
+    for (const sum of Object.values(sha256)) expect(sum).toMatch(/^[0-9a-f]{64}$/);
   });
 
   it('builds a pinned version from source when no other source succeeds', async () => {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { SERVICES, composeVariables, makeSecrets } from '../secrets/secrets.mjs';
-import { asList, problem } from './problem.mjs';
+import { asList, namesVersion, problem } from './problem.mjs';
 
 const FILE = 'docker-compose.yml';
 const ENGINES = ['postgres', 'nats', 'temporal'];
@@ -70,7 +70,7 @@ const RULES = [
     service.deploy?.resources?.limits?.memory === undefined &&
     'has no memory limit',
   ({ image }) => !/:[^/:]+$/.test(image ?? '') && `image ${image} has no tag`,
-  ({ image }) => /:latest$/.test(image ?? '') && `image ${image} can be another one tomorrow`,
+  ({ image }) => !namesVersion(image ?? '') && `image ${image} can be another one tomorrow`,
   (_service, name, all) => {
     const wanted = REACHES[name] && [...REACHES[name]].sort().join(', ');
     const actual = neighboursOf(name, all).join(', ');

@@ -1,4 +1,4 @@
-import { asList, problem } from './problem.mjs';
+import { asList, namesVersion, problem } from './problem.mjs';
 import { containersOf, workloadsOf } from './workloads.mjs';
 
 /** Volumes of the restricted profile that this project uses. */
@@ -54,7 +54,7 @@ const CONTAINER_RULES = [
   ),
   ({ image }) =>
     !/(:[^/:@]+|@sha256:[0-9a-f]{64})$/.test(image ?? '') && `image ${image} has no tag or digest`,
-  ({ image }) => /:latest$/.test(image ?? '') && `image ${image} can be another one tomorrow`,
+  ({ image }) => !namesVersion(image ?? '') && `image ${image} can be another one tomorrow`,
   ({ env }) => {
     const secret = asList(env).find(
       ({ name, value }) => SECRET_NAME.test(name) && value !== undefined && !/\$\([A-Z_]+\)/.test(value),
