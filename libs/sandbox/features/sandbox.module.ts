@@ -6,11 +6,12 @@ import type { PluginView, ToolDescription } from '@antiphon/contracts/sandbox';
 import { transient } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-import { CONFIG, HEALTH, LOGGER } from '@antiphon/service-host';
-import type { HealthRegistry } from '@antiphon/service-host';
+import { CONFIG, ENVIRONMENT, HEALTH, LOGGER } from '@antiphon/service-host';
+import type { Environment, HealthRegistry } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CallNotificationsListener } from './calls/call-notifications.listener.js';
 import { CallTool } from './calls/call-tool.handler.js';
+import { parseRequiredLayers } from './cell/isolation.js';
 import { SANDBOX, createSandbox } from './sandbox.js';
 import type { Sandbox } from './sandbox.js';
 
@@ -57,8 +58,10 @@ export class SandboxModule implements OnApplicationShutdown {
       { plugins, agents }: AntiphonConfig,
       logger: Logger,
       health: HealthRegistry,
+      environment: Environment,
     ): Promise<Sandbox> => {
-      const sandbox = await createSandbox({ bundledDirectory, plugins, agents, logger });
+      const requiredLayers = parseRequiredLayers(environment['ANTIPHON_SANDBOX_LAYERS']);
+      const sandbox = await createSandbox({ bundledDirectory, plugins, agents, logger, requiredLayers });
       reportHealth(sandbox, health);
       return sandbox;
     };
@@ -67,7 +70,7 @@ export class SandboxModule implements OnApplicationShutdown {
       controllers: [CallTool, ListPlugins],
       providers: [
         CallNotificationsListener,
-        { provide: SANDBOX, inject: [CONFIG, LOGGER, HEALTH], useFactory: startSandbox },
+        { provide: SANDBOX, inject: [CONFIG, LOGGER, HEALTH, ENVIRONMENT], useFactory: startSandbox },
       ],
     };
   }

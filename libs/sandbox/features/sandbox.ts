@@ -25,6 +25,8 @@ export interface SandboxOptions {
   /** Agents whose approval rules apply; none by default. */
   readonly agents?: readonly AgentConfig[];
   readonly logger: Logger;
+  /** Isolation layers without which the sandbox does not start; none by default. */
+  readonly requiredLayers?: readonly Layer[];
   /** Number of cells; by default one for each core, from 2 to 8. */
   readonly cells?: number;
   /** Maximum number of calls that wait for a cell; by default 256. */
@@ -85,7 +87,7 @@ const isolationLimits = (sources: readonly { readonly memoryMb: number; readonly
 export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> => {
   const { logger, cells = defaultCells(), maxQueued = MAX_QUEUED, egress = systemEgress } = options;
   const sources = listPluginSources(options.bundledDirectory, options.plugins);
-  const isolation = await startIsolation(isolationLimits(sources), logger);
+  const isolation = await startIsolation(isolationLimits(sources), logger, options.requiredLayers);
   const probe = new PluginProbe(isolation.open, isolation.first);
   const entries = await loadPlugins(sources, probe, logger);
   const first = probe.release() ?? undefined;

@@ -43,7 +43,7 @@ const FOR_ONE: Readonly<Record<ServiceName, RegExp>> = {
   gateway: /^ANTIPHON_(GATEWAY_TOKEN|BOOTSTRAP_KEY)$/,
   agent:
     /^(ANTIPHON_(ARCHIVE_FOLDER|FILES_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|NODE_USE_ENV_PROXY)$/,
-  sandbox: /^$/,
+  sandbox: /^ANTIPHON_SANDBOX_LAYERS$/,
   metering: /^$/,
   memory: /^ANTIPHON_(ARCHIVE_FOLDER|LOG_[A-Z_]+)$/,
 };

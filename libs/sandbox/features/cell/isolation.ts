@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
+import { invalid } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { MAX_TABLE_ENTRIES } from '@antiphon/sandbox-domain';
 import { openCell } from './cell-process.js';
@@ -198,14 +199,59 @@ export interface RunningIsolation {
 }
 
 /**
- * Starts the strongest isolation of this machine, tests it with a first cell and logs missing
- * layers.
+ * Parses a list of required layers, such as `network,user`, or `all`. Throws
+ * `SERVICE.BAD_ENVIRONMENT` for an unknown name: a typing error must not leave a layer out.
  */
-export const startIsolation = async (limits: IsolationLimits, logger: Logger): Promise<RunningIsolation> => {
+export const parseRequiredLayers = (text: string | undefined): readonly Layer[] => {
+  if (text === undefined || text.trim() === '') return [];
+  if (text.trim() === 'all') return LAYERS;
+  return text.split(',').map((part) => {
+    const layer = LAYERS.find((name) => name === part.trim());
+    if (layer === undefined)
+      throw invalid(
+        'SERVICE.BAD_ENVIRONMENT',
+        `the service cannot start: ANTIPHON_SANDBOX_LAYERS: there is no layer "${part.trim()}" (there are all, ${LAYERS.join(', ')})`,
+      );
+    return layer;
+  });
+};
+
+/** Throws `SANDBOX.LAYER_MISSING`, and ends the cell, if it runs without a required layer. */
+export const assertLayers = (
+  isolation: Pick<Isolation, 'planned'>,
+  cell: Pick<Cell, 'facts' | 'kill'>,
+  required: readonly Layer[],
+): void => {
+  const layers = activeLayers(isolation, cell.facts);
+  const missing = required.filter((layer) => !layers.includes(layer));
+  if (missing.length === 0) return;
+  cell.kill();
+  throw invalid(
+    'SANDBOX.LAYER_MISSING',
+    `a cell runs without the required isolation layers ${missing.join(', ')} (ANTIPHON_SANDBOX_LAYERS)`,
+  );
+};
+
+/**
+ * Starts the strongest isolation of this machine, tests it with a first cell and logs missing
+ * layers. Rejects with `SANDBOX.LAYER_MISSING` where a required layer is missing, also of a later
+ * cell.
+ */
+export const startIsolation = async (
+  limits: IsolationLimits,
+  logger: Logger,
+  required: readonly Layer[] = [],
+): Promise<RunningIsolation> => {
   const [isolation, first] = await openFirst(await planIsolation(limits), limits, logger);
   const layers = activeLayers(isolation, first.facts);
   const missing = LAYERS.filter((layer) => !layers.includes(layer));
-  if (missing.length > 0) logger.warn({ layers, missing }, 'isolation layers missing');
+  if (missing.length > 0) logger.warn({ layers, missing, required }, 'isolation layers missing');
   else logger.info({ layers }, 'isolation complete');
-  return { open: () => openCell(isolation), layers, first, close: isolation.close };
+  assertLayers(isolation, first, required);
+  const open = async (): Promise<Cell> => {
+    const cell = await openCell(isolation);
+    assertLayers(isolation, cell, required);
+    return cell;
+  };
+  return { open, layers, first, close: isolation.close };
 };
