@@ -26,6 +26,10 @@ export interface StartStackOptions {
   readonly shareDatabase?: boolean;
   /** False does not restart services that hang, for specs that suspend and continue them. */
   readonly watchesHealth?: boolean;
+  /** Folder in which the home is made. Default: that for temporary files. */
+  readonly parent?: string;
+  /** Called with the new home before anything is in it. */
+  readonly prepareHome?: (home: string) => void;
   /** Makes `stop` keep the home with its data and logs. */
   readonly keepHome?: boolean;
 }
@@ -126,7 +130,8 @@ const createTestStack = (home: string, running: RunningStack, start: Start, remo
  * process. Needs the compiled services (`npm run build`).
  */
 export const startStack = async (options: StartStackOptions = {}): Promise<TestStack> => {
-  const home = mkdtempSync(join(tmpdir(), 'antiphon-stack-'));
+  const home = mkdtempSync(join(options.parent ?? tmpdir(), 'antiphon-stack-'));
+  options.prepareHome?.(home);
   const { shareEngines, shareDatabase } = options;
   const database = shareEngines || shareDatabase ? await createTestDatabase() : null;
   const env = {

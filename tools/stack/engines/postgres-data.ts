@@ -1,13 +1,23 @@
-import { chmodSync, chownSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { cp, lchown, readdir } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
 import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { runCommand } from '@antiphon/bootstrap/processes';
+import { fileSize } from '../process/bounded-log.js';
 import { LOOPBACK_RULE, SOCKET_RULE } from './postgres-socket.js';
 import { canReach, isTemporary, makeOwnedDir, sharedDataFolder } from './unprivileged-user.js';
 import type { UnprivilegedUser } from './unprivileged-user.js';
-import { assertDiskSpace } from '../home/home.js';
+import { assertDiskSpace, isOnSmallDisk } from '../home/home.js';
 import { hasData, missingData, refuseLostLog } from '../home/lost-log.js';
 
 export const DATABASE_OWNER = 'antiphon';
@@ -65,6 +75,7 @@ const initializeData = async (options: DataOptions, target: string): Promise<voi
   writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
   if (user !== null) chownSync(passwordFile, user.uid, user.gid);
   const args = ['-D', temporary, '-U', DATABASE_OWNER, `--pwfile=${passwordFile}`, '--auth=scram-sha-256'];
+  if (isOnSmallDisk(temporary)) args.push('--wal-segsize=1');
   try {
     await runCommand(join(bin, 'initdb'), [...args, '--data-checksums', ...LOCALE], {
       cwd: '/',
@@ -85,6 +96,19 @@ const writeRecord = (paths: HomeLayout, target: string, major: number): void => 
   const inside = target.startsWith(`${paths.home}/`);
   const record: DataRecord = { dataDir: inside ? target.slice(paths.home.length + 1) : target, major };
   writeJsonAtomic(paths.postgresFile, record);
+};
+
+const WAL_SEGMENT = /^[0-9A-F]{24}$/;
+const SMALL_SEGMENT_BYTES = 1024 * 1024;
+
+/**
+ * Returns whether a data folder was created on a small disk: its write-ahead log has segments of
+ * 1 MiB, whose size only initdb can choose.
+ */
+export const hasSmallSegments = (dataDir: string): boolean => {
+  const folder = join(dataDir, 'pg_wal');
+  const segment = readdirSync(folder).find((name) => WAL_SEGMENT.test(name));
+  return segment !== undefined && fileSize(join(folder, segment)) === SMALL_SEGMENT_BYTES;
 };
 
 const recordedDataDir = (paths: HomeLayout): string | null => {
@@ -148,7 +172,7 @@ export const ensureData = async (options: DataOptions): Promise<string> => {
     return target;
   }
   if (!mayReplaceLostData) refuseLostLog(paths, target);
-  assertDiskSpace(target, 192);
+  assertDiskSpace(target, 'newDatabase');
   await initializeData({ ...options, version }, target);
   return target;
 };

@@ -15,7 +15,7 @@ import { ensureDatabase, migrateDatabase, setPasswords } from '../supervisor/dat
 import type { LoginRole } from '../supervisor/database.js';
 import { addressOfUrl, checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
 import type { EngineContext, EngineOptions, EngineProcess, EngineSource, StackEngine } from './engine.js';
-import { DATABASE_OWNER, ensureData } from './postgres-data.js';
+import { DATABASE_OWNER, ensureData, hasSmallSegments } from './postgres-data.js';
 import { keepSocketFolder, prepareSocketFolder } from './postgres-socket.js';
 import { databaseUser, runnableCopy } from './unprivileged-user.js';
 
@@ -39,6 +39,9 @@ const settings = (port: number, socketFolder: string | null): Record<string, str
   log_timezone: 'UTC',
   timezone: 'UTC',
 });
+
+/** Settings for a write-ahead log of a few MiB, on a disk of less than 1 GiB. */
+const SMALL_LOG = { min_wal_size: '2MB', max_wal_size: '8MB' };
 
 const commandOf = (pid: number): string => {
   try {
@@ -103,10 +106,11 @@ const launchOf = (
   { bin, dataDir, port, socketFolder }: ServerOptions,
   { home, logs }: HomeLayout,
 ): Incarnation => {
-  const args = Object.entries(settings(port, socketFolder)).flatMap(([name, value]) => [
-    '-c',
-    `${name}=${value}`,
-  ]);
+  const chosen = {
+    ...settings(port, socketFolder),
+    ...(hasSmallSegments(dataDir) && SMALL_LOG),
+  };
+  const args = Object.entries(chosen).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   return {
     launch: {
       command: join(bin, 'postgres'),

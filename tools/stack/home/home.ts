@@ -9,9 +9,20 @@ import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 
 const MIB = 1024 * 1024;
-/** PostgreSQL's first files, its write-ahead log and the events of a first day. */
-const NEW_HOME_MIB = 256;
-const OLD_HOME_MIB = 48;
+
+/** Free space that a start needs, MiB. */
+interface NeededSpace {
+  /** PostgreSQL's first files, its write-ahead log and the events of a first day. */
+  readonly newHome: number;
+  readonly newDatabase: number;
+  readonly oldHome: number;
+}
+const USUAL_SPACE: NeededSpace = { newHome: 256, newDatabase: 192, oldHome: 48 };
+/** For a write-ahead log in segments of 1 MiB. */
+const SMALL_SPACE: NeededSpace = { newHome: 56, newDatabase: 48, oldHome: 4 };
+
+/** Size below which PostgreSQL gets a small write-ahead log. */
+const SMALL_DISK_BYTES = 1024 * MIB;
 
 /** Root's home can be searched but not listed, because PostgreSQL runs as another user. */
 const homeMode = (): number => (process.getuid?.() === 0 ? 0o711 : 0o700);
@@ -27,8 +38,15 @@ const makeFolders = (paths: HomeLayout): void => {
 const existingFolder = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? existingFolder(dirname(path)) : path;
 
+/** Returns whether a path is on a file system that is small for a database. */
+export const isOnSmallDisk = (path: string): boolean => {
+  const { blocks, bsize } = statfsSync(existingFolder(path));
+  return blocks * bsize < SMALL_DISK_BYTES;
+};
+
 /** Throws a UserError on a full disk, before an engine fails on it with its own message. */
-export const assertDiskSpace = (path: string, neededMib: number): void => {
+export const assertDiskSpace = (path: string, purpose: keyof NeededSpace): void => {
+  const neededMib = (isOnSmallDisk(path) ? SMALL_SPACE : USUAL_SPACE)[purpose];
   const { bavail, bsize } = statfsSync(existingFolder(path));
   const freeMib = Math.floor((bavail * bsize) / MIB);
   if (freeMib >= neededMib) return;
@@ -44,7 +62,7 @@ export const assertDiskSpace = (path: string, neededMib: number): void => {
  */
 export const prepareHome = (home: string): HomeLayout => {
   const paths = homeLayout(home);
-  assertDiskSpace(home, postgresMajorOf(home) === null ? NEW_HOME_MIB : OLD_HOME_MIB);
+  assertDiskSpace(home, postgresMajorOf(home) === null ? 'newHome' : 'oldHome');
   try {
     makeFolders(paths);
   } catch (error) {
