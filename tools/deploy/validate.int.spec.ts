@@ -88,6 +88,13 @@ const manyMistakes: readonly Mistake[] = [
     /Deployment agent: Secret antiphon-agent may not be optional/,
   ],
   [
+    'a file of signed roots that ends with its pod',
+    'k8s/base/log-signer.yaml',
+    'persistentVolumeClaim: { claimName: log-roots }',
+    'emptyDir: { sizeLimit: 1Mi }',
+    /Deployment log-signer: container service ANTIPHON_LOG_ROOTS_FILE is in no persistent volume/,
+  ],
+  [
     'a network policy that does nothing, by a typo',
     'k8s/overlays/local/network-policies.yaml',
     'app.kubernetes.io/component: service',

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { addAudit } from './audit/audit.command.js';
+import { addRoots } from './audit/roots.command.js';
 import { addBackup } from './backup/backup.command.js';
 import { findGateway, type AddressOptions } from './connection/gateway-address.js';
 import { addAgent } from './gateway/agent.command.js';
@@ -65,6 +66,7 @@ const COMMANDS = [
   addFiles,
   addEvents,
   addAudit,
+  addRoots,
   addBackup,
   addLogRecords,
   addProjections,

@@ -1,4 +1,7 @@
 import { MemoryServiceModule } from '@antiphon/memory-features';
-import { runService } from '@antiphon/service-host';
+import { ADOPT_ROOTS, runAdoptRoots, runService } from '@antiphon/service-host';
 
-await runService({ service: 'memory', module: MemoryServiceModule, env: process.env });
+const [command, ...args] = process.argv.slice(2);
+
+if (command === ADOPT_ROOTS) await runAdoptRoots(process.env, args);
+else await runService({ service: 'memory', module: MemoryServiceModule, env: process.env });

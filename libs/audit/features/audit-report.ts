@@ -28,6 +28,18 @@ export interface CheckReport {
   readonly firstOpen: Violation | null;
 }
 
+/** Record with which the signed roots begin. */
+export interface RootsBeginReport {
+  /** Roots vouch for the log from here on: events before it could have been changed earlier. */
+  readonly position: number;
+  /** ISO 8601. */
+  readonly at: string;
+  /** An operator accepted the events before an `adoption`, and a restore those before an `epoch`. */
+  readonly kind: 'root' | 'epoch' | 'adoption';
+  readonly actor: string | null;
+  readonly reason: string | null;
+}
+
 /** State of the signatures over the log. */
 export interface SigningReport {
   /** `stale`: an event that no root covers is older than allowed. */
@@ -36,6 +48,8 @@ export interface SigningReport {
   readonly position: number | null;
   readonly at: string | null;
   readonly unsignedEvents: number;
+  /** Null where the first record is not known, such as without a copy of the file of roots. */
+  readonly begin: RootsBeginReport | null;
 }
 
 export interface AuditReport {

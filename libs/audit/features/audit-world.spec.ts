@@ -229,7 +229,10 @@ export const eventOf = async (stream: string, type: string) => {
 
 export const { privateKey, publicKey } = generateKeyPairSync('ed25519');
 
-/** Signs the log as it is, after the record before; `changes` replace fields of the record. */
+/**
+ * Signs the log as it is, after the record before; `changes` replace fields of the record. The
+ * first record is an adoption, because it covers a log in use.
+ */
 export const signLog = async (
   before: SignedTreeRoot | null = null,
   changes: Partial<TreeRoot> = {},
@@ -237,12 +240,15 @@ export const signLog = async (
   const state = await readLogState(reader);
   const tree = new LogTree();
   expect(await growTree(reader, tree, state.position)).toBeNull();
+  const first: Partial<TreeRoot> = before
+    ? {}
+    : { kind: 'adoption', actor: 'spec@host', reason: 'first record of a spec' };
   const root: TreeRoot = {
     ...tree.save(),
     ...{ format: 2, kind: 'root', number: (before?.number ?? 0) + 1, epoch: state.epoch, root: tree.hash() },
     ...{ previous: before && hashRecord(before), at: AT, continues: null, reason: null },
   };
-  return signContent({ ...root, ...changes }, privateKey);
+  return signContent({ ...root, ...first, ...changes }, privateKey);
 };
 
 /** Changes an event and recomputes the hashes of its stream and its head, as a patient owner can. */

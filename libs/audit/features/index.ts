@@ -1,6 +1,6 @@
 export { parseCheckpoint } from './audit-checkpoint.js';
 export type { AuditCheckpoint, SignedAuditCheckpoint } from './audit-checkpoint.js';
-export type { AuditReport, CheckReport, SigningReport, Violation } from './audit-report.js';
+export type { AuditReport, CheckReport, RootsBeginReport, SigningReport, Violation } from './audit-report.js';
 export type { TrustedRoots } from './signed-roots.js';
 export { proveEvent } from './prove-event.js';
 export { verifyRestoredLog } from './verify-restored-log.js';

@@ -3,6 +3,7 @@ import type { SignedTreeRoot } from '@antiphon/event-store';
 import type { AuditReport } from './audit-report.js';
 import {
   admin,
+  appendFacts,
   inAuditWorld,
   playTurn,
   publicKey,
@@ -35,7 +36,8 @@ describe('a rewritten history', () => {
     const { stream } = await playTurn();
     const honest = await signLog();
     await rewrite(stream, 4, CHANGE);
-    expect(await audit()).toMatchObject({ ok: true, signing: { state: 'unsigned' } });
+    const unsigned = await runAudit({ pool: reader });
+    expect(unsigned).toMatchObject({ ok: true, signing: { state: 'unsigned' } });
     const roots = [honest];
     for (let i = 0; i < 65; i++) roots.push(await signLog(roots.at(-1)));
     const report = await audit(roots);
@@ -58,7 +60,7 @@ describe('a rewritten history', () => {
     await rewrite(stream, 4, CHANGE);
     await tamper('update log_head set epoch = epoch + 1');
     await tamper('update projection_checkpoints set epoch = epoch + 1');
-    expect(await audit()).toMatchObject({ ok: true });
+    expect(await runAudit({ pool: reader })).toMatchObject({ ok: true });
     const report = await audit(roots);
     expect(report.first?.message).toBe(
       'the log is of epoch 2; no signed record says that it continues epoch 1',
@@ -89,7 +91,7 @@ describe('a rewritten history', () => {
     await tamper("update budget_balances set settled_tokens = 15 where scope_key like 'day/%'");
     await tamper('delete from budget_reservations where reservation_id = $1', reservationId);
     await tamper('update log_head set base_position = 7');
-    const report = await audit();
+    const report = await runAudit({ pool: reader });
     expect(report.ok).toBe(false);
     expect(report.first).toMatchObject({
       check: 'log-base-is-explained',
@@ -106,7 +108,7 @@ describe('positions and times', () => {
     await playTurn();
     const roots = [await signLog()];
     await tamper(`update events set recorded_at = recorded_at - interval '1 day' where position = 3`);
-    expect(await audit()).toMatchObject({ ok: true });
+    expect(await runAudit({ pool: reader })).toMatchObject({ ok: true });
     expect(findCheck(await audit(roots), 'signed-roots-match')).toMatchObject({ violations: 1 });
   });
 });
@@ -137,7 +139,9 @@ describe('records of roots', () => {
     await playTurn();
     const root = await signLog();
     const report = await audit([{ ...root, signature: 7 } as unknown as SignedTreeRoot]);
-    expect(report.first?.message).toContain('was not signed with a key that is trusted');
+    expect(findCheck(report, 'signed-roots-match')?.first?.message).toContain(
+      'was not signed with a key that is trusted',
+    );
   });
 
   it('in the table are compared too', async () => {
@@ -151,6 +155,79 @@ describe('records of roots', () => {
     expect(await audit()).toMatchObject({ ok: true, signing: { state: 'signed', position: 7 } });
     await rewrite(stream, 4, CHANGE);
     expect((await audit()).ok).toBe(false);
+  });
+});
+
+/** Signs the log as a signer does that does not know of earlier roots. */
+const signFirst = (): Promise<SignedTreeRoot> =>
+  signLog(null, { kind: 'root', actor: undefined, reason: null });
+const BEGIN = 'roots-begin-with-the-log';
+
+describe('the begin of the roots', () => {
+  it('is broken where the owner rewrote an answer, removed the roots and had the log signed again', async () => {
+    const { stream } = await playTurn();
+    await rewrite(stream, 4, CHANGE);
+    const report = await audit([await signFirst()]);
+    expect(report).toMatchObject({ ok: false, first: { check: BEGIN, position: 1 } });
+    expect(report.first?.message).toContain('the roots begin at position 7, after the log');
+  });
+
+  it('is broken where the first record is missing, such as in a table whose old rows were deleted', async () => {
+    const [, later] = (await signTurns(2)) as [SignedTreeRoot, SignedTreeRoot];
+    const report = await audit([later]);
+    expect(report).toMatchObject({ ok: false, first: { check: BEGIN, position: 14 } });
+    expect(report.first?.message).toContain('the first record of the roots is missing');
+  });
+
+  it('is broken where no root is left, with the key', async () => {
+    await playTurn();
+    const report = await audit([]);
+    expect(report).toMatchObject({ ok: false, first: { check: BEGIN, position: 1 } });
+    expect(report.first?.message).toContain('antiphon roots adopt');
+  });
+
+  it('holds where the roots begin with the empty log', async () => {
+    const empty = await signFirst();
+    await playTurn();
+    const report = await audit([empty, await signLog(empty)]);
+    expect(report).toMatchObject({ ok: true, signing: { begin: { kind: 'root', position: 0 } } });
+  });
+
+  it('holds where the first root covers events of an installation only', async () => {
+    await appendFacts(['agent-main', ['AgentReady', { agentId: 'main' }]]);
+    const root = await signFirst();
+    await playTurn();
+    const report = await audit([root, await signLog(root)]);
+    expect(findCheck(report, BEGIN)).toMatchObject({ checked: 2, violations: 0 });
+    expect(report.signing).toMatchObject({ begin: { kind: 'root', position: 1 } });
+  });
+
+  it('is told with the operator and the reason of an adoption, which outlives later roots', async () => {
+    const [adoption, later] = (await signTurns(2)) as [SignedTreeRoot, SignedTreeRoot];
+    expect(await audit([adoption, later])).toMatchObject({
+      ...{ ok: true, signing: { state: 'signed', position: 14 } },
+      signing: {
+        begin: { kind: 'adoption', position: 7, actor: 'spec@host', reason: 'first record of a spec' },
+      },
+    });
+  });
+
+  it('is broken by an adoption that another key signed', async () => {
+    await playTurn();
+    const adoption = await signLog();
+    const report = await audit([{ ...adoption, reason: 'none of your business' }]);
+    expect(report.ok).toBe(false);
+    expect(findCheck(report, BEGIN)).toMatchObject({ violations: 1 });
+  });
+
+  it('reveals events that were inserted with an earlier time than the root before them', async () => {
+    const now = () => new Date().toISOString();
+    const empty = await signLog(null, { kind: 'root', actor: undefined, reason: null, at: now() });
+    await playTurn();
+    await tamper(`update events set recorded_at = recorded_at - interval '1 hour' where position = 3`);
+    const report = await audit([empty, await signLog(empty, { at: now() })]);
+    expect(report).toMatchObject({ ok: false, first: { check: 'signed-roots-match', position: 3 } });
+    expect(report.first?.message).toContain('before record 1 was signed at');
   });
 });
 

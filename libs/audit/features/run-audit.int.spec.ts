@@ -40,6 +40,7 @@ describe('an unchanged log', () => {
       'hash-chains-are-whole': 21,
       'stream-heads-match': 6,
       'signed-roots-match': 0,
+      'roots-begin-with-the-log': 0,
       'events-match-contracts': 21,
       'sessions-begin-once': 3,
       'turns-end-once': 3,

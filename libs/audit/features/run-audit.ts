@@ -18,6 +18,7 @@ import {
 import { checkLogBase } from './read-log/log-base.js';
 import { type LogBounds, readLogBounds, runOnSnapshot } from './read-log/read-log.js';
 import { NO_ROOTS, RootsAudit, type TrustedRoots } from './signed-roots.js';
+import { checkRootsBegin } from './roots-begin.js';
 import { describeSigning } from './signing-state.js';
 
 /** A projection that its context compares with the log, on the audit's snapshot. */
@@ -137,15 +138,21 @@ const auditSnapshot = async (
     await compareChats(client, after),
     ...(await compareProjections(client, projections)),
   ];
+  // A checkpoint vouches for the log up to its position, as a root does.
+  const needsRoots = trusted.publicKeys.length > 0 && since === undefined;
+  const known = { trusted: roots.trusted, needsRoots, head: bounds.head };
+  const begins = await checkRootsBegin(client, known);
   const checks = [
     base,
     ...(hasArchives ? [archived] : []),
     ...reports,
     ...byStream,
     roots.report(),
+    begins.report,
     ...compared,
   ];
-  const signing = await describeSigning(client, roots.signedEnd(), bounds.head, options.maxUnsignedAgeS);
+  const signedEnd = await describeSigning(client, roots.signedEnd(), bounds.head, options.maxUnsignedAgeS);
+  const signing = { ...signedEnd, begin: begins.begin };
   const root = await readLogRootInTransaction(client, '');
   const report = createReport(
     { headPosition: bounds.head, events, since: after, checks, signing },

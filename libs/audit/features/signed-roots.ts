@@ -1,14 +1,12 @@
 import type { KeyObject } from 'node:crypto';
 import type pg from 'pg';
-import { type Finding, violation } from '@antiphon/audit-domain';
+import type { Finding } from '@antiphon/audit-domain';
 import {
   createRootHasher,
   findNewestRoot,
   followEpochs,
-  growTree,
   hashRecord,
   isTreeRoot,
-  LogTree,
   sortBySignature,
   verifyRecordChain,
 } from '@antiphon/event-store';
@@ -18,11 +16,11 @@ import type {
   SavedTree,
   SignedLogRoot,
   SignedRoot,
-  SignedTreeRoot,
   StreamHead,
 } from '@antiphon/event-store';
-import { type About, type CheckReport, nowhere, Tally } from './audit-report.js';
+import { type About, type CheckReport, Tally } from './audit-report.js';
 import type { SignedEnd } from './signing-state.js';
+import { describeRoot as describe, foundInRoots as found, TreeRun } from './tree-run.js';
 
 const signedRootsMatch: About = {
   name: 'signed-roots-match',
@@ -41,9 +39,6 @@ export interface TrustedRoots {
 }
 
 export const NO_ROOTS: TrustedRoots = { publicKeys: [], roots: [] };
-
-const found = (message: string, position = 0): Finding => violation({ ...nowhere(''), position }, message);
-const describe = ({ position, at }: SignedRoot): string => `position ${position} (signed ${at})`;
 
 /** Computes one root of format 1 again: SHA-256 over the heads of all event streams. */
 class HeadsRun {
@@ -71,75 +66,6 @@ class HeadsRun {
     return computed.root === root.root && computed.streams === root.streams
       ? []
       : [found(`the heads are not those that were signed at ${describe(root)}`)];
-  }
-}
-
-/** Computes the tree of the log again, and compares it with every root of one base. */
-class TreeRun {
-  private readonly tree: LogTree;
-  private readonly roots: readonly SignedTreeRoot[];
-  private next = 0;
-  private matched: number;
-  private finding: Finding | null = null;
-
-  constructor(roots: readonly SignedTreeRoot[], start: SavedTree) {
-    this.tree = new LogTree(start);
-    this.roots = roots.toSorted((a, b) => a.position - b.position);
-    this.matched = start.base;
-    this.compare();
-  }
-
-  see(event: LeafFields): void {
-    const expected = this.tree.position + 1;
-    if (this.finding || event.position < expected) return;
-    if (event.position > expected) {
-      const text = `the log has no event at position ${expected}, which the root at ${this.describeNext()} covers`;
-      this.finding = found(text, expected);
-      return;
-    }
-    this.tree.add(event);
-    this.compare();
-  }
-
-  end(): Finding[] {
-    const last = this.roots.at(-1);
-    if (this.finding) return [this.finding];
-    return last && last.position > this.tree.position
-      ? [found(`the log ends at position ${this.tree.position}; a root was signed at ${describe(last)}`)]
-      : [];
-  }
-
-  /** Returns the state at the end; null after a finding. */
-  save(): SavedTree | null {
-    return this.finding ? null : this.tree.save();
-  }
-
-  /** Adds the events up to the position of a checkpoint, which the audit does not read again. */
-  async skipTo(client: pg.ClientBase, position: number): Promise<void> {
-    if (this.tree.position >= position) return;
-    const broken = await growTree(client, this.tree, position);
-    if (broken) this.finding = found(broken.reason, broken.position);
-    this.compare();
-  }
-
-  private describeNext(): string {
-    const root = this.roots[this.next];
-    return root ? describe(root) : 'a later position';
-  }
-
-  private compare(): void {
-    for (;;) {
-      const root = this.roots[this.next];
-      if (root === undefined || root.position > this.tree.position) return;
-      this.next++;
-      if (root.position < this.tree.position) continue;
-      if (root.root !== this.tree.hash()) {
-        const text = `an event after position ${this.matched}, up to position ${root.position}, is not the one that record ${root.number} signed at ${root.at}`;
-        this.finding ??= found(text, this.matched + 1);
-        return;
-      }
-      this.matched = root.position;
-    }
   }
 }
 
@@ -194,6 +120,8 @@ export class RootsAudit {
   private readonly heads: readonly HeadsRun[];
   private readonly trees: readonly TreeRun[];
   private readonly comparable: readonly SignedRoot[];
+  /** Roots that a trusted key signed, without checkpoints. */
+  readonly trusted: readonly SignedRoot[];
   /** Roots of the history that the log continues, those before the start of the audit too. */
   private readonly signed: readonly SignedRoot[];
 
@@ -206,6 +134,7 @@ export class RootsAudit {
       publicKeys.length === 0 ? [] : dropRepeats(roots),
       publicKeys,
     );
+    this.trusted = trusted.filter(isRoot);
     this.reportRecords(trusted, forged, damaged);
     const lineage = followEpochs(trusted, bounds.epoch);
     const from = start?.position ?? 0;

@@ -20,7 +20,7 @@ export const describeSigning = async (
   signed: SignedEnd | null,
   head: number,
   maxAgeS = MAX_UNSIGNED_AGE_S,
-): Promise<SigningReport> => {
+): Promise<Omit<SigningReport, 'begin'>> => {
   if (signed === null) return { state: 'unsigned', position: null, at: null, unsignedEvents: head };
   const { rows } = await client.query<{ age: number }>(AGE_SQL, [signed.position]);
   const age = rows[0]?.age ?? 0;

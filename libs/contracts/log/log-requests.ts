@@ -126,7 +126,9 @@ export const listLogProjections = defineRequest({
 /** A signed root of the log. */
 export const LogRootView = z.object({
   number: z.int().positive(),
-  kind: z.string().describe('`root`, or `epoch` for the record of a restore.'),
+  kind: z
+    .string()
+    .describe('`root`; `epoch` for the record of a restore, `adoption` for one of an operator.'),
   epoch: z.int().nonnegative(),
   position: z.int().nonnegative().describe('The root covers every event up to this position.'),
   root: z.string().describe('Merkle tree head (RFC 6962), hex.'),
@@ -137,8 +139,11 @@ export type LogRootView = z.infer<typeof LogRootView>;
 
 /** Signed roots, newest first, and how much of the log they do not cover yet. */
 export const LogRoots = z.object({
-  signs: z.boolean().describe('False where no signing key is configured.'),
-  refusal: z.string().nullable().describe('Reason for which the signer refuses to sign the log.'),
+  signs: z.boolean().describe('False where no process signs the log.'),
+  refusal: z
+    .string()
+    .nullable()
+    .describe('Reason for which the process that answers refuses to sign the log.'),
   head: z.int().nonnegative(),
   position: z.int().nonnegative().nullable().describe('Position of the newest root; null without one.'),
   uncovered: z.int().nonnegative().describe('Number of events after the newest root.'),

@@ -46,6 +46,10 @@ export { createRootHasher, readLogRoot, readLogRootInTransaction } from './integ
 export type { LogRoot, SignedLogRoot, StreamHead } from './integrity/log-root.js';
 export { findPeak, hashPeaks, LogTree, PathBuilder } from './integrity/log-tree.js';
 export type { LeafFields, SavedTree } from './integrity/log-tree.js';
+export { adoptRoots, currentOperator } from './integrity/adopt-roots.js';
+export type { AdoptRootsOptions } from './integrity/adopt-roots.js';
+export { findEarlyEvent, findFirstUse, findRootsBegin } from './integrity/roots-begin.js';
+export type { EarlyEvent, RootsBegin } from './integrity/roots-begin.js';
 export { growTree, readLeaves, readLogState } from './integrity/read-leaves.js';
 export type { CoverageBreak, LogState } from './integrity/read-leaves.js';
 export {

@@ -13,6 +13,7 @@ export {
   statusOf,
 } from './problem.filter.js';
 export type { ProblemDocument } from './problem.filter.js';
+export { ADOPT_ROOTS, runAdoptRoots } from './adopt-log-roots.js';
 export { Archiver, ArchiverModule } from './archiver.module.js';
 export { LogStatusModule } from './log-status.module.js';
 export { LogRootsModule } from './log-roots.module.js';

@@ -70,7 +70,7 @@ const signer = (
   signers.push(started);
   return started;
 };
-const remember = () =>
+const remember = (type = 'FactLearned') =>
   log.append({
     workspace: 'default',
     streams: [
@@ -79,13 +79,20 @@ const remember = () =>
         expectedVersion: 0,
         events: [
           {
-            ...{ eventId: randomUUID(), type: 'FactLearned', schemaVersion: 1, data: { a: 1 } },
+            ...{ eventId: randomUUID(), type, schemaVersion: 1, data: { a: 1 } },
             metadata: { correlationId: 'spec', service: 'memory' },
           },
         ],
       },
     ],
   });
+
+/** Signs the empty log with record 1, as the first start of a service does. */
+const signBegin = async (): Promise<SignedTreeRoot> => {
+  const first = (await signer('begin').sign())!;
+  await signers.pop()?.stop();
+  return first;
+};
 
 /** Runs SQL as a superuser with disabled triggers. */
 const tamper = async (sql: string): Promise<void> => {
@@ -99,7 +106,6 @@ const tamper = async (sql: string): Promise<void> => {
 describe("the log's root", () => {
   it('is signed to the file, the table and the subject, and again only after the log has grown', async () => {
     const told = link.connection.subscribe(LOG_ROOT_SUBJECT, { max: 1 });
-    await remember();
     const one = signer('one');
     const first = await one.sign();
     expect(first).toMatchObject({
@@ -107,13 +113,13 @@ describe("the log's root", () => {
       kind: 'root',
       number: 1,
       epoch: 1,
-      position: 1,
+      position: 0,
       previous: null,
     });
     expect(await one.sign()).toBeNull();
     await remember();
     const second = await one.sign();
-    expect(second).toMatchObject({ number: 2, position: 2, previous: hashRecord(first!) });
+    expect(second).toMatchObject({ number: 2, position: 1, previous: hashRecord(first!) });
     expect(roots()).toEqual([first, second]);
     for await (const message of told) expect(message.json()).toEqual(first);
     const { rows } = await pool.query<{ root: unknown }>('select root from log_roots order by number');
@@ -121,6 +127,7 @@ describe("the log's root", () => {
   });
 
   it('covers position, time, workspace and hash of every event', async () => {
+    await signBegin();
     for (let i = 0; i < 5; i++) await remember();
     const signed = await signer('one').sign();
     const tree = new LogTree();
@@ -140,18 +147,27 @@ describe("the log's root", () => {
     expect(await two.sign()).toMatchObject({ position: 3 - 1, number: 3, previous: hashRecord(roots()[1]!) });
   });
 
-  it('continues the chain of the table where the file is lost, and completes the file', async () => {
+  it('completes the file from the table', async () => {
+    await signBegin();
+    const [line] = readFileSync(rootsFile(), 'utf8').split('\n');
     await remember();
     await signer('one').sign();
     await signers.pop()?.stop();
-    rmSync(rootsFile());
+    writeFileSync(rootsFile(), `${line}\n`);
     await remember();
-    expect(await signer('two').sign()).toMatchObject({ number: 2, position: 2 });
-    expect(roots().map(({ number }) => number)).toEqual([1, 2]);
+    expect(await signer('two').sign()).toMatchObject({ number: 3, position: 2 });
+    expect(roots().map(({ number }) => number)).toEqual([1, 2, 3]);
+  });
+
+  it('begins before the first event of a log in use, after the events of an installation', async () => {
+    await remember('KeyCreated');
+    const one = signer('one');
+    expect(await one.sign()).toMatchObject({ number: 1, position: 1 });
+    await remember();
+    expect(await one.sign()).toMatchObject({ number: 2, position: 2 });
   });
 
   it('begins on a new line after a torn one', async () => {
-    await remember();
     const one = signer('one');
     await one.sign();
     appendFileSync(rootsFile(), '{"format":2,"num');
@@ -163,7 +179,6 @@ describe("the log's root", () => {
   });
 
   it('is verifiable with the public key; a changed root, another key or type of signature fails', async () => {
-    await remember();
     const keys = loadSigningKeys(keyFile());
     const signed = (await signer('one', keys).sign()) as SignedTreeRoot;
     const publicKey = createPublicKey(keys.privateKey);
@@ -177,6 +192,7 @@ describe("the log's root", () => {
 
 describe('the signer', () => {
   const refuse = async (change: string, reason: string): Promise<void> => {
+    await signBegin();
     for (let i = 0; i < 3; i++) await remember();
     const one = signer('one');
     await one.sign();
@@ -184,7 +200,7 @@ describe('the signer', () => {
     await remember();
     expect(await one.sign()).toBeNull();
     expect(one.refusal()).toContain(reason);
-    expect(roots()).toHaveLength(1);
+    expect(roots()).toHaveLength(2);
     // The same after a restart, which reads the records again.
     await one.stop();
     const two = signer('two');
@@ -193,12 +209,12 @@ describe('the signer', () => {
   };
 
   it('refuses to sign over a changed event', () =>
-    refuse(`update events set hash = sha256(hash) where position = 2`, 'is not what record 1 signed'));
+    refuse(`update events set hash = sha256(hash) where position = 2`, 'is not what record 2 signed'));
 
   it('refuses to sign over a changed time', () =>
     refuse(
       `update events set recorded_at = now() - interval '1 day' where position = 1`,
-      'is not what record 1 signed',
+      'is not what record 2 signed',
     ));
 
   it('refuses to sign over a removed event', () =>
@@ -208,6 +224,7 @@ describe('the signer', () => {
     refuse(`update log_head set epoch = 2`, 'no signed record continues epoch 1'));
 
   it('refuses after the newest events were removed', async () => {
+    await signBegin();
     for (let i = 0; i < 3; i++) await remember();
     const one = signer('one');
     await one.sign();
@@ -217,9 +234,8 @@ describe('the signer', () => {
   });
 
   it('finds a change of old events in portions', async () => {
-    for (let i = 0; i < 9; i++) {
-      await remember();
-    }
+    await signBegin();
+    for (let i = 0; i < 9; i++) await remember();
     const one = signer('one', undefined, undefined, 4);
     await one.sign();
     await remember();

@@ -48,6 +48,13 @@ const findArchiveFolder = (env: Environment): string | null => {
   return env['ANTIPHON_HOME'] && existsSync(own) ? own : null;
 };
 
+/** Intervals without a root after which no other process is assumed to sign. */
+const SILENT_INTERVALS = 3;
+
+/** True if another process of this service signs: its newest root is recent, or covers the log. */
+const isSignedByOther = (at: string, uncovered: number, everyMs: number): boolean =>
+  uncovered === 0 || Date.now() - Date.parse(at) < SILENT_INTERVALS * everyMs;
+
 interface CheckedFile {
   readonly mark: string;
   /** Time of the check, ms. */
@@ -101,13 +108,14 @@ export class LogStatus {
 
   @HandleRequest(readLogRoots)
   async readRoots({ limit }: z.output<typeof readLogRoots.request>): Promise<Reply<typeof readLogRoots>> {
-    const { signs, refusal, everyMs } = this.roots.state();
+    const { signs: isSigner, refusal, everyMs } = this.roots.state();
     const [head, newest] = await Promise.all([
       createLogReader(this.pool).headPosition(),
       readNewestRoots(this.pool, limit),
     ]);
     const last = newest[0];
     const uncovered = Math.max(0, head - (last?.position ?? 0));
+    const signs = isSigner || (last !== undefined && isSignedByOther(last.at, uncovered, everyMs));
     const isDue = signs && refusal === null && uncovered > 0 && last !== undefined;
     return {
       ...{ signs, refusal, head, uncovered, position: last?.position ?? null, everySeconds: everyMs / 1_000 },

@@ -2,24 +2,18 @@ import { LOG_ROOT_SUBJECT } from '@antiphon/contracts/log';
 import { inTransaction } from '@antiphon/database';
 import {
   appendRoots,
-  findNewestRoot,
+  findFirstUse,
   growTree,
   hashRecord,
-  isTreeRoot,
   LogTree,
   readLogState,
-  readRootFile,
-  readStoredRoots,
   signContent,
-  sortBySignature,
   storeRoot,
-  verifyRecordChain,
 } from '@antiphon/event-store';
 import type {
   LeaseStore,
   LogState,
   SavedTree,
-  SignedRoot,
   SignedTreeRoot,
   SigningKeys,
   TreeRoot,
@@ -31,6 +25,8 @@ import type { NatsLink } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type pg from 'pg';
+import { loadRootHistory } from './root-history.js';
+import type { RootHistory } from './root-history.js';
 
 export interface SignRootsOptions {
   readonly pool: pg.Pool;
@@ -57,21 +53,21 @@ const STOP_MS = 5_000;
 
 const refusals = defineCounter('antiphon_log_root_refusals', 'Log roots that the signer refused to sign');
 
-/** Signed history that a new root continues. */
-interface History {
-  readonly newest: SignedTreeRoot | null;
-  /** Record before the newest one. */
-  readonly before: SignedTreeRoot | null;
-  /** Newest root of format 1, which covers no tree. */
-  readonly old: SignedRoot | null;
-  readonly stored: readonly SignedTreeRoot[];
-}
-
 /** Comparison of old events with a signed root, in portions. */
 interface Recheck {
   readonly tree: LogTree;
   readonly target: SignedTreeRoot;
 }
+
+/**
+ * Reads the end of the log. The first root ends before the first event of a log in use, which may
+ * be appended after the roots were loaded.
+ */
+const readFirstState = async (client: pg.ClientBase, { newest, old }: RootHistory): Promise<LogState> => {
+  const state = await readLogState(client);
+  const early = (newest ?? old) ? null : await findFirstUse(client, state.position);
+  return early === null ? state : { ...state, position: early.position - 1 };
+};
 
 const emptyTree = (base: number): SavedTree => ({ base, position: base, peaks: [] });
 
@@ -86,7 +82,7 @@ export class RootSigner {
   readonly #leadership: Leadership;
   readonly #queue = createSerialQueue();
   readonly #timer: NodeJS.Timeout;
-  #history: History | null = null;
+  #history: RootHistory | null = null;
   #recheck: Recheck | null = null;
   #refusal: string | null = null;
 
@@ -112,7 +108,13 @@ export class RootSigner {
    * refuses.
    */
   sign(): Promise<SignedTreeRoot | null> {
-    return this.#queue(() => this.#sign());
+    return this.#queue(() =>
+      this.#sign().catch((error: unknown) => {
+        // Another program has signed the next record, such as `antiphon roots adopt`.
+        if (isAppError(error) && error.code === 'LOG.ROOT_FORKED') return this.#sign();
+        throw error;
+      }),
+    );
   }
 
   /** Signs the root now and logs a failure. */
@@ -151,44 +153,9 @@ export class RootSigner {
     return signed;
   }
 
-  /** Reads the records of the file and the table, and completes each from the other. */
-  async #load(): Promise<History | null> {
-    const { pool, rootsFile, keys, logger } = this.#options;
-    const [file, rows] = [await readRootFile(rootsFile), await readStoredRoots(pool)];
-    if (file.badLines.length > 0)
-      logger.error({ file: rootsFile, lines: file.badLines.slice(0, 10) }, 'log root lines damaged');
-    const { trusted, forged } = sortBySignature([...file.roots, ...rows], keys.publicKeys);
-    if (forged.length > 0) logger.error({ roots: forged.length }, 'log roots with foreign signatures');
-    if (forged.some(isTreeRoot) && !trusted.some(isTreeRoot))
-      return this.#refuse(
-        'no signed root is of a trusted key: append its public key to the key file, or run `antiphon restore --adopt --allow-unsigned`',
-        0,
-      );
-    const [broken] = verifyRecordChain(trusted);
-    if (broken) return this.#refuse(broken.reason, broken.root.position);
-    const newest = findNewestRoot(trusted);
-    if (newest) await this.#complete(newest, file.roots, rows);
-    const stored = trusted.filter(isTreeRoot);
-    return {
-      newest,
-      before:
-        stored.find(({ number, epoch }) => number + 1 === newest?.number && epoch === newest.epoch) ?? null,
-      old: trusted.filter((root) => !isTreeRoot(root)).at(-1) ?? null,
-      stored: stored.filter(({ epoch }) => epoch === newest?.epoch),
-    };
-  }
-
-  async #complete(
-    newest: SignedTreeRoot,
-    file: readonly SignedRoot[],
-    rows: readonly SignedRoot[],
-  ): Promise<void> {
-    const known = findNewestRoot(file)?.number ?? 0;
-    await appendRoots(
-      this.#options.rootsFile,
-      rows.filter(isTreeRoot).filter(({ number }) => number > known),
-    );
-    await storeRoot(this.#options.pool, newest);
+  async #load(): Promise<RootHistory | null> {
+    const found = await loadRootHistory(this.#options);
+    return 'reason' in found ? this.#refuse(found.reason, found.position) : found;
   }
 
   #refuse(reason: string, position: number): null {
@@ -200,10 +167,12 @@ export class RootSigner {
   }
 
   /** Reads the next root on one snapshot; null if there is nothing to sign, or it must not be. */
-  #readRoot(history: History): Promise<TreeRoot | null> {
+  #readRoot(history: RootHistory): Promise<TreeRoot | null> {
+    // Before the snapshot: every event that the root does not cover is recorded later.
+    const at = isoTime(this.#options.clock);
     return inTransaction(this.#options.pool, async (client) => {
       await client.query('set transaction isolation level repeatable read, read only');
-      const state = await readLogState(client);
+      const state = await readFirstState(client, history);
       const reason = this.#findOtherHistory(history, state);
       if (reason !== null) return this.#refuse(reason, state.position);
       const tree = new LogTree(this.#selectStart(history, state));
@@ -213,11 +182,11 @@ export class RootSigner {
         (await this.#recheckOld(client, history, state));
       if (broken) return this.#refuse(broken.reason, broken.position);
       this.#refusal = null;
-      return history.newest?.position === state.position ? null : this.#toRoot(tree, history, state);
+      return history.newest?.position === state.position ? null : this.#toRoot(tree, history, state, at);
     });
   }
 
-  #findOtherHistory({ newest, old }: History, state: LogState): string | null {
+  #findOtherHistory({ newest, old }: RootHistory, state: LogState): string | null {
     const last = newest ?? old;
     if (last === null) return null;
     if (last.epoch !== state.epoch)
@@ -228,7 +197,7 @@ export class RootSigner {
   }
 
   /** Returns the tree from which events are read: the root before the newest, to compare that one. */
-  #selectStart({ newest, before }: History, state: LogState): SavedTree {
+  #selectStart({ newest, before }: RootHistory, state: LogState): SavedTree {
     if (newest === null) return emptyTree(state.base);
     const isReadable = before !== null && before.base === newest.base && before.position >= state.base;
     return isReadable && before.position <= newest.position ? before : newest;
@@ -238,7 +207,7 @@ export class RootSigner {
    * Compares the next portion of old events with a signed root. A log of few events is compared
    * whole each time.
    */
-  async #recheckOld(client: pg.ClientBase, { newest, stored }: History, { base }: LogState) {
+  async #recheckOld(client: pg.ClientBase, { newest, stored }: RootHistory, { base }: LogState) {
     if (newest === null) return null;
     if (this.#recheck === null) {
       const from =
@@ -253,18 +222,18 @@ export class RootSigner {
     return broken;
   }
 
-  #toRoot(tree: LogTree, { newest, old }: History, { epoch }: LogState): TreeRoot {
+  #toRoot(tree: LogTree, { newest, old }: RootHistory, { epoch }: LogState, at: string): TreeRoot {
     const last = newest ?? old;
     return {
       ...tree.save(),
       ...{ format: 2, kind: 'root', number: (newest?.number ?? 0) + 1, epoch, root: tree.hash() },
       previous: last && hashRecord(last),
-      at: isoTime(this.#options.clock),
+      at,
       ...{ continues: null, reason: null },
     };
   }
 
-  async #publish(signed: SignedTreeRoot, history: History): Promise<void> {
+  async #publish(signed: SignedTreeRoot, history: RootHistory): Promise<void> {
     const { pool, link, rootsFile } = this.#options;
     // Read again after a failure in between: then one place lacks the root.
     this.#history = null;

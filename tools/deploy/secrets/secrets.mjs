@@ -31,6 +31,7 @@ export const makeSecrets = (random) => ({
   token: `antiphon_${random()}`,
   owner: random(),
   database: byName(SERVICES, random),
+  archiver: random(),
   nats: byName(NATS_USERS, random),
   logSigning: makeSigningKey(),
   bootstrapKey: makeBootstrapKey(),
@@ -40,7 +41,16 @@ export const makeSecrets = (random) => ({
 const variable = (name, what) => `ANTIPHON_${name.toUpperCase()}_${what}_PASSWORD`;
 
 /** Returns the variables of docker-compose.yml. */
-export const composeVariables = ({ token, owner, database, nats, logSigning, bootstrapKey, masterKey }) => ({
+export const composeVariables = ({
+  token,
+  owner,
+  database,
+  archiver,
+  nats,
+  logSigning,
+  bootstrapKey,
+  masterKey,
+}) => ({
   ANTIPHON_GATEWAY_TOKEN: token,
   ANTIPHON_BOOTSTRAP_KEY: bootstrapKey,
   ANTIPHON_MASTER_KEY: masterKey,
@@ -48,6 +58,7 @@ export const composeVariables = ({ token, owner, database, nats, logSigning, boo
   ANTIPHON_LOG_PUBLIC_KEY: logSigning.publicKey,
   ANTIPHON_OWNER_DATABASE_PASSWORD: owner,
   ...Object.fromEntries(SERVICES.map((name) => [variable(name, 'DATABASE'), database[name]])),
+  ANTIPHON_ARCHIVER_DATABASE_PASSWORD: archiver,
   ...Object.fromEntries(NATS_USERS.map((name) => [variable(name, 'NATS'), nats[name]])),
 });
 
@@ -59,7 +70,16 @@ export const composeEnvironment = (secrets) =>
 const POSTGRES = 'postgres.antiphon.svc:5432/antiphon';
 
 /** Returns the Secrets that k8s/base and k8s/overlays/local refer to, by name, with their keys. */
-export const secretData = ({ token, owner, database, nats, logSigning, bootstrapKey, masterKey }) => ({
+export const secretData = ({
+  token,
+  owner,
+  database,
+  archiver,
+  nats,
+  logSigning,
+  bootstrapKey,
+  masterKey,
+}) => ({
   ...Object.fromEntries(
     SERVICES.map((name) => [
       `antiphon-${name}`,
@@ -71,6 +91,7 @@ export const secretData = ({ token, owner, database, nats, logSigning, bootstrap
         ...(name === 'memory' && {
           'log-signing-key': logSigning.privateKey,
           'log-public-key': logSigning.publicKey,
+          'archiver-database-url': `postgresql://antiphon_archiver:${archiver}@${POSTGRES}`,
         }),
       },
     ]),
@@ -78,6 +99,7 @@ export const secretData = ({ token, owner, database, nats, logSigning, bootstrap
   'antiphon-migrate': {
     'database-url': `postgresql://antiphon:${owner}@${POSTGRES}`,
     ...Object.fromEntries(SERVICES.map((name) => [`${name}-database-password`, database[name]])),
+    'archiver-database-password': archiver,
   },
   'antiphon-postgres': { password: owner },
   'antiphon-nats': Object.fromEntries(NATS_USERS.map((name) => [`${name}-password`, nats[name]])),

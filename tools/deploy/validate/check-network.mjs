@@ -17,6 +17,7 @@ const NEEDS = {
   sandbox: [NATS, POSTGRESQL, DNS, WEB, OTLP],
   metering: [NATS, POSTGRESQL, DNS, OTLP],
   memory: [NATS, POSTGRESQL, DNS, OTLP],
+  'log-signer': [NATS, POSTGRESQL, DNS, OTLP],
   migrate: [POSTGRESQL, TEMPORAL, DNS],
   postgres: [DNS],
   nats: [DNS],

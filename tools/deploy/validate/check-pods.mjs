@@ -63,6 +63,31 @@ const CONTAINER_RULES = [
   },
 ];
 
+/** Files that must outlive their container, by the variables that name them. */
+const LASTING = ['ANTIPHON_LOG_ROOTS_FILE', 'ANTIPHON_ARCHIVE_FOLDER'];
+
+/** Reports a signer without a file of roots, and files that are in no volume of their own. */
+const volumeProblems = ({ env, volumeMounts }, { volumes }) => {
+  const values = new Map(asList(env).map(({ name, value }) => [name, value]));
+  const claims = new Set(
+    asList(volumes)
+      .filter((volume) => 'persistentVolumeClaim' in volume)
+      .map(({ name }) => name),
+  );
+  const isKept = (path) =>
+    asList(volumeMounts).some(
+      ({ name, mountPath }) =>
+        claims.has(name) && (path === mountPath || String(path).startsWith(`${mountPath}/`)),
+    );
+  const signs = values.has('ANTIPHON_LOG_SIGNING_KEY') && !values.has('ANTIPHON_LOG_ROOTS_FILE');
+  return [
+    ...(signs ? ['signs the log without ANTIPHON_LOG_ROOTS_FILE'] : []),
+    ...LASTING.filter((name) => values.has(name) && !isKept(values.get(name))).map(
+      (name) => `${name} is in no persistent volume`,
+    ),
+  ];
+};
+
 const isAsked = (probe, path) => probe?.httpGet?.path === path;
 
 /** Reports missing probes, and probes of own services at other addresses than their health. */
@@ -83,7 +108,10 @@ const checkWorkload = (overlay, { kind, name, labels, pod, runsOn }) => {
   const isService = labels['app.kubernetes.io/component'] === 'service';
   const ofPod = POD_RULES.map((rule) => rule(pod)).filter(Boolean);
   const ofContainers = containersOf(pod).flatMap((container) => {
-    const broken = CONTAINER_RULES.map((rule) => rule(container, pod)).filter(Boolean);
+    const broken = [
+      ...CONTAINER_RULES.map((rule) => rule(container, pod)).filter(Boolean),
+      ...volumeProblems(container, pod),
+    ];
     const probes =
       runsOn && asList(pod.containers).includes(container) ? probeProblems(container, isService) : [];
     return [...broken, ...probes].map((message) => `container ${container.name} ${message}`);

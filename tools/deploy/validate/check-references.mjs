@@ -5,11 +5,13 @@ import { containersOf, selects, workloadsOf } from './workloads.mjs';
 /** Not made by make-secrets.mjs: providers' keys are the operator's own, and none may be needed. */
 const OPTIONAL_SECRETS = ['antiphon-providers'];
 /**
- * Keys that a Secret of an older version lacks. Without them the log is not signed, and there is no
- * admin key and no stored credential.
+ * Keys that a Secret of an older version lacks. Without them the log is not signed, nothing is
+ * archived, and there is no admin key and no stored credential.
  */
 const OPTIONAL_KEYS = [
   'antiphon-memory/log-signing-key',
+  'antiphon-memory/archiver-database-url',
+  'antiphon-migrate/archiver-database-password',
   'antiphon-gateway/bootstrap-key',
   'antiphon-agent/master-key',
 ];

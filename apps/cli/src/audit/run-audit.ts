@@ -57,10 +57,20 @@ const SIGNING_ACTIONS = {
     'STALE: old events are in no signed root. What to do: look for `log root refused` or `log root not signed` in the log of the memory service',
 } as const;
 
-const renderSigning = ({ state, position, at, unsignedEvents }: SigningReport): string =>
+const renderBegin = (begin: SigningReport['begin']): string => {
+  if (begin === null)
+    return 'the first record of the roots is not known here: name a copy of log-roots.jsonl with --roots';
+  const { position, kind, at, actor, reason } = begin;
+  if (kind === 'root' && position === 0) return 'roots begin with the log';
+  const why = kind === 'root' ? '' : ` (${kind} by ${actor ?? 'an operator'} at ${at}: ${reason})`;
+  return `roots begin at position ${position}${why}; events before it are not covered`;
+};
+
+const renderSigning = ({ state, position, at, unsignedEvents, begin }: SigningReport): string =>
   state === 'unsigned'
     ? SIGNING_ACTIONS.unsigned
     : [
+        renderBegin(begin),
         `signed up to position ${position} at ${at}; ${unsignedEvents} later events`,
         ...(state === 'stale' ? [SIGNING_ACTIONS.stale] : []),
       ].join('\n');

@@ -94,11 +94,15 @@ const sign = (): Promise<void> =>
     const tree = new LogTree();
     await growTree(pool, tree, state.position);
     const last = existsSync(rootsFile()) ? findNewestRoot(readRoots()) : null;
-    const root: TreeRoot = {
+    // The first record adopts the log, because it has events already.
+    const kind: Partial<TreeRoot> = last
+      ? { kind: 'root', reason: null }
+      : { kind: 'adoption', actor: 'spec@host', reason: 'first record of a spec' };
+    const root = {
       ...tree.save(),
-      ...{ format: 2, kind: 'root', number: (last?.number ?? 0) + 1, epoch: state.epoch, root: tree.hash() },
-      ...{ previous: last && hashRecord(last), at: new Date().toISOString(), continues: null, reason: null },
-    };
+      ...{ format: 2, number: (last?.number ?? 0) + 1, epoch: state.epoch, root: tree.hash() },
+      ...{ previous: last && hashRecord(last), at: new Date().toISOString(), continues: null, ...kind },
+    } as TreeRoot;
     const signed = signContent(root, keys.privateKey);
     await storeRoot(pool, signed);
     await appendRoots(rootsFile(), [signed]);

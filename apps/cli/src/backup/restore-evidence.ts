@@ -5,6 +5,7 @@ import type { BackupManifest } from '@antiphon/database';
 import {
   appendRoots,
   canonicalJson,
+  currentOperator,
   deleteForeignRoots,
   findNewestRoot,
   hasRootTable,
@@ -139,7 +140,13 @@ export const verifyRestore = async (
         epoch,
         root: hashPeaks(log.tree.peaks),
       },
-      ...{ previous: newest && hashRecord(newest), at, continues: log.epoch, reason },
+      ...{
+        previous: newest && hashRecord(newest),
+        at,
+        continues: log.epoch,
+        reason,
+        actor: currentOperator(),
+      },
     };
     const record = signContent(root, evidence.signing.privateKey);
     // A backup of an older version has no table yet: the process that signs next stores the record.

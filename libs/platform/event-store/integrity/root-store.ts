@@ -14,7 +14,10 @@ import {
 } from './signed-root.js';
 import { isSignedByAny } from './signing-key.js';
 
-/** Number of the newest roots that the table keeps. Records of epochs stay. */
+/**
+ * Number of the newest roots that the table keeps. The first record, epochs and adoptions stay,
+ * because they show where the roots begin.
+ */
 const KEPT_ROOTS = 1_000;
 
 /** Reads a file of signed roots. A missing file has none. */
@@ -102,7 +105,7 @@ export const deleteForeignRoots = async (
 
 const INSERT_SQL = `insert into log_roots (number, kind, position, hash, root, signed_at) values ($1, $2, $3, $4, $5, $6)
   on conflict (number) do nothing`;
-const SWEEP_SQL = `delete from log_roots where kind = 'root' and number <= $1`;
+const SWEEP_SQL = `delete from log_roots where kind = 'root' and number > 1 and number <= $1`;
 
 /**
  * Stores a root in the table and deletes roots that are older than the newest thousand. Rejects

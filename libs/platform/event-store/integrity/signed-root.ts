@@ -7,11 +7,12 @@ import { isSignedByAny } from './signing-key.js';
 
 /**
  * Tree head of the log at a position, chained to the record before it. A root of kind `epoch` also
- * says which epoch the log continues, and from which position.
+ * says which epoch the log continues, and from which position. With one of kind `adoption` an
+ * operator accepts events that no root before it vouches for.
  */
 export interface TreeRoot extends SavedTree {
   readonly format: 2;
-  readonly kind: 'root' | 'epoch';
+  readonly kind: 'root' | 'epoch' | 'adoption';
   /** Place of the record in its chain: 1, 2, 3 … */
   readonly number: number;
   readonly epoch: number;
@@ -23,8 +24,10 @@ export interface TreeRoot extends SavedTree {
   readonly at: string;
   /** Epoch that the log continues at `position`; only of kind `epoch`. */
   readonly continues: number | null;
-  /** Reason for the epoch, such as `restore`; only of kind `epoch`. */
+  /** Reason for the epoch or the adoption, such as `restore`; null of kind `root`. */
   readonly reason: string | null;
+  /** Operator who adopted the log or restored it; missing of kind `root`. */
+  readonly actor?: string;
 }
 
 interface Signature {
@@ -59,8 +62,14 @@ const hasSharedFields = ({ epoch, position, root, at, keyId, signature }: Fields
   isText(keyId) &&
   isText(signature);
 
+const hasKindFields = ({ kind, continues, reason, actor }: Fields): boolean => {
+  if (kind === 'root') return continues === null && reason === null;
+  if (kind === 'adoption') return continues === null && isText(reason) && isText(actor);
+  return kind === 'epoch' && isCount(continues) && isText(reason);
+};
+
 const hasTreeFields = (fields: Fields): boolean => {
-  const { kind, number, base, position, peaks, root, previous, continues, reason } = fields;
+  const { number, base, position, peaks, root, previous } = fields;
   return (
     isCount(number) &&
     number > 0 &&
@@ -68,9 +77,7 @@ const hasTreeFields = (fields: Fields): boolean => {
     arePeaksOf(Number(position) - base, peaks) &&
     hashPeaks(peaks) === root &&
     (previous === null || isHash(previous)) &&
-    (kind === 'root'
-      ? continues === null && reason === null
-      : kind === 'epoch' && isCount(continues) && isText(reason))
+    hasKindFields(fields)
   );
 };
 
