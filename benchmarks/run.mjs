@@ -1,6 +1,6 @@
 // `npm run bench [-- --quick] [-- part …]`: measures Antiphon and its peers, prints the figures and
 // writes RESULTS.md. Parts: route provider sandbox append projections turn first-frame events tasks
-// agents identity files cli start.
+// agents identity files cli growth start.
 // It runs on any Node of npm, and starts the project's own Node.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -21,6 +21,7 @@ const PARTS = [
   'identity',
   'files',
   'cli',
+  'growth',
   'start',
 ];
 

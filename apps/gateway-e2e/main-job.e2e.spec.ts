@@ -247,6 +247,7 @@ describe('the main job', () => {
       'agent-agents',
       'memory-facts',
       'budget-ledger',
+      'budget-usage',
     ]);
     const compared = await runCli(stack, ['projections', 'rebuild', '--all', '--compare']);
     expect([compared.code, compared.stderr]).toEqual([0, '']);

@@ -31,7 +31,15 @@ interface Compared {
 }
 
 const PROJECTIONS = [
-  ...['agent-sessions', 'agent-runs', 'agent-tasks', 'agent-agents', 'memory-facts', 'budget-ledger'],
+  ...[
+    'agent-sessions',
+    'agent-runs',
+    'agent-tasks',
+    'agent-agents',
+    'memory-facts',
+    'budget-ledger',
+    'budget-usage',
+  ],
 ];
 
 describe('projections under live load', () => {

@@ -4,6 +4,7 @@ import { benchCli } from '../parts/cli.mjs';
 import { benchEvents } from '../parts/events.mjs';
 import { benchFiles } from '../parts/files.mjs';
 import { benchFirstFrame } from '../parts/first-frame.mjs';
+import { benchGrowth } from '../parts/growth.mjs';
 import { benchIdentity } from '../parts/identity.mjs';
 import { benchProjections } from '../parts/projections.mjs';
 import { benchProvider } from '../parts/provider.mjs';
@@ -56,6 +57,7 @@ const BENCHES = {
   identity: benchIdentity,
   files: benchFiles,
   cli: benchCli,
+  growth: benchGrowth,
   start: benchStart,
 };
 

@@ -123,6 +123,26 @@ const sections = {
       rows.map(({ subject, ms }) => [subject, ...spread(ms)]),
     ),
   ],
+  growth: (rows) => [
+    'A log that grows by sessions of one turn: p50 in milliseconds, memory in MiB, start in seconds',
+    [
+      table(
+        ['sessions', 'events', 'turn', ...Object.keys(rows[0].reads), 'start'],
+        rows.map(({ sessions, head, turn, reads, startMs }) => [
+          ...[show(sessions), show(head), show(turn.p50)],
+          ...Object.values(reads).map(({ p50 }) => show(p50)),
+          show(startMs / 1_000),
+        ]),
+      ),
+      table(
+        ['sessions', 'data, MiB', 'WAL, MiB', 'data of a session, KiB', ...Object.keys(rows[0].memory)],
+        rows.map(({ sessions, data, wal, memory }) => [
+          ...[show(sessions), show(data / 2 ** 20), show(wal / 2 ** 20), show(data / sessions / 1_024)],
+          ...Object.values(memory).map(show),
+        ]),
+      ),
+    ].join('\n\n'),
+  ],
   start: ({ startsMs, idleMiB }) => [
     'Start and memory',
     table(

@@ -87,7 +87,7 @@ const listProcesses = async () => {
  * Proportional share of a process's memory in KiB (pages shared with others counted once in all),
  * where the system tells.
  */
-const shareOf = (pid, rss) => {
+export const shareOf = (pid, rss) => {
   try {
     return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? rss);
   } catch {

@@ -160,6 +160,29 @@ const projectionVerdicts = ({ rebuild, ...behind }) => [
   ),
 ];
 
+/** A read of some tenths of a millisecond may double by noise. */
+const FLAT_MS = 5;
+
+const growthVerdicts = (rows) => {
+  const [first, last] = [rows[0], rows.at(-1)];
+  const flat = (what, of) =>
+    verdict(
+      `${what} at ${show(last.sessions)} sessions, p50, compared with ${show(first.sessions)}`,
+      Math.max(of(last), FLAT_MS) / Math.max(of(first), FLAT_MS),
+      { must: 1.5, goal: 1.2 },
+    );
+  const service = (name) => last.memory[name] / first.memory[name];
+  return [
+    flat('a turn', ({ turn }) => turn.p50),
+    ...['sessions', 'usage', 'budgets', 'agents', 'events', 'memory'].map((name) =>
+      flat(`GET ${name}`, ({ reads }) => reads[name].p50),
+    ),
+    verdict('memory of the gateway, the same sizes', service('gateway'), { goal: 1.5 }),
+    verdict('memory of the agent, the same sizes', service('agent'), { goal: 1.5 }),
+    verdict('start, the same sizes', last.startMs / first.startMs, { goal: 1.5 }),
+  ];
+};
+
 const startVerdicts = ({ startMs, idleMiB }) => [
   verdict('`npm start`, everything cached, to ready', startMs / 1_000, { must: 15, goal: 8, unit: 's' }),
   verdict('memory of the whole idle stack', idleMiB / 1_024, { must: 1.5, goal: 1, unit: 'GiB' }),
@@ -235,5 +258,6 @@ export const verdictsOf = (results) => [
   ...(results.identity ? identityVerdicts(results.identity) : []),
   ...(results.files ? fileVerdicts(results.files) : []),
   ...(results.cli ? cliVerdicts(results.cli) : []),
+  ...(results.growth ? growthVerdicts(results.growth) : []),
   ...(results.start ? startVerdicts(results.start) : []),
 ];

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore, PastReads } from '@antiphon/event-store';
+import { UsageProjection } from './budgets/usage-projection.js';
 import { meteringProjections } from './projections.js';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
@@ -75,7 +76,12 @@ export const openMetering = async () => {
     const endReservations = createEndReservations({ pool, store, clock, ledger });
     const ruleStore = new BudgetRuleStore({ configured, priceOf, pool, logger });
     const past = new PastReads({ pool, definitions: meteringProjections });
+    const usageProjection = new UsageProjection({ pool, logger });
+    const stopping = new AbortController();
+    let following: Promise<void> | undefined;
     closers.push(async () => {
+      stopping.abort();
+      await following;
       await past.close();
       await ledger.close();
       await store.close();
@@ -94,8 +100,10 @@ export const openMetering = async () => {
       ruleStore,
       setLimit: (agentId: string, limitTokens: number | null, limitMicroUsd: number | null = null) =>
         limitStore.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
-      usage: (query: Omit<AgentUsageQuery, 'workspace'> = {}) =>
-        new ReadAgentUsage(past).handle({ workspace: WORKSPACE, ...query }),
+      usage: (query: Omit<AgentUsageQuery, 'workspace'> = {}) => {
+        following ??= usageProjection.follow(stopping.signal);
+        return new ReadAgentUsage(past, usageProjection).handle({ workspace: WORKSPACE, ...query });
+      },
       reserve: (reservation: ReserveBudgetRequest) => reserveBudget.handle(reservation),
       /** Appends the event of an outcome, as the agent does first, and notifies metering of it. */
       settle: async (settlement: SettleBudgetRequest) => {

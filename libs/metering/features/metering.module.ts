@@ -6,7 +6,7 @@ import type { AntiphonConfig } from '@antiphon/config';
 import { PastReads, SnapshotMaker } from '@antiphon/event-store';
 import type { EventStore, EventStorePg } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
-import { createConsumerHost } from '@antiphon/messaging';
+import { createConsumerHost, onLogNotification } from '@antiphon/messaging';
 import type { ConsumerHost, NatsLink } from '@antiphon/messaging';
 import type { PriceOf } from '@antiphon/metering-domain';
 import type { Logger } from '@antiphon/observability';
@@ -15,6 +15,7 @@ import { ReadAgentUsage, ReadSessionCosts, SetBudgetLimit } from './budgets/agen
 import { BudgetLimitStore } from './budgets/budget-limit-store.js';
 import { BudgetRuleStore } from './budgets/budget-rule-store.js';
 import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
+import { UsageProjection } from './budgets/usage-projection.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
 import { DeadLetters } from './dead-letters.handler.js';
 import { DatabaseClock } from './database-clock.js';
@@ -26,6 +27,7 @@ import {
   BUDGET_LEDGER,
   END_RESERVATIONS,
   PAST_READS,
+  USAGE_PROJECTION,
   BUDGET_RULE_STORE,
 } from './metering.tokens.js';
 import { meteringProjections } from './projections.js';
@@ -102,6 +104,16 @@ const pastProvider: Provider = {
   useFactory: (pool: pg.Pool) => new PastReads({ pool, definitions: meteringProjections }),
 };
 
+const usageProjectionProvider: Provider = {
+  provide: USAGE_PROJECTION,
+  inject: [DATABASE_POOL, NATS, LOGGER],
+  useFactory: (pool: pg.Pool, nats: NatsLink, logger: Logger) =>
+    new UsageProjection({
+      ...{ pool, logger },
+      subscribe: (wake, categories) => onLogNotification(nats, wake, { categories }),
+    }),
+};
+
 const endReservationsProvider: Provider = {
   provide: END_RESERVATIONS,
   inject: [DATABASE_POOL, EVENT_STORE, CLOCK, BUDGET_LEDGER],
@@ -117,7 +129,7 @@ interface Follower {
 const FOLLOWERS = Symbol('Followers');
 const followersProvider: Provider = {
   provide: FOLLOWERS,
-  inject: [DATABASE_POOL, LOGGER, BUDGET_LIMIT_STORE, BUDGET_RULE_STORE],
+  inject: [DATABASE_POOL, LOGGER, BUDGET_LIMIT_STORE, BUDGET_RULE_STORE, USAGE_PROJECTION],
   useFactory: (pool: pg.Pool, logger: Logger, ...followers: Follower[]): readonly Follower[] => [
     ...followers,
     new SnapshotMaker({ pool, logger, definitions: meteringProjections }),
@@ -185,6 +197,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     followersProvider,
     endReservationsProvider,
     pastProvider,
+    usageProjectionProvider,
     MeteringLifecycle,
     SettleBudget,
     ReadBudgets,

@@ -1,4 +1,5 @@
 import type { ProjectionDefinition } from '@antiphon/event-store';
+import { projectUsage } from './budgets/budget-usage.projection.js';
 import { applyBudgetEvents } from './ledger/rebuild-balances.js';
 
 /** The ledger. Each admission writes it in the transaction that appends its events. */
@@ -20,6 +21,9 @@ export const budgetLedger: ProjectionDefinition = {
         join public.log_archives l using (archive_id)
         where a.workspace = budget_reservations.workspace and a.stream_id = 'budget-' || reservation_id
           and l.rows_deleted_at is not null)`,
+      // A settled reservation changes no more, unless it froze a scope.
+      snapshotRows: `status <> 'settled' or exists (select from budget_balances b
+        where b.workspace = budget_reservations.workspace and b.frozen_by = reservation_id)`,
     },
     // A row without an event: a limit was set to none before the agent had one.
     { name: 'budget_limits', ignoredRows: 'position = 0' },
@@ -28,4 +32,13 @@ export const budgetLedger: ProjectionDefinition = {
   writtenWithAppend: true,
 };
 
-export const meteringProjections = [budgetLedger] as const;
+/** Sums of reservations, for reads of usage. */
+export const budgetUsage: ProjectionDefinition = {
+  name: 'budget-usage',
+  service: 'metering',
+  categories: ['budget'],
+  tables: [{ name: 'budget_usage' }],
+  handle: projectUsage,
+};
+
+export const meteringProjections = [budgetLedger, budgetUsage] as const;

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { ApprovalRule } from '@antiphon/config';
 import type { SessionExport } from '@antiphon/contracts/log';
 import { NOT_RECORDED } from '@antiphon/agent-domain';
+import { createPool } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { createTestDatabase, indexConditions } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
@@ -18,7 +19,7 @@ import {
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says } from '../testing/test-model.js';
 import type { ForkSessionRequest } from './fork-session.handler.js';
-import { ORIGINS_SQL, ReadSessions } from './read-sessions.handler.js';
+import { LIST_SQL, ORIGINS_SQL, ReadSessions } from './read-sessions.handler.js';
 
 jest.setTimeout(30_000);
 
@@ -240,4 +241,15 @@ it('reads the origins of a fork and their turns by their streams, not from the w
   const conditions = await indexConditions(database, 'agent', ORIGINS_SQL);
   // Of the fork, of its origins, and of the turns of each.
   expect(conditions.filter((line) => line.includes('(stream_id = '))).toHaveLength(3);
+});
+
+it('lists sessions in the order of an index, from the position of the cursor', async () => {
+  const admin = createPool({ url: database.url, applicationName: 'spec', max: 1 });
+  await admin.query(`insert into agent_sessions
+      (workspace, session_id, session_key, agent_id, started_at, turns, open_turns, last_position)
+    select 'filled', gen_random_uuid(), i::text, 'main', now(), 1, 0, i from generate_series(1, 5000) i;
+    analyze agent_sessions`);
+  await admin.end();
+  const conditions = await indexConditions(database, 'agent', LIST_SQL);
+  expect(conditions).toContainEqual(expect.stringMatching(/\(workspace = .*\(last_position < /));
 });

@@ -11,7 +11,8 @@ import type { PastReads } from '@antiphon/event-store';
 import { HandleRequest } from '@antiphon/messaging';
 import { sessionScopeKey } from '@antiphon/metering-domain';
 import type { z } from 'zod';
-import { BUDGET_LIMIT_STORE, PAST_READS } from '../metering.tokens.js';
+import { BUDGET_LIMIT_STORE, PAST_READS, USAGE_PROJECTION } from '../metering.tokens.js';
+import type { UsageProjection } from './usage-projection.js';
 import type { BudgetLimitStore } from './budget-limit-store.js';
 
 /** Sets what an agent and its descendants may spend together, or a session, day or month. */
@@ -25,27 +26,20 @@ export class SetBudgetLimit {
   }
 }
 
+const BY_COST = 'settled_micro_usd desc, settled_tokens desc, name';
 const GROUPS = {
-  agent: { by: `reserved ->> 'agentId'`, order: 'settled_micro_usd desc, settled_tokens desc, name' },
-  model: {
-    by: `(reserved ->> 'provider') || '/' || (reserved ->> 'model')`,
-    order: 'settled_micro_usd desc, settled_tokens desc, name',
-  },
-  key: {
-    by: `coalesce(reserved ->> 'caller', 'unknown')`,
-    order: 'settled_micro_usd desc, settled_tokens desc, name',
-  },
-  day: { by: `left(reserved ->> 'reservedAt', 10)`, order: 'name desc' },
+  agent: { by: 'agent_id', order: BY_COST },
+  model: { by: 'model', order: BY_COST },
+  key: { by: 'caller', order: BY_COST },
+  day: { by: 'day', order: 'name desc' },
 } as const satisfies Record<UsageGroup, { by: string; order: string }>;
 
-/** Sums of the ledger's rows by group. A row is read only for this request. */
-const usageSql = (group: UsageGroup): string => `select ${GROUPS[group].by} as name, count(*) as calls,
-    coalesce(sum(charged_tokens), 0) as settled_tokens, coalesce(sum(charged_micro_usd), 0) as settled_micro_usd,
-    coalesce(sum((reserved ->> 'tokens')::bigint) filter (where open_until is not null), 0) as reserved_tokens,
-    coalesce(sum((reserved ->> 'microUsd')::bigint) filter (where open_until is not null), 0) as reserved_micro_usd
-  from budget_reservations
-  where workspace = $1 and ($2::text is null or reserved ->> 'agentId' = $2)
-    and ($3::text is null or coalesce(reserved -> 'agents' ->> -1, reserved ->> 'agentId') = $3)
+/** Sums of the rows of an agent, model, key and day. Their number does not grow with the calls. */
+const usageSql = (group: UsageGroup): string => `select ${GROUPS[group].by} as name, sum(calls) as calls,
+    sum(charged_tokens) as settled_tokens, sum(charged_micro_usd) as settled_micro_usd,
+    sum(reserved_tokens) as reserved_tokens, sum(reserved_micro_usd) as reserved_micro_usd
+  from budget_usage
+  where workspace = $1 and ($2::text is null or agent_id = $2) and ($3::text is null or root_id = $3)
   group by 1 order by ${GROUPS[group].order}`;
 
 /** Maximum number of rows of a reply. The total counts all of them. */
@@ -95,15 +89,22 @@ const failTranslated = (error: unknown): never => {
   throw translateDatabaseError(error);
 };
 
-/** Returns the cost of agents, models, keys or days from the same rows as the balances. */
+/** Time that a read waits for the projection to reach the head of the log, ms. */
+const FOLLOW_MS = 2_000;
+
+/** Returns the cost of agents, models, keys or days, from the projection of usage. */
 @Controller()
 export class ReadAgentUsage {
-  constructor(@Inject(PAST_READS) private readonly past: PastReads) {}
+  constructor(
+    @Inject(PAST_READS) private readonly past: PastReads,
+    @Inject(USAGE_PROJECTION) private readonly usage: UsageProjection,
+  ) {}
 
   @HandleRequest(readAgentUsage)
-  handle(query: AgentUsageQuery): Promise<z.input<typeof readAgentUsage.reply>> {
+  async handle(query: AgentUsageQuery): Promise<z.input<typeof readAgentUsage.reply>> {
     const { workspace, agentId = null, rootId = null, by = 'agent', at } = query;
     const values = [workspace, agentId, rootId];
+    if (at === undefined) await this.usage.followHead(FOLLOW_MS);
     return this.past.readAsOf(workspace, at, async (queries) => {
       const statement = { name: `budget_usage_by_${by}`, text: usageSql(by), values };
       const { rows } = await queries.query<UsageRow>(statement).catch(failTranslated);

@@ -298,17 +298,15 @@ describe('the cost of agents', () => {
 
   it('names at most 1,000 agents, and counts all of them', async () => {
     const { reserve, usage } = metering.start({});
-    const request = metering.request(chainOf(['many-agents']));
-    await reserve(request);
+    await reserve(metering.request(chainOf(['many-agents'])));
     const before = (await usage()).total;
-    const copies = `insert into budget_reservations
-      select (jsonb_populate_record(r, jsonb_build_object('reservation_id', gen_random_uuid(),
-        'reserved', jsonb_set(r.reserved, '{agentId}', to_jsonb('many-' || n))))).*
-      from budget_reservations r, generate_series(1, 1200) n where r.reservation_id = $1`;
-    await metering.admin.query(copies, [request.reservationId]);
+    const copies = `insert into budget_usage
+      select (jsonb_populate_record(u, jsonb_build_object('key', n::text::bytea, 'agent_id', 'many-' || n, 'calls', 1))).*
+      from budget_usage u, generate_series(1, 1200) n where u.agent_id = 'many-agents'`;
+    await metering.admin.query(copies);
     const { agents, total } = await usage();
     expect(agents).toHaveLength(1_000);
     expect(total.calls).toBe(before.calls + 1_200);
-    await metering.admin.query(`delete from budget_reservations where reserved ->> 'agentId' like 'many-%'`);
+    await metering.admin.query(`delete from budget_usage where agent_id ~ '^many-[0-9]'`);
   });
 });

@@ -172,12 +172,14 @@ export class PastSnapshots {
   }
 }
 
-const copySql = ({ name, snapshotRows = 'true' }: ProjectionTable): string =>
-  `insert into projection_snapshot_rows (projection, scope, position, workspace, table_name, part, rows)
+const copySql = ({ name, snapshotRows = 'true' }: ProjectionTable): string => {
+  const table = pg.escapeIdentifier(name);
+  return `insert into projection_snapshot_rows (projection, scope, position, workspace, table_name, part, rows)
     select $1, $2, s.position, r.workspace, ${literal(name)}, r.part, jsonb_agg(r.row) from saved s cross join (
-      select t.workspace, to_jsonb(t) as row, (row_number() over (partition by t.workspace) - 1) / ${PART} as part
-      from ${pg.escapeIdentifier(name)} t where ${snapshotRows}) r
+      select workspace, to_jsonb(${table}) as row, (row_number() over (partition by workspace) - 1) / ${PART} as part
+      from ${table} where ${snapshotRows}) r
     group by s.position, r.workspace, r.part`;
+};
 
 /**
  * Returns the snapshots to keep: in each scope the first one of each stride. While the sum is too

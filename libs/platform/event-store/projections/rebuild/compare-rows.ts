@@ -74,7 +74,9 @@ export const compareTable = async (
   const keyFields = keys.map((key) => `'${key.slice(1, -1)}', ${key}`).join(', ');
   const live = withoutIgnoredRows(compared?.relation ?? liveTable(name), table);
   const shadow = withoutIgnoredRows(
-    compared ? `(select * from ${shadowTable(name)} where ${compared.condition})` : shadowTable(name),
+    compared
+      ? `(select * from ${shadowTable(name)} as ${pg.escapeIdentifier(name)} where ${compared.condition})`
+      : shadowTable(name),
     table,
   );
   await client.query('set local enable_seqscan = on');
