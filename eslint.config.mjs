@@ -1,5 +1,6 @@
 import tseslint from 'typescript-eslint';
 import { functionLength } from './tools/lint/function-length.mjs';
+import { linearRegexp } from './tools/lint/linear-regexp.mjs';
 import { moduleBoundaries } from './tools/lint/module-boundaries.mjs';
 import { plainNames } from './tools/lint/plain-names.mjs';
 
@@ -35,6 +36,7 @@ export default tseslint.config(
           'module-boundaries': moduleBoundaries,
           'function-length': functionLength,
           'plain-names': plainNames,
+          'linear-regexp': linearRegexp,
         },
       },
     },
@@ -43,6 +45,7 @@ export default tseslint.config(
       'max-lines': ['error', { max: 250, skipBlankLines: true, skipComments: true }],
       'house/function-length': ['error', { max: 60 }],
       'house/plain-names': 'error',
+      'house/linear-regexp': 'error',
       'max-depth': ['error', 3],
       'max-params': ['error', 8],
       complexity: ['error', 15],
@@ -134,6 +137,8 @@ export default tseslint.config(
     rules: {
       'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
       'house/function-length': 'off',
+      // Specs read their own texts.
+      'house/linear-regexp': 'off',
       'no-restricted-syntax': 'off',
       '@typescript-eslint/no-non-null-assertion': 'off',
     },

@@ -132,6 +132,36 @@ describe('the house rules', () => {
   it('accept plain names', async () =>
     expect(await broken('libs/kernel', 'export const wallClock = 1;\nexport const order = 2;')).toEqual([]));
 
+  it.each([
+    ['blanks at the end', String.raw`/[ \t]+(?=\r?$)/`],
+    ['blanks after no backslash', String.raw`/(?<!\\)[ \t]+$/`],
+    ['blanks before a comment', String.raw`/[ \t]*<!--[ \t]*(s\d+)[ \t]*-->[ \t]*$/`],
+    ['two repeats of one character', String.raw`/^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/`],
+    ['counts within counts', String.raw`/(.{1,30}){1,30}[yz]{5}/`],
+    ['a repeat in a repeat', String.raw`/^(?:a+)+b/`],
+    ['a large count', String.raw`/x[^y]{0,5000}y/`],
+    ['a repeat of its own start', String.raw`/<!--[^>]*-->/`],
+    ['a repeat over lines', String.raw`/^import [^;]* from/m`],
+    ['a word that can begin anywhere', String.raw`/\b[a-z][a-z0-9.]*:\/\//`],
+    ['an expression of text', 'new RegExp(text)'],
+  ])('refuse a regular expression that is not linear: %s', async (_, expression) => {
+    const code = `export const f = (text: string): boolean => (${expression}).test(text);`;
+    expect(await broken('libs/agent/features', code)).toEqual(['house/linear-regexp']);
+    expect(await broken('libs/agent/features', code, 'lint-fixture.unit.spec.ts')).toEqual([]);
+  });
+
+  it.each([
+    String.raw`/^[a-z]{1,20}-[A-Za-z0-9-]{1,180}$/`,
+    String.raw`/(?<!\/)\/+$/`,
+    String.raw`/\s+/g`,
+    String.raw`/\{\{([^{}]*)\}\}/g`,
+    String.raw`/^[ \t]*local\s/m`,
+    'new RegExp(`^${"[0-9]"}+$`)',
+  ])('accept a linear regular expression: %s', async (expression) => {
+    const code = `export const f = (text: string): boolean => (${expression}).test(text);`;
+    expect(await broken('libs/agent/features', code)).toEqual([]);
+  });
+
   it('refuse any, console and loose equality', async () => {
     const code = `export const f = (x: any): void => {\n  if (x == 1) console.log(x);\n};`;
     expect((await broken('libs/agent/features', code)).sort()).toEqual([

@@ -6,6 +6,8 @@ export interface Sample {
 }
 
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/;
+// A quote without a backslash ends each match, so that none begins within another one.
+// eslint-disable-next-line house/linear-regexp
 const LABEL = /(?<!\w)([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
 /** Reads samples of the Prometheus text format. */

@@ -4,7 +4,7 @@ import { parseNetwork } from '@antiphon/config';
 
 /** Removes the zone of an IPv6 address, and the IPv6 form of an IPv4 address. */
 const plainAddress = (address: string): string =>
-  address.replace(/%.*$/s, '').replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
+  (address.split('%', 1)[0] ?? '').replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
 
 /** Removes the port and the brackets of an address in a proxy's header. */
 const withoutPort = (text: string): string =>
