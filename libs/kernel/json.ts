@@ -42,13 +42,33 @@ export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__']);
 export const toStorable = (text: string): string =>
   (text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text).toWellFormed();
 
-/** Applies `toStorable` to every string and key of a JSON value of limited depth. */
+const toStorableArray = (items: readonly JsonValue[]): readonly JsonValue[] => {
+  let changed: JsonValue[] | null = null;
+  for (let at = 0; at < items.length; at++) {
+    const item = items[at] as JsonValue;
+    const clean = toStorableJson(item);
+    if (clean !== item) (changed ??= [...items])[at] = clean;
+  }
+  return changed ?? items;
+};
+
+const toStorableObject = (object: JsonObject): JsonObject => {
+  for (const key of Object.keys(object)) {
+    const item = object[key] as JsonValue;
+    if (toStorable(key) === key && toStorableJson(item) === item) continue;
+    return Object.fromEntries(
+      Object.entries(object).map(([name, value]) => [toStorable(name), toStorableJson(value)]),
+    );
+  }
+  return object;
+};
+
+/**
+ * Applies `toStorable` to every string and key of a JSON value of limited depth. Most values are
+ * storable, and are returned without a copy: a megabyte can be a million small arrays.
+ */
 export const toStorableJson = (value: JsonValue): JsonValue => {
   if (typeof value === 'string') return toStorable(value);
-  if (Array.isArray(value)) return value.map((item: JsonValue) => toStorableJson(item));
-  if (value !== null && typeof value === 'object')
-    return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [toStorable(key), toStorableJson(item)]),
-    );
-  return value;
+  if (value === null || typeof value !== 'object') return value;
+  return Array.isArray(value) ? toStorableArray(value) : toStorableObject(value as JsonObject);
 };

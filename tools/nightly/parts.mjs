@@ -323,6 +323,16 @@ const compactParts = (isQuick) => [
   },
 ];
 
+/**
+ * The properties of hostile texts, with 10,000 texts instead of their sample.
+ * @returns {Part}
+ */
+const hostileTextPart = (isQuick) => ({
+  ...{ name: 'hostile-text', shows: '10,000 hostile texts hold no event loop over 50 ms', minutes: 240 },
+  args: ['tools/bootstrap/test.cjs', '--selectProjects', 'unit', 'int', '--', 'hostile-text'],
+  env: { ANTIPHON_HOSTILE_TEXTS: isQuick ? '500' : '10000' },
+});
+
 const DEFAULT_SPEC = { shows: '(no description in tools/nightly/parts.mjs)', minutes: 30 };
 
 /** Finds the nightly specs of the tree, so that a new one cannot be forgotten. */
@@ -377,6 +387,7 @@ export const listParts = ({ quick, cold }, root = ROOT) => {
     },
     ...findSpecs(root).map((path) => specPart(path, quick)),
     ...compactParts(quick),
+    hostileTextPart(quick),
     {
       ...{ name: 'phoenix', shows: 'a trace backend shows a turn as one tree of spans', minutes: 30 },
       ...{ args: ['tools/nightly/traces-in-phoenix.mjs'], missing: needCommand('python3') },

@@ -8,6 +8,7 @@ import {
   toStorableJson,
   type AppError,
   type ErrorKind,
+  type JsonObject,
   type JsonValue,
 } from '@antiphon/kernel';
 
@@ -44,7 +45,10 @@ export const isFault = (request: RpcRequest | RpcFault): request is RpcFault => 
 const hasForbiddenKey = (value: JsonValue): boolean => {
   if (value === null || typeof value !== 'object') return false;
   if (Array.isArray(value)) return value.some((item: JsonValue) => hasForbiddenKey(item));
-  return Object.entries(value).some(([key, item]) => FORBIDDEN_KEYS.has(key) || hasForbiddenKey(item));
+  const object = value as JsonObject;
+  return Object.keys(object).some(
+    (key) => FORBIDDEN_KEYS.has(key) || hasForbiddenKey(object[key] as JsonValue),
+  );
 };
 
 /** Returns the id of a request if a response can carry it, else null. */
@@ -56,9 +60,12 @@ const idOf = (value: JsonValue): RpcRequest['id'] => {
   return RpcRequest.shape.id.safeParse(id).data ?? null;
 };
 
-const toRequest = (value: JsonValue): RpcRequest | RpcFault => {
+/** Returns true if a text may have a forbidden key: one in plain letters, or one with an escape. */
+const mayHaveForbiddenKey = (text: string): boolean => text.includes('__proto__') || text.includes('\\u');
+
+const toRequest = (value: JsonValue, isSuspect: boolean): RpcRequest | RpcFault => {
   const id = idOf(value);
-  if (hasForbiddenKey(value))
+  if (isSuspect && hasForbiddenKey(value))
     return { code: RPC.invalidParams, message: 'the key "__proto__" is not allowed', id };
   const request = fromTyped(value);
   if (request === undefined) {
@@ -87,14 +94,17 @@ export const parseFrame = (text: string, bytes: number): ParsedFrame => {
   if (nestsDeeperThan(text)) return fault(RPC.invalidRequest, 'the frame nests deeper than 64 levels');
   let value: JsonValue;
   try {
-    value = toStorableJson(JSON.parse(text) as JsonValue);
+    value = JSON.parse(text) as JsonValue;
   } catch {
     return fault(RPC.parseError, 'the frame is not JSON');
   }
-  if (!Array.isArray(value)) return { kind: 'requests', requests: [toRequest(value)], batch: false };
-  if (value.length === 0 || value.length > MAX_BATCH)
+  if (Array.isArray(value) && (value.length === 0 || value.length > MAX_BATCH))
     return fault(RPC.invalidRequest, `a batch has 1 to ${MAX_BATCH} requests`);
-  return { kind: 'requests', requests: value.map(toRequest), batch: true };
+  const storable = toStorableJson(value);
+  const isSuspect = mayHaveForbiddenKey(text);
+  const read = (one: JsonValue) => toRequest(one, isSuspect);
+  if (!Array.isArray(storable)) return { kind: 'requests', requests: [read(storable)], batch: false };
+  return { kind: 'requests', requests: storable.map(read), batch: true };
 };
 
 /** JSON-RPC code of each kind of error (docs/errors.md). */
