@@ -19,6 +19,15 @@ export interface AttachedText extends AttachedFile {
   readonly isPart?: boolean;
 }
 
+/** Maximum number of lines of a cut file that are shown or searched for its outline. */
+const MAX_READ_LINES = 20_000;
+
+const countLines = (text: string): number => {
+  let lines = text.endsWith('\n') || text === '' ? 0 : 1;
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) === 10) lines++;
+  return lines;
+};
+
 /** Returns the first lines that fit into a number of tokens, at least one. */
 const takeLines = (lines: readonly string[], tokens: number): number => {
   let room = tokens;
@@ -35,8 +44,8 @@ const cut = (
   tokens: number,
   canRead: boolean,
 ): string => {
-  const lines = text.split('\n');
-  if (lines.at(-1) === '') lines.pop();
+  const total = countLines(text);
+  const lines = text.split('\n', Math.min(total, MAX_READ_LINES));
   const shown = takeLines(lines, tokens * (1 - OUTLINE_SHARE));
   const outline = outlineOf(path, lines, shown);
   const listed = outline.slice(0, takeLines(outline, tokens * OUTLINE_SHARE));
@@ -49,7 +58,7 @@ const cut = (
   const range = shown === 0 ? 'the beginning of line 1' : `lines 1 to ${shown}`;
   const whole = isPart
     ? `a file of ${size} bytes, of which ${text.length} characters were read`
-    : `${lines.length} lines, ${text.length} characters`;
+    : `${total} lines, ${text.length} characters`;
   const note = `[cut: ${range} of ${whole}, is above.${how}]`;
   const more = outline.length > listed.length ? [`[${outline.length - listed.length} more]`] : [];
   const parts = listed.length === 0 ? [] : ['[outline of the other lines]', ...listed, ...more];

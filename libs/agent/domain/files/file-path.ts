@@ -3,6 +3,8 @@ import { invalid } from '@antiphon/kernel';
 /** Maximum length of a path and of one part of it, bytes of UTF-8. */
 export const MAX_PATH_BYTES = 1_024;
 export const MAX_PART_BYTES = 255;
+/** Maximum length of a path before it is composed, UTF-16 units: a letter has some marks. */
+const MAX_GIVEN = 4 * MAX_PATH_BYTES;
 
 const ENCODER = new TextEncoder();
 const bytesOf = (text: string): number => ENCODER.encode(text).length;
@@ -46,7 +48,8 @@ const problemOf = (path: string): string | null => {
  * another file on another system.
  */
 export const normalizePath = (path: string): string => {
-  const normalized = path.normalize('NFC');
+  // The order of many marks costs the square of their number.
+  const normalized = path.length > MAX_GIVEN ? path : path.normalize('NFC');
   const problem = problemOf(normalized);
   if (problem !== null) {
     const shown = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);

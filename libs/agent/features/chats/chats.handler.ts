@@ -29,7 +29,7 @@ import { eventMetadata, toNewEvent } from '../event-envelope.js';
 import { bindKey, readBinding } from '../sessions/session-keys.js';
 import type { SessionLog } from '../sessions/session-log.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
-import { rolePath } from '../turns/role-files.js';
+import { rolePath } from '../turns/role-text.js';
 import { ChatStore, toChatView } from './chat-store.js';
 import type { NameBinding } from './chat-store.js';
 import { nameTaken } from './rename-chat.handler.js';

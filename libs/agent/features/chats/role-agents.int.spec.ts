@@ -5,9 +5,9 @@ import { fileTreeIdOf } from '../derived-ids.js';
 import { WORKSPACE, createAgentWorld, submitTo, testConfig } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { says } from '../testing/test-model.js';
-import { rolePath, splitRole } from '../turns/role-files.js';
+import { rolePath, splitRole } from '../turns/role-text.js';
 import { Chats } from './chats.handler.js';
-import { parseRoleSettings } from './role-agents.js';
+import { parseRoleSettings } from './role-settings.js';
 
 jest.setTimeout(30_000);
 

@@ -1,23 +1,16 @@
 import { AgentId, AgentSpec, agentStream } from '@antiphon/contracts/agent';
 import type { AgentDefinition } from '@antiphon/contracts/agent';
-import { parseDocument } from 'yaml';
-import { z } from 'zod';
 import { agentDecider } from '@antiphon/agent-domain';
-import { MAX_JSON_DEPTH, invalid, isAppError, isoTime, nestsDeeperThan } from '@antiphon/kernel';
+import { isAppError, isoTime } from '@antiphon/kernel';
 import { planSpawn } from '../agents/spawn-plan.js';
 import { SpawnAgent } from '../agents/spawn-agent.handler.js';
 import type { SpawnAgentDeps } from '../agents/spawn-agent.handler.js';
 import { agentUuidOf, fileTreeIdOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
 import type { FileTrees } from '../files/file-trees.js';
-import { rolePath, splitRole } from '../turns/role-files.js';
-
-/** Values of a role's agent in the front matter of its file. */
-const RoleSettings = z.strictObject({
-  ...AgentSpec.pick({ name: true, base: true, provider: true, model: true, tools: true }).partial().shape,
-  description: z.string().max(2_000).optional(),
-});
-type RoleSettings = z.infer<typeof RoleSettings>;
+import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
+import { rolePath } from '../turns/role-text.js';
+import type { RoleSettings } from './role-settings.js';
 
 export interface RoleAgentsDeps extends SpawnAgentDeps {
   readonly files: Pick<FileTrees, 'read' | 'readBytes'>;
@@ -34,29 +27,6 @@ interface RoleRequest {
 const MAX_ROUNDS = 3;
 
 const hasCode = (error: unknown, code: string): boolean => isAppError(error) && error.code === code;
-
-const refuse = (role: string, problem: string): never => {
-  throw invalid('CHAT.ROLE_INVALID', `the front matter of ${rolePath(role)} cannot be used: ${problem}`);
-};
-
-/** Parses the front matter of a role's file. Throws `CHAT.ROLE_INVALID`. */
-export const parseRoleSettings = (role: string, frontMatter: string | null): RoleSettings => {
-  if (frontMatter === null) return {};
-  if (nestsDeeperThan(frontMatter)) return refuse(role, `it nests over ${MAX_JSON_DEPTH} levels deep`);
-  const document = parseDocument(frontMatter, { prettyErrors: false, schema: 'core', merge: false });
-  const [error] = document.errors;
-  if (error) return refuse(role, error.message);
-  let value: unknown;
-  try {
-    value = document.toJS({ maxAliasCount: 0 }) ?? {};
-  } catch (cause) {
-    return refuse(role, String(cause));
-  }
-  const parsed = RoleSettings.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  return refuse(role, `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'it is not valid'}`);
-};
 
 /**
  * Agents of roles that only a file defines: `system/agents/<role>.md`. Such a role has an agent
@@ -81,8 +51,9 @@ export class RoleAgents {
     const file = files.get(rolePath(role));
     if (!file) return (await this.deps.agents.load(workspace, role)) ? role : null;
     const bytes = await this.deps.files.readBytes(workspace, file.digest);
-    const { frontMatter } = splitRole(new TextDecoder().decode(bytes));
-    const settings = parseRoleSettings(role, frontMatter);
+    const input = [role, new Uint8Array(bytes)] as const;
+    const work = { name: 'parseRoleFile', input, owner: workspace, deadlineMs: TEXT_DEADLINE_MS } as const;
+    const settings = await textWork.run(work);
     for (let round = 1; ; round++)
       try {
         if (await this.deps.agents.load(workspace, role)) await this.redefine(request, settings);

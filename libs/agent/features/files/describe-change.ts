@@ -1,5 +1,4 @@
 import { structuredPatch } from 'diff';
-import { AppError, isAppError } from '@antiphon/kernel';
 
 const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Maximum numbers of lines of one difference, and of UTF-16 units of one line. */
@@ -7,13 +6,6 @@ const MAX_LINES = 200;
 const MAX_CHARS = 300;
 /** Bounds of the search for the shortest difference. Beyond them one block is replaced. */
 const SEARCH = { maxEditLength: 2_000, timeout: 250 } as const;
-
-/** Maximum size of a version whose change the refusal of a request shows, in bytes. */
-const MAX_SHOWN_BYTES = 1_024 * 1_024;
-/** Codes of bytes that no longer exist. */
-const GONE: ReadonlySet<string> = new Set(['FILE.ERASED', 'FILE.NO_BYTES']);
-
-type ReadBytes = (digest: string) => Promise<Uint8Array>;
 
 /** True for bytes that are no text: a zero within the first 8,000. */
 export const isBinary = (bytes: Uint8Array): boolean => bytes.subarray(0, 8_000).includes(0);
@@ -62,49 +54,4 @@ export const describeChange = (before: Uint8Array, after: Uint8Array): string =>
     ...shown,
     ...(lines.length > shown.length ? [`… ${lines.length - shown.length} more lines`] : []),
   ].join('\n');
-};
-
-/** Describes the change between two versions, or says that the bytes of one are gone. */
-export const describeStale = async (read: ReadBytes, before: string, now: string): Promise<string> => {
-  try {
-    return describeChange(await read(before), await read(now));
-  } catch (error) {
-    if (!isAppError(error) || !GONE.has(error.code)) throw error;
-    return '[the content of one of the versions was erased]';
-  }
-};
-
-export interface StoredVersions {
-  /** Returns the sizes of those of the digests that are stored. */
-  sizes(digests: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  read: ReadBytes;
-}
-
-/** Returns the difference of two texts; null for other bytes, large ones and those that are gone. */
-const diffOf = async (versions: StoredVersions, before: string, now: string): Promise<string | null> => {
-  try {
-    const sizes = await versions.sizes([before, now]);
-    const isShown = [before, now].every((digest) => (sizes.get(digest) ?? Infinity) <= MAX_SHOWN_BYTES);
-    if (!isShown) return null;
-    const [old, last] = [await versions.read(before), await versions.read(now)];
-    return isBinary(old) || isBinary(last) ? null : describeChange(old, last);
-  } catch {
-    // The refusal stands, also where the difference cannot be read.
-    return null;
-  }
-};
-
-/** Runs the change of a request. `FILE.STALE` gets the difference of a text as `diff` in its data. */
-export const explainStale = async <T>(versions: StoredVersions, change: () => T | Promise<T>): Promise<T> => {
-  try {
-    return await change();
-  } catch (error) {
-    if (!isAppError(error) || error.code !== 'FILE.STALE') throw error;
-    const { expected, digest } = error.data;
-    if (typeof expected !== 'string' || typeof digest !== 'string') throw error;
-    const diff = await diffOf(versions, expected, digest);
-    if (diff === null) throw error;
-    const { kind, code, message } = error;
-    throw new AppError(kind, code, message, { cause: error, data: { ...error.data, diff } });
-  }
 };

@@ -17,8 +17,8 @@ import type { BlobStore } from '@antiphon/database';
 import type { IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
 import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
-import { explainStale } from './describe-change.js';
-import type { StoredVersions } from './describe-change.js';
+import { explainStale } from './explain-stale.js';
+import type { StoredVersions } from './explain-stale.js';
 import { changedOf, resultOf } from './file-changes.js';
 import type { FilesChanged } from './file-changes.js';
 import type { DecisionRecorder, FileDecision, FileTrees } from './file-trees.js';
@@ -234,6 +234,7 @@ export class Files {
   private versionsOf(workspace: string): StoredVersions {
     const { blobs, trees } = this.deps;
     return {
+      workspace,
       sizes: (digests) => blobs.sizes(workspace, digests),
       read: (digest) => trees.readBytes(workspace, digest),
     };

@@ -1,14 +1,15 @@
 import type pg from 'pg';
-import { checkRemoval, editBytes, isBelow, requireFile } from '@antiphon/agent-domain';
+import { checkRemoval, isBelow, requireFile } from '@antiphon/agent-domain';
 import type { FileCommand, FileEntry, FileTree } from '@antiphon/agent-domain';
 import type { FileCause } from '@antiphon/contracts/agent';
 import type { BlobAppend } from '@antiphon/event-store';
 import { conflict, rejected } from '@antiphon/kernel';
 import { fileTreeIdOf } from '../derived-ids.js';
-import { describeChange, describeStale } from '../files/describe-change.js';
+import { describeInThread, describeStale } from '../files/explain-stale.js';
 import type { FilesChanged } from '../files/file-changes.js';
 import { APPENDED_BYTES } from '../files/file-trees.js';
 import type { ChangeRecorder } from '../files/files.js';
+import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
 import type { NativeCall } from './ask-agent.js';
 import { FileAccess, describeWith, resultOf } from './file-access.js';
 import type { FileInput } from './file-access.js';
@@ -39,13 +40,13 @@ interface PlannedFile {
 const ENCODER = new TextEncoder();
 const NO_BYTES = new Uint8Array();
 
-const previewOf = (planned: readonly PlannedFile[]): string =>
-  planned
-    .map(({ path, file, before, after }) => {
-      const from = file ? `a/${path}` : '/dev/null';
-      return `--- ${from}\n+++ b/${path}\n${describeChange(before, after)}`;
-    })
-    .join('\n');
+const previewOf = async (workspace: string, planned: readonly PlannedFile[]): Promise<string> => {
+  const changes = planned.map(async ({ path, file, before, after }) => {
+    const from = file ? `a/${path}` : '/dev/null';
+    return `--- ${from}\n+++ b/${path}\n${await describeInThread(workspace, before, after)}`;
+  });
+  return (await Promise.all(changes)).join('\n');
+};
 
 /** Commands of a call, and the bytes that they cite. */
 interface DecidedFiles {
@@ -81,11 +82,11 @@ export class FileTools {
     const seen = await this.reads.read(call.workspace, call.sessionId);
     if (name === 'write') {
       const planned = await this.planWrite(call, input as FileInput['write'], seen, await read());
-      return previewOf([planned]);
+      return previewOf(call.workspace, [planned]);
     }
     if (name !== 'edit') return null;
     const edits = await this.editsOf(call, input as FileInput['edit']);
-    return previewOf(await this.planEdits(call, edits, seen, await read()));
+    return previewOf(call.workspace, await this.planEdits(call, edits, seen, await read()));
   }
 
   private async write(call: NativeCall, input: FileInput['write']): Promise<string> {
@@ -181,8 +182,10 @@ export class FileTools {
       await this.checkSeen(call, file, seen.get(path), false);
       const before = await this.deps.files.readBytes(call.workspace, file.digest);
       const own = edits.filter((edit) => edit.path === path);
-      const after = own.reduce<Uint8Array>((bytes, edit) => editBytes(bytes, edit), before);
-      checkRemoval(path, before, after, own.find((edit) => edit.removes !== undefined)?.removes);
+      const removes = own.find((edit) => edit.removes !== undefined)?.removes;
+      const input = { path, bytes: new Uint8Array(before), edits: own, removes };
+      const work = { name: 'editFile', input, owner: call.workspace, deadlineMs: TEXT_DEADLINE_MS } as const;
+      const after = await textWork.run(work);
       planned.push({ path, file, before, after });
     }
     return planned;
@@ -256,7 +259,7 @@ export class FileTools {
       });
     if (seen.digest !== digest) {
       const read = (version: string) => this.deps.files.readBytes(workspace, version);
-      const diff = await describeStale(read, seen.digest, digest);
+      const diff = await describeStale(workspace, read, seen.digest, digest);
       const message = `"${path}" changed after it was read; read it again. The change:\n${diff}`;
       throw conflict('FILE.STALE', message, { data: { path, digest, expected: seen.digest } });
     }

@@ -1,14 +1,16 @@
-import { IgnoreRules, normalizeFolder, parseIgnoreFile } from '@antiphon/agent-domain';
+import { normalizeFolder } from '@antiphon/agent-domain';
 import type { FileEntry } from '@antiphon/agent-domain';
 import type { BlobStore } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
 import { isBinary } from '../files/describe-change.js';
 import { oneLevel } from '../files/files.handler.js';
 import type { FileTrees } from '../files/file-trees.js';
+import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
 import type { NativeCall } from './ask-agent.js';
 import { isWithin, resultOf } from './file-access.js';
 import type { FileAccess, FileAccessDeps, FileInput } from './file-access.js';
-import { searchFiles } from './search-files.js';
+import { readLines } from './read-lines.js';
+import { searchFiles } from './run-search.js';
 import type { SearchedFile } from './search-files.js';
 
 export interface ReadToolsDeps extends FileAccessDeps {
@@ -29,8 +31,6 @@ const IGNORE_FILE = /(^|\/)\.gitignore$/;
 /** Maximum number of `.gitignore` files, and of bytes of each. Further ones have no effect. */
 const MAX_IGNORE_FILES = 500;
 const MAX_IGNORE_BYTES = 100_000;
-const NO_RULES = new IgnoreRules(new Map());
-const DECODER = new TextDecoder();
 
 /** Files that one query compares with a text: a bound of its time. */
 const FIND_BATCH_FILES = 2_500;
@@ -96,9 +96,8 @@ export class ReadTools {
     const folder = normalizeFolder(path);
     const { read } = await this.access.rootsOf(call);
     const all = await this.deps.workspaceFiles.list(workspace, treeId, { folder, bin });
-    const rules = bin || ignored ? null : await this.rulesOf(workspace, treeId);
     const visible = all.files.filter((file) => isWithin(read, file.path));
-    const allowed = rules ? visible.filter((file) => !rules.isIgnored(file.path, folder)) : visible;
+    const allowed = bin || ignored ? visible : await this.withoutIgnored(workspace, treeId, visible, folder);
     const entries = recursive || bin ? allowed : oneLevel(allowed, folder);
     const page = entries.slice(from - 1, from - 1 + limit);
     const shown = await this.deps.workspaceFiles.withSizes(workspace, treeId, page);
@@ -126,12 +125,11 @@ export class ReadTools {
     const bytes = await opened.readBytes();
     const about = { path, digest: entry.digest, bytes: entry.size };
     if (isBinary(bytes)) return resultOf({ ...about, binary: true });
-    const all = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes).split('\n');
-    if (all.at(-1) === '') all.pop();
-    const { text, shown, isClipped } = numbered(all.slice(from - 1, from - 1 + count), from);
-    const isWhole = from === 1 && shown === all.length && !isClipped;
+    const { lines, total } = readLines(bytes, from, count);
+    const { text, shown, isClipped } = numbered(lines, from);
+    const isWhole = from === 1 && shown === total && !isClipped;
     const seen = entry.is_virtual ? [] : [{ path, digest: entry.digest, whole: isWhole }];
-    const header = { ...about, from, returned: shown, lines: all.length, truncated: !isWhole, seen };
+    const header = { ...about, from, returned: shown, lines: total, truncated: !isWhole, seen };
     return resultOf(header, text);
   }
 
@@ -141,18 +139,16 @@ export class ReadTools {
     const folder = normalizeFolder(input.path);
     const { read } = await this.access.rootsOf(call);
     const { files, version } = await this.deps.workspaceFiles.list(workspace, treeId, { folder });
-    const rules = input.ignored ? null : await this.rulesOf(workspace, treeId);
     const from = folder === '' ? 0 : folder.length + 1;
     const allowed = files.filter(({ path }) => isWithin(read, path));
-    const searched = rules
-      ? allowed.filter(({ path }) => !LEFT_OUT.test(path.slice(from)) && !rules.isIgnored(path, folder))
-      : allowed;
+    const shown = input.ignored ? allowed : allowed.filter(({ path }) => !LEFT_OUT.test(path.slice(from)));
+    const searched = input.ignored ? shown : await this.withoutIgnored(workspace, treeId, shown, folder);
     // The database finds an exact text faster than its bytes are sent.
     const isExact = !input.regex && !input.ignore_case;
     const bytes = isExact
       ? this.candidatesOf(workspace, treeId, searched, input.query)
       : this.bytesOf(workspace, treeId, searched);
-    const result = await searchFiles(bytes, {
+    const result = await searchFiles(workspace, bytes, {
       ...{ query: input.query, regex: input.regex, ignoreCase: input.ignore_case },
       limit: input.from - 1 + input.limit,
     });
@@ -169,23 +165,28 @@ export class ReadTools {
     return resultOf(header, found.map(({ path, line, text }) => `${path}:${line}\t${text}`).join('\n'));
   }
 
-  /** Returns the rules of all `.gitignore` files of the tree. */
-  private async rulesOf(workspace: string, treeId: string): Promise<IgnoreRules> {
+  /** Leaves out what the `.gitignore` files of the tree name. A thread applies their rules. */
+  private async withoutIgnored<T extends { readonly path: string }>(
+    workspace: string,
+    treeId: string,
+    listed: readonly T[],
+    root: string,
+  ): Promise<readonly T[]> {
     const { files } = await this.deps.files.read(workspace, treeId);
     const named: FileEntry[] = [];
     for (const file of files.values())
       if (IGNORE_FILE.test(file.path) && file.size <= MAX_IGNORE_BYTES && named.length < MAX_IGNORE_FILES)
         named.push(file);
-    if (named.length === 0) return NO_RULES;
+    if (named.length === 0) return listed;
     const stored = await this.deps.blobs.readMany(workspace, [...new Set(named.map(({ digest }) => digest))]);
-    return new IgnoreRules(
-      new Map(
-        named.map(({ path, digest }) => [
-          path.slice(0, Math.max(0, path.lastIndexOf('/'))),
-          parseIgnoreFile(DECODER.decode(stored.get(digest))),
-        ]),
-      ),
-    );
+    const rules = named.map(({ path, digest }) => {
+      const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')));
+      return [folder, new Uint8Array(stored.get(digest) ?? NO_BYTES)] as const;
+    });
+    const input = { files: rules, paths: listed.map(({ path }) => path), root };
+    const work = { name: 'findIgnored', input, owner: workspace, deadlineMs: TEXT_DEADLINE_MS } as const;
+    const ignored = new Set(await textWork.run(work));
+    return listed.filter((_, index) => !ignored.has(index));
   }
 
   /** Returns all files in order; those that cannot have the text without their bytes. */

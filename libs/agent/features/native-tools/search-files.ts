@@ -1,6 +1,5 @@
 import { RE2JS } from 're2js';
-import { invalid, nextEventLoopRound } from '@antiphon/kernel';
-import { isBinary } from '../files/describe-change.js';
+import { invalid } from '@antiphon/kernel';
 
 /** A line that a search found. */
 export interface FoundLine {
@@ -32,10 +31,6 @@ export interface SearchedFile {
   readonly bytes: Uint8Array;
 }
 
-/** Maximum time of a search, ms. */
-const MAX_MS = 5_000;
-/** Time after which a search lets other work of the process run, ms. */
-const BUSY_MS = 20;
 const MAX_LINE_CHARS = 500;
 /** Minimum length of a slice, and maximum searched length of one line, UTF-16 units. */
 const SLICE_CHARS = 256 * 1_024;
@@ -70,72 +65,52 @@ const regexFinder = (query: string, ignoreCase: boolean): FindFrom => {
   }
 };
 
-const DECODER = new TextDecoder();
+/** Texts of files in one buffer, which moves to the thread without another copy. */
+export interface SearchBatch {
+  readonly query: SearchQuery;
+  readonly bytes: Uint8Array;
+  readonly files: readonly (readonly [path: string, length: number])[];
+  /** Time after which no further slice is searched, ms. */
+  readonly forMs: number;
+}
 
-/** One search: the lines that it found and its limits. */
-class Search {
-  readonly found: FoundLine[] = [];
-  readonly counts = { searched: 0, binary: 0, cutLines: 0 };
-  private readonly find: FindFrom;
-  /** Most files have no match: bytes are compared faster than they are decoded. */
-  private readonly needle: Buffer | null;
-  private readonly until = performance.now() + MAX_MS;
-  private pauseAt = performance.now() + BUSY_MS;
+export interface BatchResult {
+  readonly found: FoundLine[];
+  readonly cutLines: number;
+  readonly isTruncated: boolean;
+}
 
-  constructor(private readonly query: SearchQuery) {
-    const { query: text, regex, ignoreCase } = query;
-    this.find = regex ? regexFinder(text, ignoreCase) : literalFinder(text, ignoreCase);
-    this.needle = regex || ignoreCase ? null : Buffer.from(text);
-  }
+const createFinder = ({ query, regex, ignoreCase }: SearchQuery): FindFrom =>
+  regex ? regexFinder(query, ignoreCase) : literalFinder(query, ignoreCase);
 
-  /** Returns false if a limit ends the search. */
-  async searchFile(file: SearchedFile): Promise<boolean> {
-    if (isBinary(file.bytes)) {
-      this.counts.binary++;
-      return true;
-    }
-    this.counts.searched++;
-    if (this.needle && !bufferOf(file.bytes).includes(this.needle)) return true;
-    for (const slice of slicesOf(DECODER.decode(file.bytes))) {
-      if (!this.searchSlice(file.path, slice)) return false;
-      if (performance.now() > this.pauseAt) await this.pause();
-    }
-    return true;
-  }
-
-  private async pause(): Promise<void> {
-    await nextEventLoopRound();
-    this.pauseAt = performance.now() + BUSY_MS;
-  }
-
-  private searchSlice(path: string, slice: Slice): boolean {
-    if (slice.isCut) this.counts.cutLines++;
-    for (const line of linesOf(path, slice, this.find)) {
-      if (this.found.length === this.query.limit) return false;
-      this.found.push(line);
-    }
-    return performance.now() <= this.until;
+/** Returns the slices of all texts of a batch. */
+function* slicesOfBatch({ bytes, files }: SearchBatch): Generator<readonly [string, Slice]> {
+  const decoder = new TextDecoder();
+  let from = 0;
+  for (const [path, length] of files) {
+    const text = decoder.decode(bytes.subarray(from, (from += length)));
+    for (const slice of slicesOf(text)) yield [path, slice];
   }
 }
 
-/** Finds lines in files, in the order of the files, within limits of time and lines. */
-export const searchFiles = async (
-  files: AsyncIterable<readonly SearchedFile[]>,
-  query: SearchQuery,
-): Promise<SearchResult> => {
-  const search = new Search(query);
-  const { found, counts } = search;
-  for await (const batch of files) {
-    for (const file of batch)
-      if (!(await search.searchFile(file))) return { found, ...counts, isTruncated: true };
-    await nextEventLoopRound();
+/** Searches the texts of one batch, in a thread. */
+export const searchBatch = (batch: SearchBatch): BatchResult => {
+  const until = performance.now() + batch.forMs;
+  const find = createFinder(batch.query);
+  const found: FoundLine[] = [];
+  let cutLines = 0;
+  for (const [path, slice] of slicesOfBatch(batch)) {
+    if (slice.isCut) cutLines++;
+    for (const line of linesOf(path, slice, find)) {
+      if (found.length === batch.query.limit) return { found, cutLines, isTruncated: true };
+      found.push(line);
+    }
+    if (performance.now() > until) return { found, cutLines, isTruncated: true };
   }
-  return { found, ...counts, isTruncated: false };
+  return { found, cutLines, isTruncated: false };
 };
 
-const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-
-/** Lines of a file that are searched without a pause. */
+/** Lines of a file that are searched at once. */
 interface Slice {
   readonly text: string;
   /** Number of the first line. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { PlanEvent, fileTreeStream, planStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileTreeEvent } from '@antiphon/contracts/agent';
-import { decideFiles, documentOf, planDecider, renderPlan } from '@antiphon/agent-domain';
+import { decideFiles, documentOf, planDecider } from '@antiphon/agent-domain';
 import type {
   EndPlanRun,
   FileEntry,
@@ -17,6 +17,7 @@ import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
 import type { FileDecision, FileTrees } from '../files/file-trees.js';
 import { StreamStore, retryConflicts } from '../runs/run-streams.js';
+import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
 
 /** A plan by its file. */
 export interface PlanRef {
@@ -61,6 +62,8 @@ const READER = { actor: 'runtime', agentId: null };
 const MAX_ROUNDS = 20;
 /** Maximum number of changes of the tree that are read to find the authors of an edit. */
 const MAX_FACTS = 500;
+/** Commands with the text of a file. */
+const HAS_TEXT: ReadonlySet<string> = new Set(['CreatePlan', 'MergePlanEdit']);
 /** Files that are larger are no plans. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
@@ -184,20 +187,26 @@ export class PlanStore {
     const commands = decide({ state: draft.state, file, isInvalid, calls: tree.calls });
     if (!draft.state.created && commands.every(({ type }) => type !== 'CreatePlan'))
       throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
-    for (const command of commands) this.apply(draft, command, by);
+    for (const command of commands) await this.apply(draft, command, by, ref.workspace);
     const isRemoved =
       !file && commands.every(({ type }) => type !== 'CreatePlan' && type !== 'MergePlanEdit');
     const events = isInvalid || isRemoved ? [] : await this.render(ref, tree, file, draft, by);
     return { state: draft.state, isInvalid, decision: this.toDecision(planId, draft, events) };
   }
 
-  private apply(draft: Draft, command: Command, by: Pick<PlanActor, 'actor' | 'agentId'>): void {
-    const now = isoTime(this.deps.clock);
-    const { actor, agentId } = by;
-    const decided = planDecider.decide(
-      { ...command, by: { actor, agentId }, now } as PlanCommand,
-      draft.state,
-    );
+  /** Decides on a command. A thread decides on one with the text of a file. */
+  private async apply(
+    draft: Draft,
+    given: Command,
+    { actor, agentId }: Pick<PlanActor, 'actor' | 'agentId'>,
+    owner: string,
+  ): Promise<void> {
+    const command = { ...given, by: { actor, agentId }, now: isoTime(this.deps.clock) } as PlanCommand;
+    const decided = HAS_TEXT.has(command.type)
+      ? await textWork.run({
+          ...{ name: 'decidePlan', input: [command, draft.state], owner, deadlineMs: TEXT_DEADLINE_MS },
+        })
+      : planDecider.decide(command, draft.state);
     draft.events.push(...decided);
     draft.state = decided.reduce(planDecider.evolve, draft.state);
   }
@@ -216,14 +225,14 @@ export class PlanStore {
     if (!created) {
       const place = { planId: planIdOf(ref.workspace, ref.path), treeId: fileTreeIdOf(ref.workspace) };
       const data = { ...place, path: ref.path, file: text, kind: author.kind };
-      this.apply(draft, { type: 'CreatePlan', data }, author);
+      await this.apply(draft, { type: 'CreatePlan', data }, author, ref.workspace);
       return false;
     }
     const before = draft.events.length;
     const base = rendered?.document ?? documentOf(draft.state);
     const data = { file: text, digest: file.digest, base, kind: author.kind };
     const isKnown = draft.state.conflicted?.digest === file.digest;
-    this.apply(draft, { type: 'MergePlanEdit', data }, author);
+    await this.apply(draft, { type: 'MergePlanEdit', data }, author, ref.workspace);
     const isInvalid = draft.events
       .slice(before)
       .some((event) => event.type === 'PlanEditConflicted' && event.data.conflicts.some(isFatal));
@@ -281,10 +290,12 @@ export class PlanStore {
     draft: Draft,
     { actor, agentId, cause }: PlanActor,
   ): Promise<FileTreeEvent[]> {
-    const bytes = new TextEncoder().encode(renderPlan(documentOf(draft.state)));
+    const input = documentOf(draft.state);
+    const work = { name: 'renderPlan', input, owner: workspace } as const;
+    const bytes = await textWork.run({ ...work, deadlineMs: TEXT_DEADLINE_MS });
     const digest = sha256(bytes);
     if (digest !== draft.rendered || draft.events.some(({ type }) => type === 'PlanEditConflicted'))
-      this.apply(draft, { type: 'RenderPlanFile', data: { digest } }, { actor, agentId });
+      await this.apply(draft, { type: 'RenderPlanFile', data: { digest } }, { actor, agentId }, workspace);
     if (file?.digest === digest) return [];
     const { size } = await this.deps.trees.putBytes(workspace, bytes);
     const at = isoTime(this.deps.clock);

@@ -11,7 +11,8 @@ import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { digestOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
-import { orderOf, parseDefinition } from './parse-definition.js';
+import { orderOf } from './parse-definition.js';
+import { parseInThread } from './parse-in-thread.js';
 import { workflowView } from './run-queries.handler.js';
 import { RUN_SERVICES, retryConflicts } from './run-streams.js';
 import type { RunStreams } from './run-streams.js';
@@ -87,7 +88,7 @@ export class StartRun {
     const saved = 'workflowId' in what ? await workflows.read(workspace, what.workflowId) : null;
     const definition =
       saved === null
-        ? parseDefinition('source' in what ? what.source : '')
+        ? await parseInThread(workspace, 'source' in what ? what.source : '')
         : workflowView(saved.state).definition;
     const also = saved === null ? [] : [this.recordStart(saved.state, saved.version, runId)];
     orderOf(workspaceConfig(config, workspace), definition);

@@ -10,7 +10,8 @@ import { isAppError, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { digestOf } from '../derived-ids.js';
-import { orderOf, parseDefinition } from './parse-definition.js';
+import { orderOf } from './parse-definition.js';
+import { parseInThread } from './parse-in-thread.js';
 import { workflowView } from './run-queries.handler.js';
 import { RUN_SERVICES } from './run-streams.js';
 import type { RunStreams } from './run-streams.js';
@@ -68,7 +69,7 @@ export class Workflows {
   async save(request: SaveWorkflowRequest): Promise<WorkflowView> {
     const { clock, ids, workflows } = this.deps;
     const config = workspaceConfig(this.deps.config, request.workspace);
-    const definition = parseDefinition(request.source);
+    const definition = await parseInThread(request.workspace, request.source);
     const result = request.draft ? null : { order: orderOf(config, definition) };
     const workflowId = request.workflowId ?? ids.next();
     const digest = digestOf({ definition: definition as unknown as JsonObject, draft: request.draft });

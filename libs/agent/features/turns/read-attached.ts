@@ -2,8 +2,11 @@ import type { AttachedText, SessionState } from '@antiphon/agent-domain';
 import type { BlobStore } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
 
-/** Maximum number of bytes that one prompt reads of all attached files together. */
-const MAX_BYTES = 16 * 1024 * 1024;
+/**
+ * Maximum number of bytes that one prompt reads of all attached files together: more than a context
+ * has room for, and decoded in some milliseconds.
+ */
+const MAX_BYTES = 4 * 1024 * 1024;
 
 /** Notes in place of bytes that are gone. */
 const GONE: ReadonlyMap<string, string> = new Map([

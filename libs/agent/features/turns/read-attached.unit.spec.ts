@@ -22,7 +22,7 @@ const createBlobs = (stored: Record<string, Uint8Array | Error>) => {
 const fileOf = (digest: string, size: number) => ({ path: `${digest}.md`, digest, size });
 
 describe('the texts of attached files', () => {
-  it('are read one after another, at most 16 MiB together', async () => {
+  it('are read one after another, at most 4 MiB together', async () => {
     const large = new Uint8Array(MIB).fill(0x61);
     const names = Array.from({ length: 40 }, (_, n) => `f${n}`);
     const { seen, blobs } = createBlobs(Object.fromEntries(names.map((name) => [name, large])));
@@ -32,7 +32,7 @@ describe('the texts of attached files', () => {
       names.map((name) => fileOf(name, large.length)),
     );
     expect(seen.most).toBe(1);
-    expect(seen.bytes).toBeLessThanOrEqual(16 * MIB);
+    expect(seen.bytes).toBeLessThanOrEqual(4 * MIB);
     expect(texts.every(({ isPart, text }) => isPart && text?.startsWith('aaa'))).toBe(true);
   });
 
@@ -40,7 +40,7 @@ describe('the texts of attached files', () => {
     const euros = new TextEncoder().encode('€'.repeat(6 * MIB));
     const { blobs } = createBlobs({ euros });
     const [read] = await readAttachedTexts(blobs, 'default', [fileOf('euros', euros.length)]);
-    expect(read?.text).toBe('€'.repeat(Math.floor((16 * MIB) / 3)));
+    expect(read?.text).toBe('€'.repeat(Math.floor((4 * MIB) / 3)));
   });
 
   it('are whole up to the bound, and null where they are not text', async () => {

@@ -14,7 +14,7 @@ import {
 } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { hangs, promptHashOf, says } from '../testing/test-model.js';
-import { rolePath } from './role-files.js';
+import { rolePath } from './role-text.js';
 
 const CONFIG = testConfig({ role: 'assistant' });
 

@@ -7,26 +7,14 @@ import { createBoundedMap, createCoalescer, toStorable } from '@antiphon/kernel'
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { fileTreeIdOf } from '../derived-ids.js';
 import type { FileTrees } from '../files/file-trees.js';
+import { rolePath, splitRole } from './role-text.js';
 
 /** Maximum length of a role's text in a prompt, UTF-16 units. */
 const MAX_ROLE = 100_000;
+/** Maximum number of read bytes of a file: the text of a prompt, and the front matter before it. */
+const MAX_READ_BYTES = 1024 * 1024;
 /** Number of texts that are cached. Their digests name them, so that none gets out of date. */
 const MAX_TEXTS = 200;
-
-/** Returns the path of the file of a role. */
-export const rolePath = (role: string): string => `system/agents/${role}.md`;
-
-const OPENING = /^\uFEFF?---[ \t]*\r?\n/;
-
-/** Splits the file of a role into its front matter, null without one, and its prompt. */
-export const splitRole = (text: string): { readonly frontMatter: string | null; readonly prompt: string } => {
-  const start = OPENING.exec(text)?.[0].length ?? 0;
-  const closing = /^---[ \t]*(?:\r?\n|$)/gm;
-  closing.lastIndex = start;
-  const end = start === 0 ? null : closing.exec(text);
-  if (!end) return { frontMatter: null, prompt: text };
-  return { frontMatter: text.slice(start, end.index), prompt: text.slice(closing.lastIndex).trimStart() };
-};
 
 export interface RoleFilesDeps {
   readonly files: Pick<FileTrees, 'read' | 'readBytes' | 'cached'>;
@@ -82,7 +70,7 @@ export class RoleFiles {
     const known = this.texts.get(key);
     if (known !== undefined) return known;
     const bytes = await this.deps.files.readBytes(workspace, digest);
-    const { prompt } = splitRole(new TextDecoder().decode(bytes));
+    const { prompt } = splitRole(new TextDecoder().decode(bytes.subarray(0, MAX_READ_BYTES)));
     const text = clipText(toStorable(prompt), MAX_ROLE);
     this.texts.put(key, text);
     return text;

@@ -9,7 +9,7 @@ import { fileTreeIdOf } from '../derived-ids.js';
 import { WORKSPACE, createAgentWorld, newAddress, submitTo, testConfig } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, promptHashOf, says } from '../testing/test-model.js';
-import { rolePath } from './role-files.js';
+import { rolePath } from './role-text.js';
 import { ReadTurnContext } from './turn-context.handler.js';
 
 jest.setTimeout(30_000);

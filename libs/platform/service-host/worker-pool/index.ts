@@ -1,0 +1,2 @@
+export { WorkerPool } from './worker-pool.js';
+export type { Jobs, PoolJob, PoolOptions } from './worker-pool.js';
