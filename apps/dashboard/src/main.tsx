@@ -1,7 +1,7 @@
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Shell } from './app/shell.js';
-import { SignIn, SignInAgain, signInByLink } from './app/sign-in.js';
+import { LinkQuestion, SignIn, SignInAgain, signInByLink } from './app/sign-in.js';
 import { startTheme } from './app/theme.js';
 import { isSignedOut } from './data/gateway.js';
 import { readIdentity, useIdentity, watchSession } from './data/identity.js';
@@ -17,7 +17,7 @@ const Application = () => {
   return (
     <>
       <Shell />
-      {isOut && <SignInAgain />}
+      {isOut ? <SignInAgain /> : <LinkQuestion />}
     </>
   );
 };

@@ -5,6 +5,9 @@ import { AgentStateChange } from '../agent/agent-requests.js';
 import { PlanConflict } from '../agent/plan-events.js';
 import { MemoryEntry } from '../memory/index.js';
 
+/** Capability of a client that gets the states of all agents without a subscription. */
+export const AGENT_STATES = 'agent-states';
+
 /** Kinds of frames that a subscription to agents may select. */
 export const AGENT_FRAME_KINDS = ['state', 'progress', 'blocked', 'plan', 'memory'] as const;
 export const AgentSubscribeParams = z.strictObject({
@@ -37,7 +40,8 @@ const about = {
 };
 
 /**
- * Typed frames `{"type":…}`. A client gets them after `agent.subscribe` only, without an id.
+ * Typed frames `{"type":…}`, without an id. A client gets them after `agent.subscribe`. A client
+ * that speaks typed frames gets `agent_broadcast_state` without it.
  */
 export const AGENT_FRAMES = {
   agent_state_update: z

@@ -75,8 +75,16 @@ export const RpcRequest = z.object({
 });
 export type RpcRequest = z.infer<typeof RpcRequest>;
 
+/** Capabilities of a client. Unknown names are ignored. */
+export const Capabilities = z
+  .array(z.string().max(100))
+  .max(100)
+  .optional()
+  .describe('Abilities of the client. With `agent-states` it gets the states of all agents.');
+
 export const ConnectParams = z.strictObject({
   token: z.string().min(1).max(4_096).describe('The gateway’s token.'),
+  capabilities: Capabilities,
 });
 export const ChatSendParams = z.strictObject({
   channel: Part.describe(

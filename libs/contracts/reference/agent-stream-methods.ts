@@ -12,7 +12,8 @@ export const AGENT_STREAM_METHODS = [
     description:
       'Returns the states of the agents, at most 1,000, and sends typed frames `{"type":…}` from then on: ' +
       '`agent_state_update` for one agent or `agent_broadcast_state` for all, `agent.progress`, `agent.blocked`, `agent.plan` ' +
-      'and `memory.event`. A client that has not subscribed gets none of them. While a client reads too slowly, it gets only the newest state of each ' +
+      'and `memory.event`. A client that has not subscribed gets none of them, except `agent_broadcast_state` if it speaks typed ' +
+      'frames or has named the capability `agent-states`. While a client reads too slowly, it gets only the newest state of each ' +
       'agent. Errors: -32029 over 100 agents; -32004 for `memory` where `memory_v1` is off.',
     params: AgentSubscribeParams,
     answer: z.object({

@@ -51,12 +51,19 @@ export const DASHBOARD_ROUTES = {
       'The request needs the header `x-antiphon-csrf`.',
     body: z.union([
       z.strictObject({ key: z.string().min(1).max(4_096) }),
-      z.strictObject({ code: z.string().min(1).max(200) }),
+      z.strictObject({
+        code: z.string().min(1).max(200),
+        replace: z
+          .boolean()
+          .optional()
+          .describe('True to replace the session of another caller, which is refused otherwise.'),
+      }),
     ]),
     reply: { schema: Identity },
     example: { body: { key: 'ak_k7f3a2q5zr4mwx6b_…' }, reply: { ...OWN, signedInBy: 'session' } },
     problems: {
       401: '`GATEWAY.SIGN_IN_REFUSED`: the key or the code is not valid, or the code was used',
+      409: '`GATEWAY.SESSION_EXISTS`: the browser has a session of another caller than the link; send `replace`',
       403: '`GATEWAY.ORIGIN_REFUSED`: another page sent the request, or the header is missing',
       429: 'too many failed attempts from this address, or `GATEWAY.TOO_MANY_SIGN_INS`: over 20 sign-ins of the address or the key in five minutes',
     },

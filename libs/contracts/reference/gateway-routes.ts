@@ -100,7 +100,8 @@ export const GATEWAY_ROUTES = {
     summary: 'Get the status of the installation',
     description:
       'Returns the health of all services and engines, the provider in use, the plug-ins and the number of sessions. ' +
-      'The status is 200 even if a service is down; `status` is then `degraded`.',
+      'The status is 200 even if a service is down; `status` is then `degraded`. Operators of `default` also see the ' +
+      'processes, checks and facts of each service; others see whether it works.',
     reply: { schema: StatusView },
     example: { reply: STATUS },
   }),
@@ -162,7 +163,11 @@ export const GATEWAY_ROUTES = {
     access: 'status:read',
     tag: 'Operations',
     summary: 'Prometheus metrics',
-    description: 'Returns the metrics of this gateway process in the Prometheus text format.',
+    description:
+      'Returns the metrics of this gateway process in the Prometheus text format. They count all workspaces, so that only ' +
+      'operators and admins of the workspace `default` read them.',
+    isForOperators: true,
+    problems: { 403: 'the caller is no operator of the workspace `default`' },
     reply: { schema: z.string(), media: 'text/plain' },
     example: {},
     everywhere: true,

@@ -35,6 +35,8 @@ export interface HttpRoute {
   readonly rest?: string;
   /** Rule of the route. The gateway denies every request that does not satisfy it. */
   readonly access: Access;
+  /** True for a route of the whole installation: only operators of `default` may use it. */
+  readonly isForOperators?: boolean;
   /** Feature that gates the route. While it is off, requests get `GATEWAY.FEATURE_OFF`. */
   readonly feature?: Feature;
   readonly tag: keyof typeof ROUTE_TAGS;

@@ -13,6 +13,7 @@ import { MEMORY_ROUTES } from './memory-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
 import { SESSION_ROUTES } from './session-routes.js';
 import { PLAN_ROUTES } from './plan-routes.js';
+import { ROUTE_COSTS, type RequestCost } from './request-costs.js';
 import { LOG_ROUTES } from './log-routes.js';
 import { TASK_ROUTES } from './task-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
@@ -33,6 +34,8 @@ export { MEMORY_ROUTES } from './memory-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
 export { PLAN_ROUTES } from './plan-routes.js';
 export { LOG_ROUTES, RecordedBackup } from './log-routes.js';
+export { METHOD_COSTS, ROUTE_COSTS, isHeavy } from './request-costs.js';
+export type { RequestCost } from './request-costs.js';
 export { SESSION_ROUTES, SessionView } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
@@ -73,6 +76,16 @@ export const HTTP_ROUTES: readonly HttpRoute[] = ROUTE_GROUPS.flatMap((routes) =
 type Merge<G> = (G extends unknown ? (routes: G) => void : never) extends (routes: infer R) => void
   ? R
   : never;
+
+const COST_OF: ReadonlyMap<HttpRoute, RequestCost> = new Map(
+  ROUTE_GROUPS.flatMap((routes) => Object.entries<HttpRoute>(routes)).map(([name, route]) => [
+    route,
+    ROUTE_COSTS[name as keyof RouteTable],
+  ]),
+);
+
+/** Returns the cost of a route. One that is not in the reference is heavy. */
+export const costOf = (route: HttpRoute): RequestCost => COST_OF.get(route) ?? 'heavy';
 
 /** Type of all HTTP routes by name. Names are unique over all groups. */
 export type RouteTable = Merge<(typeof ROUTE_GROUPS)[number]>;

@@ -23,6 +23,12 @@ export type RecordedBackup = z.infer<typeof RecordedBackup>;
 
 const limitOf = (max: number, usual: number) => z.coerce.number().int().min(1).max(max).default(usual);
 
+const ForOperators = z
+  .int()
+  .nonnegative()
+  .nullable()
+  .describe('Null for others than operators of `default`.');
+
 const BACKUP = {
   backupId: '0192f0c1-7a2b-7c3d-8e4f-000000000010',
   ...{ folder: '/mnt/backups/2026-11-22', position: 184_203, epoch: 1, tables: 42, rows: 512_340 },
@@ -102,9 +108,14 @@ export const LOG_ROUTES = {
     access: 'events:read',
     tag: 'Log',
     summary: 'List projections',
-    description: 'Returns every projection that follows the log, with its position and its lag in events.',
+    description:
+      'Returns every projection that follows the log, with its position and its lag in events. These count the events ' +
+      'of every workspace: only operators of `default` see them, and others get null.',
     reply: {
-      schema: z.object({ head: z.int().nonnegative(), projections: z.array(ProjectionView) }),
+      schema: z.object({
+        head: ForOperators,
+        projections: z.array(ProjectionView.extend({ position: ForOperators, lag: ForOperators })),
+      }),
     },
     example: {
       reply: {
@@ -126,9 +137,10 @@ export const LOG_ROUTES = {
     tag: 'Log',
     summary: 'List signed roots',
     description:
-      'Returns signed roots of the log, newest first, the number of events that none covers yet, and the time of the next one.',
+      'Returns signed roots of the log, newest first. Operators of `default` also see the number of events that none ' +
+      'covers yet, the time of the next root, and the reason of a refusal.',
     query: z.strictObject({ limit: limitOf(1_000, 20) }),
-    reply: { schema: LogRoots },
+    reply: { schema: LogRoots.extend({ head: ForOperators, uncovered: ForOperators }) },
     example: {
       reply: {
         ...{ signs: true, refusal: null, head: 184_203, position: 184_100, uncovered: 103 },

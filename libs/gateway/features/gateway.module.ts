@@ -1,5 +1,5 @@
 import { Module, type Provider } from '@nestjs/common';
-import { APP_GUARD } from '@nestjs/core';
+import { APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import type { Clock, JsonValue } from '@antiphon/kernel';
@@ -24,6 +24,8 @@ import type { Pool } from 'pg';
 import { AccessGuard } from './access/access-guard.js';
 import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
+import { HeavyRequests } from './admission/heavy-requests.js';
+import { HeavyRequestsInterceptor } from './admission/heavy-requests.interceptor.js';
 import { AgentAccess } from './access/agent-access.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
@@ -36,10 +38,8 @@ import { ChatsController } from './chats/chats.controller.js';
 import { DashboardFiles, dashboardFolder } from './dashboard/dashboard-files.js';
 import { DashboardController } from './dashboard/dashboard.controller.js';
 import { PolicyReportsController } from './dashboard/policy-reports.controller.js';
-import { AgentStreams } from './events/agent-streams.js';
-import { agentSubscriptions } from './events/agent-subscriptions.js';
-import { MemoryFrames } from './events/memory-frames.js';
-import { eventMethods } from './events/event-methods.js';
+import { AgentStates } from './events/agent-states.js';
+import { eventMethodsProviders } from './events/event-methods.provider.js';
 import { LogTail } from './events/log-tail.js';
 import { FrameLog } from './frames/frame-log.js';
 import { createVersionReader } from './frames/log-poller.js';
@@ -49,6 +49,7 @@ import {
   AUTHENTICATOR,
   CHAT_STREAMS,
   DASHBOARD_FILES,
+  EVENT_METHODS,
   FRAME_LOG,
   IDENTITIES,
   LOG_TAIL,
@@ -110,29 +111,28 @@ const statusProvider: Provider = {
 
 const methodsProvider: Provider = {
   provide: METHODS,
-  inject: [REQUESTS, STATUS, CONFIG, LOGGER, LOG_TAIL, AgentAccess, SESSION_METHODS],
+  inject: [REQUESTS, STATUS, AgentAccess, SESSION_METHODS, EVENT_METHODS, AgentStates],
   useFactory: (
     requests: RequestClient,
     readStatus: StatusReader,
-    config: AntiphonConfig,
-    logger: Logger,
-    log: LogTail,
     access: AgentAccess,
     sessions: RpcMethod[],
-  ): MethodTable => {
-    const memory = config.features.memoryV1 ? new MemoryFrames(requests) : null;
-    return createMethodTable([
-      ...connectionMethods(async (workspace) => (await readStatus(workspace)) as unknown as JsonValue),
+    events: RpcMethod[],
+    states: AgentStates,
+  ): MethodTable =>
+    createMethodTable([
+      ...connectionMethods(
+        async (reader) => (await readStatus(reader)) as unknown as JsonValue,
+        (...named) => states.beginFor(...named),
+      ),
       ...sessions,
       ...approvalMethods(requests, access),
       ...agentMethods(requests, access),
       ...memoryMethods(requests),
       ...messageMethods(requests),
       ...taskMethods(requests, access),
-      ...eventMethods({ log, access, logger }),
-      ...agentSubscriptions({ features: config.features, streams: new AgentStreams(log, memory), access }),
-    ]);
-  },
+      ...events,
+    ]),
 };
 
 /**
@@ -168,6 +168,8 @@ const methodsProvider: Provider = {
   ],
   providers: [
     { provide: APP_GUARD, useClass: AccessGuard },
+    { provide: HeavyRequests, useFactory: () => new HeavyRequests() },
+    { provide: APP_INTERCEPTOR, useClass: HeavyRequestsInterceptor },
     AgentAccess,
     SubmitTurns,
     {
@@ -218,6 +220,7 @@ const methodsProvider: Provider = {
       inject: [ENVIRONMENT],
       useFactory: (env: Environment) => new DashboardFiles(dashboardFolder(env['ANTIPHON_DASHBOARD_FOLDER'])),
     },
+    ...eventMethodsProviders,
     statusProvider,
     sessionMethodsProvider,
     methodsProvider,

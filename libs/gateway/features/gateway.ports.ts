@@ -2,7 +2,7 @@ import type { RequestContract } from '@antiphon/contracts/messaging';
 import type { RequestOptions } from '@antiphon/messaging';
 import type { z } from 'zod';
 
-/** Token of the function that returns the status for a workspace: `StatusReader`. */
+/** Token of the function that returns the status for a reader: `StatusReader`. */
 export const STATUS = Symbol('STATUS');
 /** Token of the `Identities`: API keys. */
 export const IDENTITIES = Symbol('IDENTITIES');
@@ -22,6 +22,9 @@ export const DASHBOARD_FILES = Symbol('DASHBOARD_FILES');
 export const METHODS = Symbol('METHODS');
 /** Token of the methods of sessions: `RpcMethod[]`. */
 export const SESSION_METHODS = Symbol('SESSION_METHODS');
+
+/** Token of the methods that follow the log: `RpcMethod[]`. */
+export const EVENT_METHODS = Symbol('EVENT_METHODS');
 
 /** Client for requests to the other services. */
 export interface GatewayRequests {

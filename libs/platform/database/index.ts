@@ -11,6 +11,7 @@ export {
   assertDurable,
   borrowClient,
   createPipelinedPool,
+  createSeparatePool,
   createPool,
   inTransaction,
   withRole,

@@ -79,6 +79,17 @@ export const createPool = (options: PoolOptions): pg.Pool => {
   return pool;
 };
 
+/**
+ * Creates a pool of its own for statements that must not wait for others, with the database, role
+ * and timeouts of another pool.
+ */
+export const createSeparatePool = (like: pg.Pool, max: number, logger?: Logger): pg.Pool => {
+  // The pool defines the password as non-enumerable, so the spread misses it.
+  const pool = new pg.Pool({ ...like.options, password: like.options.password, max });
+  logBrokenConnections(pool, logger);
+  return pool;
+};
+
 export interface PipelineOptions {
   /** SQL that prepares each new connection: settings and statements. */
   readonly prelude: string;

@@ -77,13 +77,19 @@ const openNats = (service: ServiceName, settings: ServiceEnv, logger: Logger): P
     logger,
   });
 
+/** Connections of a service to the database. */
+const POOL_SIZE = 8;
+/** The gateway admits six heavy requests at once, so that four connections are left for others. */
+const POOL_SIZES: Partial<Record<ServiceName, number>> = { gateway: 10 };
+
 const connect = async (
   service: ServiceName,
   settings: ServiceEnv,
   logger: Logger,
 ): Promise<Pick<Platform, 'pool' | 'databaseHold' | 'nats'>> => {
   const database = { url: settings.databaseUrl, applicationName: `antiphon-${service}`, logger };
-  const pool = createPool({ ...database, refuseDuringRestore: true });
+  const max = POOL_SIZES[service] ?? POOL_SIZE;
+  const pool = createPool({ ...database, max, refuseDuringRestore: true });
   const nats = await openNats(service, settings, logger);
   try {
     await waitForDatabase(pool, logger);

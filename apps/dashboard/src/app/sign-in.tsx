@@ -1,15 +1,18 @@
 import { useId, useLayoutEffect, useRef, useState, type ReactNode } from 'react';
+import { useAct } from '../data/act.js';
 import { fetchJson, isSignedOut } from '../data/gateway.js';
 import { identity, type Identity } from '../data/identity.js';
 import { createStore, useStore } from '../data/store.js';
 import { forgetReads, toProblem, type Problem } from '../data/use-read.js';
 import { useCheckedForm } from '../ui/field-errors.js';
-import { Button, css as ui, Field, ProblemBox } from '../ui/ui.js';
+import { Button, css as ui, Dialog, Field, ProblemBox } from '../ui/ui.js';
 import css from './shell.module.css';
 
 const SESSION = '/api/v1/dashboard/session';
 
-const signInWith = (credential: { readonly key: string } | { readonly code: string }): Promise<Identity> =>
+type Credential = { readonly key: string } | { readonly code: string; readonly replace?: boolean };
+
+const signInWith = (credential: Credential): Promise<Identity> =>
   fetchJson<Identity>(SESSION, { method: 'POST', body: JSON.stringify(credential) });
 
 const USED_LINK =
@@ -18,9 +21,13 @@ const USED_LINK =
 /** Problem of the one-time link with which the page was opened. */
 const linkProblem = createStore<Problem | null>(null);
 
+/** Link that would replace the session of this browser, and what the gateway says about it. */
+const linkQuestion = createStore<{ readonly code: string; readonly message: string } | null>(null);
+
 /**
  * Uses the one-time code that `npm start` prints as `/#sign-in=<code>`, and removes it at once. A
- * browser that is signed in stays so, also if the code was used before.
+ * browser that is signed in stays so, also if the code was used before. A link of another caller asks
+ * first: its author could otherwise watch what a user does in the wrong workspace.
  */
 export const signInByLink = async (): Promise<void> => {
   const code = new URLSearchParams(location.hash.slice(1)).get('sign-in');
@@ -28,8 +35,35 @@ export const signInByLink = async (): Promise<void> => {
   history.replaceState(null, '', location.pathname + location.search);
   await signInWith({ code }).catch((error: unknown) => {
     const problem = toProblem(error);
+    if (problem.code === 'GATEWAY.SESSION_EXISTS')
+      return linkQuestion.set({ code, message: problem.message });
     linkProblem.set(problem.status === 401 ? { ...problem, message: USED_LINK } : problem);
   });
+};
+
+/** Asks whether a link may replace the session of this browser. It names both workspaces. */
+export const LinkQuestion = () => {
+  const question = useStore(linkQuestion);
+  const { run, isBusy, problem } = useAct();
+  if (!question) return null;
+  const close = (): void => linkQuestion.set(null);
+  const change = async (): Promise<void> => {
+    await signInWith({ code: question.code, replace: true });
+    location.reload();
+  };
+  return (
+    <Dialog title="Change your session?" onClose={close}>
+      <p>{question.message}</p>
+      <p>Go on only with a link that you have made or asked for.</p>
+      {problem && <ProblemBox problem={problem} />}
+      <div className={ui.dialogFoot}>
+        <Button onClick={close}>Stay in this session</Button>
+        <Button look="danger" disabled={isBusy} onClick={() => run(change)}>
+          Use the link
+        </Button>
+      </div>
+    </Dialog>
+  );
 };
 
 /** Replaces the session of this browser by a later one, and returns it. */

@@ -85,7 +85,9 @@ export const readMetrics = async (signal: AbortSignal) => {
   const reading: Reading = {
     at,
     head: log?.head ?? null,
-    lag: log && Math.max(0, ...log.projections.map(({ lag }) => lag)),
+    // Only operators of the installation get positions of the whole log.
+    lag:
+      log === null || log.head === null ? null : Math.max(0, ...log.projections.map(({ lag }) => lag ?? 0)),
     waiting: text === null ? null : waitingIn(parseMetrics(text)),
   };
   metricsHistory.update(({ readings, amounts }) => ({

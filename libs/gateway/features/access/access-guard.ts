@@ -12,6 +12,7 @@ import { findMethod, HTTP_ROUTES, routerPath, type HttpRoute } from '@antiphon/c
 import { bug, forbidden, notFound, unauthenticated } from '@antiphon/kernel';
 import { CONFIG } from '@antiphon/service-host';
 import type { FastifyRequest } from 'fastify';
+import { assertAdministersInstallation } from '../identity/key-rights.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -89,7 +90,10 @@ export class AccessGuard implements CanActivate {
       return true;
     }
     const request = context.switchToHttp().getRequest<FastifyRequest>();
-    this.check(request.principal, routeOf(request));
+    const route = routeOf(request);
+    this.check(request.principal, route);
+    if (request.principal && route?.isForOperators === true)
+      assertAdministersInstallation(request.principal, 'operations:write');
     return true;
   }
 

@@ -48,6 +48,20 @@ export const requireOwnPage = (method: string, headers: IncomingHttpHeaders): vo
   throw forbidden('GATEWAY.ORIGIN_REFUSED', message);
 };
 
+const firstOf = (value: string | string[] | undefined): string =>
+  ([value].flat()[0] ?? '').split(',', 1)[0]?.trim().toLowerCase() ?? '';
+
+/**
+ * Returns true for a request that came by https to the proxy in front. A header that a client
+ * invents only makes the rules of the cookie stricter.
+ */
+const isHttps = (headers: IncomingHttpHeaders): boolean =>
+  [headers.origin, headers.referer].some((url) => url?.startsWith('https://') === true) ||
+  firstOf(headers['x-forwarded-proto']) === 'https' ||
+  firstOf(headers.forwarded)
+    .split(';')
+    .some((part) => part.trim().replaceAll('"', '') === 'proto=https');
+
 /**
  * Cookie of the dashboard's sessions. A cookie is sent to every port of a host, so its name has the
  * home: two homes on one machine keep their sessions apart.
@@ -59,21 +73,28 @@ export class SessionCookie {
     this.#name = `antiphon_${createHash('sha256').update(home).digest('hex').slice(0, 10)}`;
   }
 
-  /** Returns the value of the cookie, or undefined for none. */
-  read({ cookie }: IncomingHttpHeaders): string | undefined {
-    for (const part of cookie?.split(';') ?? []) {
-      const [name, value] = part.trim().split('=', 2);
-      const isOwn = name === this.#name || name === `__Host-${this.#name}`;
-      if (isOwn && value !== undefined && value !== '') return value;
-    }
-    return undefined;
+  /**
+   * Returns the value of the cookie, or undefined for none. Behind https only the name with its
+   * prefix counts: any other port of the host could set the plain one.
+   */
+  read(headers: IncomingHttpHeaders): string | undefined {
+    const prefixed = this.#find(headers, `__Host-${this.#name}`);
+    return prefixed ?? (isHttps(headers) ? undefined : this.#find(headers, this.#name));
   }
 
   /** Returns the `Set-Cookie` of a session. An age of 0 removes it. */
-  render({ origin }: IncomingHttpHeaders, value: string, maxAgeSeconds: number): string {
-    const isSecure = origin?.startsWith('https://') === true;
+  render(headers: IncomingHttpHeaders, value: string, maxAgeSeconds: number): string {
+    const isSecure = isHttps(headers);
     const name = isSecure ? `__Host-${this.#name}` : this.#name;
     const rules = ['Path=/', 'HttpOnly', 'SameSite=Strict', `Max-Age=${maxAgeSeconds}`];
     return [`${name}=${value}`, ...rules, ...(isSecure ? ['Secure'] : [])].join('; ');
+  }
+
+  #find({ cookie }: IncomingHttpHeaders, wanted: string): string | undefined {
+    for (const part of cookie?.split(';') ?? []) {
+      const [name, value] = part.trim().split('=', 2);
+      if (name === wanted && value !== undefined && value !== '') return value;
+    }
+    return undefined;
   }
 }

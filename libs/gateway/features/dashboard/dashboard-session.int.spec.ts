@@ -16,7 +16,7 @@ const TOKEN = 'the-right-token-has-over-32-characters';
 const lines: string[] = [];
 const folder = mkdtempSync(join(tmpdir(), 'antiphon-sessions-'));
 const config = join(folder, 'antiphon.toml');
-writeFileSync(config, '[gateway]\ntrusted_proxies = ["127.0.0.1/32"]\n');
+writeFileSync(config, '[gateway]\ntrusted_proxies = ["127.0.0.1/32"]\n[gateway.limits]\nsign_ins = 0\n');
 let world: GatewayWorld;
 let url: string;
 
@@ -226,6 +226,25 @@ describe('a session of the dashboard', () => {
     const byLink = await signIn({ code });
     const extended = await send('PATCH', '/api/v1/dashboard/session', { ...own(), cookie: byLink.cookie });
     for (const { text } of [byLink, extended]) expect(JSON.parse(text)).toMatchObject({ expiresAt });
+  });
+
+  it('is replaced by the link of another caller only if the request says so, and both are named', async () => {
+    const made = await send('POST', '/api/v1/workspaces', bearer, { id: 'attacker' });
+    const { key } = JSON.parse(made.text) as { key: IssuedKey };
+    const linkOf = async (token: string | null): Promise<string> => {
+      const link = await send('POST', '/api/v1/dashboard/links', { authorization: `Bearer ${token}` });
+      return (JSON.parse(link.text) as { path: string }).path.split('=')[1] ?? '';
+    };
+    const own1 = await session('member');
+    const code = await linkOf(key.token);
+    const asked = await signIn({ code }, { ...own(), cookie: own1.cookie });
+    expect([asked.status, codeOf(asked), asked.cookie]).toEqual([409, 'GATEWAY.SESSION_EXISTS', '']);
+    expect(asked.text).toMatch(/workspace \\"default\\".*workspace \\"attacker\\"/);
+    expect((await send('GET', '/api/v1/me', { cookie: own1.cookie })).status).toBe(200);
+    const replaced = await signIn({ code, replace: true }, { ...own(), cookie: own1.cookie });
+    expect(JSON.parse(replaced.text)).toMatchObject({ workspace: 'attacker' });
+    const again = await signIn({ code: await linkOf(own1.key.token) }, { ...own(), cookie: own1.cookie });
+    expect([again.status, (await signIn({ code: await linkOf(key.token) })).status]).toEqual([200, 200]);
   });
 
   it('ends with a sign-out: the cookie is removed, its sockets are closed, and no page is stored', async () => {

@@ -1,7 +1,15 @@
 import { Controller, Inject, Req, Res } from '@nestjs/common';
 import { isPermitted, PERMISSIONS, type Principal } from '@antiphon/contracts/identity';
 import { DASHBOARD_ROUTES, type Identity, type RouteInput } from '@antiphon/contracts/reference';
-import { exhausted, forbidden, isoTime, rejected, unauthenticated, type Clock } from '@antiphon/kernel';
+import {
+  conflict,
+  exhausted,
+  forbidden,
+  isoTime,
+  rejected,
+  unauthenticated,
+  type Clock,
+} from '@antiphon/kernel';
 import { CLOCK } from '@antiphon/service-host';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CurrentPrincipal } from '../access/access-guard.js';
@@ -24,6 +32,9 @@ const LIFE_MS: Readonly<Record<SessionKind, number>> = { session: 12 * 3_600_000
 const MAX_SESSIONS = 20;
 
 const isoAt = (time: number): string => isoTime({ now: () => time });
+/** Returns how a person knows a caller. */
+const nameOf = ({ name, caller }: Principal): string => (name === null ? caller : `"${name}"`);
+
 const refused = (): Error =>
   unauthenticated('GATEWAY.SIGN_IN_REFUSED', 'the key or the code is not valid, or the code was used before');
 
@@ -56,7 +67,7 @@ export class DashboardController {
   ): Promise<Identity> {
     this.requireOwnRequest(request);
     const signer =
-      'key' in body ? await this.signerOf(body.key, request) : await this.exchange(body.code, request);
+      'key' in body ? await this.signerOf(body.key, request) : await this.exchange(body, request);
     return this.begin(signer, request, reply);
   }
 
@@ -145,12 +156,31 @@ export class DashboardController {
   }
 
   /** Returns the credential that created a link, once. */
-  private async exchange(code: string, request: FastifyRequest): Promise<Principal> {
+  private async exchange(
+    { code, replace = false }: { readonly code: string; readonly replace?: boolean | undefined },
+    request: FastifyRequest,
+  ): Promise<Principal> {
     const link = await this.identities.authenticateSession(code, 'link');
     if (!link || link.keyId === null) return this.signerOf(code, request);
+    if (!replace) await this.requireNoOtherSession(link, request);
     this.chargeSignIn(link, this.authenticator.clientAddress(request.socket.remoteAddress, request.headers));
     if (!(await this.keys.consume(link, link.keyId))) throw refused();
     return link;
+  }
+
+  /** Refuses a link that would put a browser into another workspace, or under another name. */
+  private async requireNoOtherSession(link: Principal, { headers }: FastifyRequest): Promise<void> {
+    const cookie = this.authenticator.cookie.read(headers);
+    const own = cookie === undefined ? null : await this.identities.authenticateSession(cookie, 'session');
+    const current = own ?? this.authenticator.local;
+    // A local program needs no session, and every link of its own workspace is made on its machine.
+    const isSame = current?.workspace === link.workspace && (own === null || own.caller === link.caller);
+    if (!current || isSame) return;
+    const message =
+      `this browser works in the workspace "${current.workspace}" as ${nameOf(current)}. ` +
+      `The link signs in to the workspace "${link.workspace}" as ${nameOf(link)}`;
+    const data = { workspace: current.workspace, linkWorkspace: link.workspace };
+    throw conflict('GATEWAY.SESSION_EXISTS', message, { data });
   }
 
   private async issue(signer: Principal, kind: SessionKind): Promise<{ token: string; expiresAt: number }> {

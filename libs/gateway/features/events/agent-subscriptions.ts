@@ -26,6 +26,10 @@ const subscriptionsOf = (connection: ClientConnection): Map<string, () => void> 
   return known;
 };
 
+/** Returns true for a connection that chose frames of all agents by a subscription. */
+export const isSubscribedToAll = (connection: ClientConnection): boolean =>
+  subscriptions.get(connection)?.has(ALL) === true;
+
 const RESUME = (): string => 'by agent.subscribe';
 
 const sendFrame = (connection: ClientConnection, frame: AgentFrame): void =>

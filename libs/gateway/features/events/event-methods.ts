@@ -7,6 +7,7 @@ import { decodeCursor } from '@antiphon/contracts/log';
 import { exhausted, invalid, isAppError } from '@antiphon/kernel';
 import { countError, type Logger } from '@antiphon/observability';
 import type { AgentAccess } from '../access/agent-access.js';
+import type { HeavyRequests } from '../admission/heavy-requests.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
 import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
 import { EventSubscription } from './event-subscription.js';
@@ -23,6 +24,8 @@ export interface EventMethodsDeps {
   readonly log: LogTail;
   readonly access: AgentAccess;
   readonly logger: Logger;
+  /** Admits the reads of the past. */
+  readonly heavy: HeavyRequests;
 }
 
 /** Subscriptions of each connection, by the JSON of their request's id. */
@@ -59,7 +62,7 @@ interface Opened {
 }
 
 const stream = (deps: EventMethodsDeps, call: RpcCall<EventsSubscribeParams>, opened: Opened): void => {
-  const { connection, id, requestId } = call;
+  const { connection, id, requestId, principal } = call;
   const { tail, release, after, filter } = opened;
   const head = `{"id":${JSON.stringify(id)},"event":`;
   const resumeFrom = (): string => `events after ${subscription.cursor}`;
@@ -70,6 +73,8 @@ const stream = (deps: EventMethodsDeps, call: RpcCall<EventsSubscribeParams>, op
     deliver: ({ json, cursor }) => send('log', json, cursor),
     onLive: (cursor) => send('live', '{}', cursor),
     waitForRoom: () => connection.waitForRoomToSend(resumeFrom),
+    // The number of subscriptions bounds these reads.
+    readPage: (read) => deps.heavy.run(principal, read, { isPatient: true }),
     onRetry: (error) => countError('frame', error),
   });
   const key = JSON.stringify(id);

@@ -30,6 +30,8 @@ export interface EventSubscriptionOptions {
   readonly onLive: (cursor: string) => void;
   /** Returns a promise while the client has no room, else undefined. */
   readonly waitForRoom: () => Promise<void> | undefined;
+  /** Runs a read of the past when it may begin. */
+  readonly readPage: (read: () => Promise<void>) => Promise<void>;
   /** Called with an error of a read that is tried again. */
   readonly onRetry: (error: unknown) => void;
 }
@@ -106,9 +108,9 @@ export class EventSubscription {
   }
 
   async #deliverPage(): Promise<void> {
-    const { log, onRetry } = this.#options;
+    const { readPage, onRetry } = this.#options;
     try {
-      await log.readPage(() => this.#readPage());
+      await readPage(() => this.#readPage());
       this.#failures = 0;
     } catch (error) {
       const known = translateDatabaseError(error);
@@ -120,6 +122,7 @@ export class EventSubscription {
   }
 
   async #readPage(): Promise<void> {
+    if (this.#isClosed()) return;
     const { log, tail, filter } = this.#options;
     const upTo = tail.position;
     const query = { ...filter, limit: PAGE_EVENTS, cursor: tail.cursorAt(this.#at) };

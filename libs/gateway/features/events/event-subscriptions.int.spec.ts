@@ -77,6 +77,7 @@ const subscribe = async (gateway: LogTail, filter: EventFilter, reader?: Reader)
   const after = reader?.cursor ? (decodeCursor(reader.cursor) ?? 0) : 0;
   const read: Reader = reader ?? { positions: [], jsons: [], cursor: null, live: 0, close: () => undefined };
   const subscription = new EventSubscription({
+    readPage: (read) => read(),
     ...{ log: gateway, tail, filter, after },
     deliver: ({ position, json, cursor }) => {
       read.positions.push(position);
@@ -208,6 +209,7 @@ describe('a subscription to events', () => {
   it('ends with GATEWAY.EPOCH_CHANGED after a restore of the log', async () => {
     const { tail, release } = await (gateways[1] as LogTail).open('default');
     const subscription = new EventSubscription({
+      readPage: (read) => read(),
       ...{ log: gateways[1] as LogTail, tail, filter: {}, after: tail.position },
       deliver: () => undefined,
       onLive: () => undefined,

@@ -6,8 +6,6 @@ import { WorkspaceTail } from './workspace-tail.js';
 const POLL_MS = 1_000;
 /** Number of workspaces that are read at the same time. */
 const READS = 4;
-/** Number of pages of the past that a gateway reads at the same time, for all subscribers. */
-const MAX_PAGE_READS = 4;
 /** Bytes that the buffers of all workspaces share, and bounds of one. It has more than one read. */
 const TOTAL_BYTES = 64 * 1024 * 1024;
 const MIN_BYTES = 2 * 1024 * 1024;
@@ -38,8 +36,6 @@ export class LogTail {
   readonly #tails = new Map<string, OpenTail>();
   readonly #signal = createWakeSignal();
   readonly #closed = new AbortController();
-  readonly #waitingPages: (() => void)[] = [];
-  #pageReads = 0;
   #isRunning = false;
 
   constructor(options: LogTailOptions) {
@@ -68,19 +64,6 @@ export class LogTail {
     }
     release();
     return this.open(workspace);
-  }
-
-  /** Runs a read of the past as soon as fewer than `MAX_PAGE_READS` others run. */
-  async readPage<T>(read: () => Promise<T>): Promise<T> {
-    while (this.#pageReads >= MAX_PAGE_READS)
-      await new Promise<void>((resolve) => this.#waitingPages.push(resolve));
-    this.#pageReads++;
-    try {
-      return await read();
-    } finally {
-      this.#pageReads--;
-      this.#waitingPages.shift()?.();
-    }
   }
 
   onModuleDestroy(): void {

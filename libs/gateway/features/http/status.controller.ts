@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import { isVisibleIn, workspaceConfig, type AntiphonConfig } from '@antiphon/config';
+import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import type { Principal } from '@antiphon/contracts/identity';
 import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
 import { GATEWAY_ROUTES, type StatusView } from '@antiphon/contracts/reference';
@@ -9,12 +9,13 @@ import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import { STATUS, type GatewayRequests } from '../gateway.ports.js';
+import { isInstallationOperator } from '../identity/key-rights.js';
 import { HandleRoute } from './handle-route.js';
 import { createStaleCache, type Cached } from './stale-cache.js';
 
 export type Status = z.output<typeof StatusView>;
-/** Returns the status of the installation, with the plug-ins and sessions of a workspace. */
-export type StatusReader = (workspace: string) => Promise<Status>;
+/** Returns the status of the installation, as its reader may see it. */
+export type StatusReader = (reader: Principal) => Promise<Status>;
 
 export interface StatusDeps {
   readonly requests: GatewayRequests;
@@ -68,18 +69,19 @@ const providerOf = ({ agents, providers }: AntiphonConfig): Status['provider'] =
   return { name: provider?.name ?? '', kind: provider?.kind ?? '', model: agent?.model ?? '' };
 };
 
-/** Removes plug-ins of other workspaces from the facts of a health report. */
-const withoutForeign = (
-  report: ServiceHealth,
-  { plugins }: AntiphonConfig,
-  workspace: string,
-): ServiceHealth => {
-  const shown: unknown = report.facts?.['plugins'];
-  if (!Array.isArray(shown)) return report;
-  const foreign = plugins.filter((plugin) => !isVisibleIn(plugin, workspace)).map(({ name }) => name);
-  const own = (shown as { name: string }[]).filter(({ name }) => !foreign.includes(name));
-  return { ...report, facts: { ...report.facts, plugins: own } };
-};
+/**
+ * Returns the part of a status that every workspace may see: which services and engines work.
+ * Processes, addresses, providers and reasons are for operators of the installation.
+ */
+const tenantPart = (status: Status): Status => ({
+  ...status,
+  services: mapValues(status.services, ({ healthy }) => ({ healthy })),
+  engines: mapValues(status.engines, ({ healthy }) => ({ healthy })),
+  temporalUi: null,
+});
+
+const mapValues = <T, R>(record: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]));
 
 const valueOrNull = <T>(read: Promise<Cached<T>>): Promise<Cached<T | null>> =>
   read.catch(() => ({ value: null, stale: false }));
@@ -93,16 +95,15 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
   );
   const readSessions = createStaleCache((workspace) => countSessions(pool, workspace));
 
-  return async (workspace) => {
+  return async (reader) => {
+    const { workspace } = reader;
     const [reports, plugins, sessions] = await Promise.all([
       Promise.all(SERVICES.map((service) => readHealth(deps, service))),
       valueOrNull(readPlugins(workspace)),
       valueOrNull(readSessions(workspace)),
     ]);
-    const services = SERVICES.map(
-      (name, i) => [name, withoutForeign(reports[i] ?? { healthy: false }, config, workspace)] as const,
-    );
-    return {
+    const services = SERVICES.map((name, i) => [name, reports[i] ?? { healthy: false }] as const);
+    const status: Status = {
       status: reports.every(({ healthy }) => healthy) ? 'ok' : 'degraded',
       version,
       uptime: Math.round(uptimeMs() / 1_000),
@@ -118,6 +119,7 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
       temporalUi,
       features: { ...config.features },
     };
+    return isInstallationOperator(reader) ? status : tenantPart(status);
   };
 };
 
@@ -127,7 +129,7 @@ export class StatusController {
   constructor(@Inject(STATUS) private readonly status: StatusReader) {}
 
   @HandleRoute(GATEWAY_ROUTES.health)
-  read(_input: unknown, @CurrentPrincipal() { workspace }: Principal): Promise<Status> {
-    return this.status(workspace);
+  read(_input: unknown, @CurrentPrincipal() principal: Principal): Promise<Status> {
+    return this.status(principal);
   }
 }

@@ -1,5 +1,6 @@
 import { Inject, Module, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { AntiphonConfig } from '@antiphon/config';
+import { createSeparatePool } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
 import { type Clock, type Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
@@ -29,6 +30,8 @@ import { tokenVersionOf } from './session-keys.js';
 import { WorkspaceRegistry } from './workspace-registry.js';
 
 const SWEEP_MS = 60_000;
+/** Connections for keys and workspaces, so that no credential waits for reads of the log. */
+const CONNECTIONS = 3;
 
 /** Objects of this module, on one Prisma Client. */
 interface IdentityParts {
@@ -37,12 +40,13 @@ interface IdentityParts {
   readonly keys: KeyRegistry;
   readonly workspaces: WorkspaceRegistry;
   readonly sweep: IdentitySweep;
+  readonly pool: Pool;
 }
 
 const PARTS = Symbol('PARTS');
 
 const createParts = (
-  pool: Pool,
+  shared: Pool,
   store: EventStore,
   nats: NatsLink,
   clock: Clock,
@@ -50,6 +54,7 @@ const createParts = (
   logger: Logger,
   { gateway }: Pick<AntiphonConfig, 'gateway'>,
 ): IdentityParts => {
+  const pool = createSeparatePool(shared, CONNECTIONS, logger);
   const prisma = createPrismaClient(pool);
   const log = createIdentityLog(store, ids);
   const identities = new KeyIdentities({
@@ -68,6 +73,7 @@ const createParts = (
     keys,
     workspaces,
     sweep: new IdentitySweep({ prisma, log, registry: keys, clock }),
+    pool,
   };
 };
 
@@ -91,10 +97,11 @@ class IdentityLifecycle implements OnApplicationBootstrap, OnApplicationShutdown
     this.#timer = setInterval(() => void this.#sweep(), SWEEP_MS).unref();
   }
 
-  onApplicationShutdown(): void {
+  async onApplicationShutdown(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#unsubscribe?.();
     this.parts.identities.close();
+    await this.parts.pool.end();
   }
 
   async #sweep(): Promise<void> {

@@ -9,7 +9,7 @@ import { conflict, invalid, notFound, rejected, type Clock } from '@antiphon/ker
 import { inWorkspace, type ApiKeyRow, type OperationalClient } from '@antiphon/prisma-client';
 import { createKeyId, createSecret, hashSecret, isSameHash, keyIdForRequest } from './api-key-text.js';
 import type { IdentityLog } from './identity-log.js';
-import { assertAdministersInstallation, assertWithinRights } from './key-rights.js';
+import { assertAdministersInstallation, assertMayRevoke, assertWithinRights } from './key-rights.js';
 import {
   createdFact,
   isSameKey,
@@ -121,9 +121,13 @@ export class KeyRegistry {
     });
   }
 
-  /** Revokes a key; a repeat changes nothing. Throws `GATEWAY.KEY_NOT_FOUND`. */
+  /**
+   * Revokes a key; a repeat changes nothing. Throws `GATEWAY.KEY_NOT_FOUND` and
+   * `GATEWAY.KEY_EXCEEDS_CALLER`.
+   */
   async revoke(caller: Principal, keyId: string): Promise<KeyView> {
     const row = await this.#find(caller.workspace, keyId);
+    assertMayRevoke(caller, rightsOf(row));
     if (row.status === 'active') {
       const change = { status: 'revoking', ...this.#change(caller) };
       await this.#update(row, { status: 'active' }, change);

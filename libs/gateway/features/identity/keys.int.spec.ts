@@ -119,6 +119,31 @@ describe('an API key', () => {
   });
 });
 
+describe('a caller that only manages keys', () => {
+  it('revokes no key with more rights, by role or by permission, and so locks out no admin', async () => {
+    const manager = adminOf('acme', { caller: 'key/manager', scopes: ['keys:manage'] });
+    const admin = await create({ role: 'admin' });
+    const reader = await create({ role: 'viewer', scopes: ['sessions:read'] });
+    const operator = adminOf('acme', { role: 'operator', scopes: null });
+    const refused = { code: 'GATEWAY.KEY_EXCEEDS_CALLER', kind: 'forbidden' };
+    await expect(world.keys.revoke(manager, admin.id)).rejects.toMatchObject(refused);
+    await expect(world.keys.revoke(manager, reader.id)).rejects.toMatchObject(refused);
+    await expect(world.keys.revoke(operator, admin.id)).rejects.toMatchObject(refused);
+    await expect(world.keys.rotate(manager, admin.id, 0)).rejects.toMatchObject(refused);
+    expect(await world.identities.authenticate(admin.token ?? '')).toMatchObject({ role: 'admin' });
+  });
+
+  it('revokes keys with its own rights, also itself and keys that do not expire', async () => {
+    const expiresAt = Date.now() + 3_600_000;
+    const manager = adminOf('acme', { caller: 'key/manager', scopes: ['keys:manage'], expiresAt });
+    const same = await create({ role: 'admin', scopes: ['keys:manage'] });
+    expect((await world.keys.revoke(manager, same.id)).status).toBe('revoked');
+    const session = adminOf('acme', { expiresAt });
+    const admin = await create({ role: 'admin' });
+    expect((await world.keys.revoke(session, admin.id)).status).toBe('revoked');
+  });
+});
+
 describe('a revoked key', () => {
   it('is refused by a gateway within a second although no notification arrives', async () => {
     const other = world.otherGateway();

@@ -21,6 +21,7 @@ import type { z } from 'zod';
 import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
+import { isInstallationOperator } from '../identity/key-rights.js';
 import { IDENTITY_LOG, type IdentityLog } from '../identity/identity-log.js';
 import { readRecords, requireDefaultWorkspace } from './workspace-records.js';
 
@@ -76,14 +77,25 @@ export class LogStatusController {
   }
 
   @HandleRoute(LOG_ROUTES.listProjections)
-  listProjections(_input: unknown, @CurrentPrincipal() principal: Principal): Reply<'listProjections'> {
+  async listProjections(_input: unknown, @CurrentPrincipal() principal: Principal): Reply<'listProjections'> {
     requireOperator(principal);
-    return this.requests.request(listLogProjections, { workspace: principal.workspace });
+    const { workspace } = principal;
+    const { head, projections } = await this.requests.request(listLogProjections, { workspace });
+    if (isInstallationOperator(principal)) return { head, projections };
+    // Positions count the events of every workspace.
+    const own = projections.map((view) => ({ ...view, position: null, lag: null, movedAt: null }));
+    return { head: null, projections: own };
   }
 
   @HandleRoute(LOG_ROUTES.listRoots)
-  listRoots({ query: { limit } }: RouteInput<Routes['listRoots']>): Reply<'listRoots'> {
-    return this.requests.request(readLogRoots, { limit });
+  async listRoots(
+    { query: { limit } }: RouteInput<Routes['listRoots']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Reply<'listRoots'> {
+    const found = await this.requests.request(readLogRoots, { limit });
+    if (isInstallationOperator(principal)) return found;
+    // The roots are evidence for everyone. Whether events are missing is for operators.
+    return { ...found, head: null, uncovered: null, refusal: null, nextAt: null };
   }
 
   @HandleRoute(LOG_ROUTES.listArchives)

@@ -1,6 +1,6 @@
 import { IdempotencyKey } from '@antiphon/contracts/agent';
 import { Problem } from '@antiphon/contracts/gateway';
-import { HTTP_ROUTES, ROUTE_TAGS, UPLOAD_MEDIA } from '@antiphon/contracts/reference';
+import { costOf, HTTP_ROUTES, ROUTE_TAGS, UPLOAD_MEDIA } from '@antiphon/contracts/reference';
 import type { HttpRoute } from '@antiphon/contracts/reference';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 import { jsonSchemaOf } from './json-schema.js';
@@ -97,6 +97,7 @@ const operationOf = (route: HttpRoute): JsonObject => ({
     ...(route.idempotent ? [IDEMPOTENCY_KEY] : []),
   ],
   ...requestBodyOf(route),
+  'x-antiphon-cost': costOf(route),
   responses: responsesOf(route),
   security: route.access === 'open' ? [] : [{ token: [] }, {}],
 });

@@ -98,11 +98,10 @@ const read = async (pool: Pool, request: HistoryRequest): Promise<SessionHistory
   const from = Math.min(requirePosition(request.from ?? 0, head), to);
   const db = inWorkspace(pool, workspace);
   const stream = [workspace, sessionStream(sessionId)] as const;
-  const [known, turns, found] = await Promise.all([
-    db.query(EXISTS_SQL, [...stream, to]),
-    readSnapshot(pool, request, from),
-    db.query<EventRow>(EVENTS_SQL, [...stream, from, to, limit + 1, PAGE_BYTES]),
-  ]);
+  // One after another: a heavy request holds one connection at most.
+  const known = await db.query(EXISTS_SQL, [...stream, to]);
+  const turns = await readSnapshot(pool, request, from);
+  const found = await db.query<EventRow>(EVENTS_SQL, [...stream, from, to, limit + 1, PAGE_BYTES]);
   if (known.rows.length === 0) throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
   const rows = found.rows.slice(0, limit);
   const ids = [...turns.map(({ turnId }) => turnId), ...rows.map(({ data }) => String(data['turnId']))];

@@ -42,7 +42,7 @@ export interface AuthenticationOptions {
    * Called after authentication, and again for an API key of a local client. Returns the receiver
    * of all further messages.
    */
-  readonly onReady: (principal: Principal) => Receive;
+  readonly onReady: (principal: Principal, capabilities: readonly string[]) => Receive;
 }
 
 const parseConnect = (text: string): ConnectFrame | undefined => {
@@ -107,7 +107,7 @@ class SocketAuthentication {
     try {
       const principal = await this.#authenticate(frame);
       if (!principal || socket.readyState !== socket.OPEN) return;
-      this.#accept(principal);
+      this.#accept(principal, frame.params.capabilities);
       if (frame.id !== undefined) connection.respond(frame.id, { connectionId: connection.connectionId });
       for (const bytes of this.#held) this.#receive?.(bytes.toString('utf8'), bytes.length);
     } finally {
@@ -135,7 +135,7 @@ class SocketAuthentication {
     return null;
   }
 
-  #accept(principal: Principal): void {
+  #accept(principal: Principal, named: readonly string[] = []): void {
     const { connection, capabilities, onReady } = this.#options;
     clearTimeout(this.#deadline);
     if (!this.#isAcknowledged)
@@ -146,7 +146,7 @@ class SocketAuthentication {
         connectionId: connection.connectionId,
       });
     this.#isAcknowledged = true;
-    this.#receive = onReady(principal);
+    this.#receive = onReady(principal, named);
   }
 
   #refuse(

@@ -5,6 +5,7 @@ import type { AntiphonConfig } from '@antiphon/config';
 import type { Principal } from '@antiphon/contracts/identity';
 import { SOCKET_METHODS } from '@antiphon/contracts/reference';
 import { CONFIG } from '@antiphon/service-host';
+import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import { isFeatureOn } from '../access/access-guard.js';
 import { METHODS } from '../gateway.ports.js';
 import type { MethodTable, RpcMethod } from './rpc-method.js';
@@ -44,6 +45,14 @@ export class GatewayClients {
   }
 }
 
+type Result = Awaited<ReturnType<RpcMethod['handle']>>;
+
+/** Returns the result of a handler, which Nest passes on as an observable behind an interceptor. */
+const settle = (result: unknown): Promise<Result> | Result =>
+  isObservable(result)
+    ? lastValueFrom(result as Observable<Result>, { defaultValue: undefined })
+    : (result as Result);
+
 /**
  * Binds the methods of Nest's WebSocket gateways to clients of the socket server. Admission, order
  * and backpressure stay with the socket server and `RpcSession`.
@@ -70,7 +79,7 @@ export class SocketAdapter extends AbstractWsAdapter {
 
   override bindMessageHandlers({ methods }: GatewayClient, handlers: WsMessageHandler[]): void {
     for (const { message: name, callback } of handlers)
-      methods.set(name, { name, handle: callback as RpcMethod['handle'] });
+      methods.set(name, { name, handle: async (call) => settle(await callback(call)) });
   }
 
   /** Does nothing: `SocketLifecycle` closes the sockets when its module is destroyed. */

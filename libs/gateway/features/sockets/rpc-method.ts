@@ -1,4 +1,4 @@
-import type { RpcRequest } from '@antiphon/contracts/gateway';
+import { Capabilities, type RpcRequest } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import type { SocketMethodName } from '@antiphon/contracts/reference';
 import { invalid, type JsonValue } from '@antiphon/kernel';
@@ -71,11 +71,19 @@ export const createMethodTable = (methods: readonly RpcMethod[]): MethodTable =>
 const NoParams = z.strictObject({});
 
 /** Returns `ping`, `status`, and `connect` for a connection that is already authenticated. */
-export const connectionMethods = (readStatus: (workspace: string) => Promise<JsonValue>): RpcMethod[] => [
+export const connectionMethods = (
+  readStatus: (reader: Principal) => Promise<JsonValue>,
+  onCapabilities: (
+    connection: ClientConnection,
+    principal: Principal,
+    capabilities: readonly string[],
+  ) => void = () => undefined,
+): RpcMethod[] => [
   defineMethod('ping', NoParams, () => Promise.resolve('pong')),
-  defineMethod('status', NoParams, ({ workspace }) => readStatus(workspace)),
+  defineMethod('status', NoParams, ({ principal }) => readStatus(principal)),
   // A client need not know whether a token is configured, so that `connect` is valid at any time.
-  defineMethod('connect', z.object({}), ({ connection }) =>
-    Promise.resolve({ connectionId: connection.connectionId }),
-  ),
+  defineMethod('connect', z.object({ capabilities: Capabilities }), ({ connection, principal, params }) => {
+    onCapabilities(connection, principal, params.capabilities ?? []);
+    return Promise.resolve({ connectionId: connection.connectionId });
+  }),
 ];

@@ -1,5 +1,5 @@
 import { LIMITS, RPC, RpcRequest } from '@antiphon/contracts/gateway';
-import { fromTyped } from './typed-frames.js';
+import { fromTyped, isTypedFrame } from './typed-frames.js';
 import {
   FORBIDDEN_KEYS,
   isAppError,
@@ -29,6 +29,8 @@ export type ParsedFrame =
       readonly kind: 'requests';
       readonly requests: readonly (RpcRequest | RpcFault)[];
       readonly batch: boolean;
+      /** True if the frame, or one of its batch, is a typed frame of a known type. */
+      readonly isTyped: boolean;
     }
   | { readonly kind: 'fault'; readonly fault: RpcFault };
 
@@ -102,9 +104,10 @@ export const parseFrame = (text: string, bytes: number): ParsedFrame => {
     return fault(RPC.invalidRequest, `a batch has 1 to ${MAX_BATCH} requests`);
   const storable = toStorableJson(value);
   const isSuspect = mayHaveForbiddenKey(text);
-  const read = (one: JsonValue) => toRequest(one, isSuspect);
-  if (!Array.isArray(storable)) return { kind: 'requests', requests: [read(storable)], batch: false };
-  return { kind: 'requests', requests: storable.map(read), batch: true };
+  const batch = Array.isArray(storable);
+  const values = Array.isArray(storable) ? storable : [storable];
+  const requests = values.map((one) => toRequest(one, isSuspect));
+  return { kind: 'requests', requests, batch, isTyped: values.some(isTypedFrame) };
 };
 
 /** JSON-RPC code of each kind of error (docs/errors.md). */

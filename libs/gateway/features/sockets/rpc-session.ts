@@ -22,6 +22,11 @@ export interface RpcSessionOptions {
   readonly limits: RateLimits;
   readonly logger: Logger;
   readonly ids: Ids;
+  /**
+   * Called for each typed frame. Requests of the frame wait for the promise. Absent: nothing is
+   * called.
+   */
+  readonly onTyped?: () => Promise<void>;
   /** Trace context of the upgrade, for requests without their own. */
   readonly traceparent: string | undefined;
 }
@@ -32,6 +37,11 @@ export interface RpcSessionOptions {
 const MAX_OPEN_REQUESTS = 256;
 
 type Arrival = Pick<RpcCall<unknown>, 'requestId' | 'receivedAt'>;
+/** Arrival of a frame, and what its requests wait for. */
+interface Received {
+  readonly receivedAt: number;
+  readonly ready: Promise<void> | undefined;
+}
 
 /** Span of a request, from its arrival to its response or to the acceptance of its turn. */
 const spanOf = ({ name }: RpcMethod): SpanStart => ({
@@ -62,7 +72,10 @@ export class RpcSession {
       return this.#refuseAll(parsed, error);
     }
     if (parsed.kind === 'fault') this.#refuse(parsed.fault, this.#options.ids.next());
-    else for (const request of parsed.requests) this.#start(request, receivedAt);
+    else {
+      const ready = parsed.isTyped ? this.#options.onTyped?.() : undefined;
+      for (const request of parsed.requests) this.#start(request, { receivedAt, ready });
+    }
   }
 
   /** Refuses the requests of a frame over a rate limit, without a log line for each. */
@@ -73,7 +86,7 @@ export class RpcSession {
     for (const { id } of refused) connection.fail(id, error, ids.next());
   }
 
-  #start(request: RpcRequest | RpcFault, receivedAt: number): void {
+  #start(request: RpcRequest | RpcFault, { receivedAt, ready }: Received): void {
     const { ids, principal, traceparent } = this.#options;
     const requestId = ids.next();
     const own = isFault(request) ? undefined : request.traceparent;
@@ -83,17 +96,20 @@ export class RpcSession {
     });
     runWithContext({ ...context, workspace: principal.workspace }, () => {
       if (isFault(request)) this.#refuse(request, requestId);
-      else this.#dispatch(request, { requestId, receivedAt });
+      else this.#dispatch(request, { requestId, receivedAt }, ready);
     });
   }
 
-  #dispatch(request: RpcRequest, arrival: Arrival): void {
+  #dispatch(request: RpcRequest, arrival: Arrival, ready: Promise<void> | undefined): void {
     const { requestId } = arrival;
     const { connection, methods } = this.#options;
     const method = methods.get(request.method);
     if (method) {
       if (!connection.beginRequest(request.id)) return this.#refuseOpenId(request, requestId);
-      void withSpan(spanOf(method), () => this.#perform(method, request, arrival))
+      void withSpan(spanOf(method), async () => {
+        if (ready) await ready;
+        return this.#perform(method, request, arrival);
+      })
         .catch((error: unknown) => this.#fail(request, error, requestId))
         .finally(() => connection.endRequest(request.id));
       return;

@@ -8,6 +8,7 @@ import { IDS, LOGGER } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
 import type { Identities } from '../access/identities.port.js';
+import { AgentStates } from '../events/agent-states.js';
 import { subscribeRequest } from '../events/events-socket.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
 import { AUTHENTICATOR, IDENTITIES, SESSION_FEEDS } from '../gateway.ports.js';
@@ -32,6 +33,7 @@ const CLOSE_GRACE_MS = 300;
 export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly shared = createSharedOutput();
   private server: { close(): Promise<void> } | null = null;
+  @Inject(AgentStates) private readonly agentStates!: AgentStates;
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
@@ -66,19 +68,21 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     const identity = { connectionId: ids.next(), address };
     const connection = new ClientConnection(socket, identity, this.shared, logger);
     const { capabilities } = this.clients;
-    const onReady = (authenticated: Principal) => {
+    const onReady = (authenticated: Principal, named: readonly string[]) => {
       peer.onAuthenticated();
       const session = new RpcSession({
         connection,
         methods: this.clients.connect(authenticated).methods,
         principal: authenticated,
         limits: authenticator.limits,
+        onTyped: () => this.agentStates.begin(connection, authenticated),
         traceparent,
         logger,
         ids,
       });
       this.closeWithCredential(socket, connection, authenticated);
       this.engineStatus.subscribe(connection);
+      this.agentStates.beginFor(connection, authenticated, named);
       const first = subscribeRequest(peer.url);
       if (first !== undefined) session.receive(first, Buffer.byteLength(first));
       return (text: string, bytes: number) => session.receive(text, bytes);

@@ -25,8 +25,10 @@ import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
 import { NO_IDENTITIES } from '../access/identities.port.js';
 import { NO_LIMITS } from '../access/rate-limits.js';
 import { ChatStreams } from '../chats/chat-streams.js';
+import { AgentStates } from '../events/agent-states.js';
 import { AgentStreams } from '../events/agent-streams.js';
 import { AgentAccess } from '../access/agent-access.js';
+import { HeavyRequests } from '../admission/heavy-requests.js';
 import { agentSubscriptions } from '../events/agent-subscriptions.js';
 import { MemoryFrames } from '../events/memory-frames.js';
 import type { GatewayRequests } from '../gateway.ports.js';
@@ -39,7 +41,7 @@ import { sessionResume } from '../sessions/resume-session.js';
 import { authenticateSocket } from '../sockets/authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from '../sockets/client-connection.js';
 import type { SendLimits } from '../sockets/outbox.js';
-import { createMethodTable, type RpcMethod } from '../sockets/rpc-method.js';
+import { connectionMethods, createMethodTable, type RpcMethod } from '../sockets/rpc-method.js';
 import { RpcSession } from '../sockets/rpc-session.js';
 import { attachSocketServer } from '../sockets/socket-server.js';
 
@@ -114,7 +116,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
   await ensureStream(manager, STREAMS.LIVE);
   let sent = 0;
 
-  const listen = async (served: readonly RpcMethod[], limits?: SendLimits) => {
+  const listen = async (served: readonly RpcMethod[], limits?: SendLimits, states?: AgentStates) => {
     const http = createServer();
     const shared = createSharedOutput(limits);
     const authenticator = new Authenticator({
@@ -132,7 +134,8 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         const connection = new ClientConnection(socket, identity, shared, silentLogger);
         const who = { principal: LOCAL_OPERATOR, limits: authenticator.limits, traceparent: undefined };
         const methods = createMethodTable(served);
-        const session = new RpcSession({ connection, methods, ...who, ...common });
+        const onTyped = (): Promise<void> => states?.begin(connection, LOCAL_OPERATOR) ?? Promise.resolve();
+        const session = new RpcSession({ connection, methods, onTyped, ...who, ...common });
         const onReady = () => (text: string, bytes: number) => session.receive(text, bytes);
         const logger = silentLogger;
         authenticateSocket({
@@ -217,17 +220,23 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       const memory = requests ? new MemoryFrames(requests) : null;
       const features = { agentRuntimeV1: true, workersV1: true, memoryV1: requests !== undefined };
       const agentAccess = new AgentAccess({ request: () => Promise.reject(new Error('no agent service')) });
+      const streams = new AgentStreams(log, memory);
+      const states = new AgentStates({ features, streams, access: agentAccess, logger: silentLogger });
       const methods = [
+        ...connectionMethods(
+          () => Promise.resolve(null),
+          (...named) => states.beginFor(...named),
+        ),
         resumed,
-        ...eventMethods({ log, access: agentAccess, logger: silentLogger }),
-        ...agentSubscriptions({ features, streams: new AgentStreams(log, memory), access: agentAccess }),
+        ...eventMethods({ log, access: agentAccess, logger: silentLogger, heavy: new HeavyRequests() }),
+        ...agentSubscriptions({ features, streams, access: agentAccess }),
       ];
       const chats = new ChatStreams({
         ...{ feeds, frameLog, store: counted, pool: gatewayPool },
         ...{ identities: NO_IDENTITIES, logger: silentLogger },
       });
       ends.push(() => chats.close());
-      return { ...(await listen(methods, limits)), reads: () => reads, chats };
+      return { ...(await listen(methods, limits, states)), reads: () => reads, chats };
     },
     close: async () => {
       for (const end of ends.reverse()) await end();

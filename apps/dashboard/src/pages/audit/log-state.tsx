@@ -36,15 +36,19 @@ export const Roots = () => {
           </>
         )}
       </dd>
-      <dt>Not covered yet</dt>
-      <dd>
-        {countOf(uncovered, 'event')}
-        {uncovered > 0 && nextAt !== null && (
-          <>
-            , covered by the next root <Time at={nextAt} />
-          </>
-        )}
-      </dd>
+      {uncovered !== null && (
+        <>
+          <dt>Not covered yet</dt>
+          <dd>
+            {countOf(uncovered, 'event')}
+            {uncovered > 0 && nextAt !== null && (
+              <>
+                , covered by the next root <Time at={nextAt} />
+              </>
+            )}
+          </dd>
+        </>
+      )}
       {refusal !== null && (
         <>
           <dt>Refused</dt>
@@ -68,8 +72,8 @@ export const Projections = () => {
       {data.projections.map(({ name, position, lag, parked, stale }) => (
         <tr key={name}>
           <td className={css.name}>{name}</td>
-          <td data-end="">{formatNumber(position)}</td>
-          <td data-end="">{formatNumber(lag)}</td>
+          <td data-end="">{position === null ? '–' : formatNumber(position)}</td>
+          <td data-end="">{lag === null ? '–' : formatNumber(lag)}</td>
           <td>
             {stale && <State of="failed">must be rebuilt</State>}
             {parked > 0 && <State of="warning">{`${parked} stopped`}</State>}

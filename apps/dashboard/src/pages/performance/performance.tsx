@@ -100,7 +100,7 @@ const Answer = ({ samples }: { readonly samples: readonly Sample[] }) => {
   };
   const waiting = samples.find(({ name }) => name === 'antiphon_appends_waiting')?.value ?? 0;
   const models = useRead('listProjections', {}, { hasPast: false, changesOn: () => true });
-  const behind = worst(models.data?.projections.map(({ lag }) => lag));
+  const behind = worst(models.data?.projections.flatMap(({ lag }) => (lag === null ? [] : [lag])));
   return (
     <div className={css.tiles}>
       <Tile

@@ -1,0 +1,165 @@
+import type { RouteTable } from './index.js';
+import type { SocketMethodName } from './socket-methods.js';
+
+/**
+ * Cost of a request for the limits of heavy requests. `small`: it reads or writes a few rows.
+ * `heavy`: it searches the log, folds a history, compares texts or returns megabytes. `past`: it is
+ * heavy with `?at=`, which folds the state of a position.
+ */
+export type RequestCost = 'small' | 'heavy' | 'past';
+
+/**
+ * Cost of each HTTP route. A route without a cost does not compile. Uploads and event streams are
+ * small, because their clients set their pace.
+ */
+export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
+  // Agents
+  listAgents: 'past',
+  spawnAgent: 'small',
+  getAgent: 'past',
+  controlAgent: 'small',
+  terminateAgent: 'small',
+  readHistory: 'heavy',
+  readMetrics: 'past',
+  listTasks: 'past',
+  createTask: 'small',
+  getTask: 'past',
+  cancelTask: 'small',
+  claimTask: 'small',
+  renewTask: 'small',
+  finishTask: 'small',
+  getPlan: 'heavy',
+  runPlan: 'heavy',
+  stopPlan: 'small',
+  queryMemory: 'heavy',
+  recallMemory: 'past',
+  listTurnsOfEntry: 'past',
+  sendMessage: 'small',
+  sendAgentMessage: 'small',
+  listMessages: 'past',
+  subscribe: 'small',
+  unsubscribe: 'small',
+  // Budgets
+  readBudgets: 'past',
+  setAgentLimit: 'small',
+  setWorkspaceLimit: 'small',
+  removeWorkspaceLimit: 'small',
+  readUsage: 'heavy',
+  // The installation
+  listPlugins: 'small',
+  readEvents: 'heavy',
+  health: 'small',
+  readConfig: 'small',
+  alive: 'small',
+  ready: 'small',
+  metrics: 'small',
+  openApi: 'small',
+  asyncApi: 'small',
+  docs: 'small',
+  docsScript: 'small',
+  docsBundle: 'small',
+  listAudits: 'heavy',
+  recordAudit: 'small',
+  listDeadLetters: 'small',
+  replayDeadLetters: 'small',
+  listProjections: 'small',
+  listRoots: 'small',
+  listArchives: 'heavy',
+  listBackups: 'heavy',
+  recordBackup: 'small',
+  // Sessions
+  listSessions: 'past',
+  getSession: 'past',
+  readTurns: 'heavy',
+  readSessionHistory: 'heavy',
+  findTurn: 'past',
+  exportSession: 'heavy',
+  forkSession: 'heavy',
+  rewindFiles: 'heavy',
+  readTurnContext: 'heavy',
+  // Chats
+  createChat: 'small',
+  listChats: 'past',
+  readChat: 'heavy',
+  sendChatCommand: 'small',
+  renameChat: 'small',
+  deleteChat: 'small',
+  editMessage: 'small',
+  deleteMessage: 'small',
+  streamChat: 'small',
+  // Files: a refused write compares two texts.
+  listFiles: 'past',
+  readFile: 'heavy',
+  writeFile: 'heavy',
+  deleteFile: 'small',
+  changeFiles: 'heavy',
+  eraseFiles: 'heavy',
+  readFileHistory: 'heavy',
+  // Approvals, workflows and runs
+  listApprovals: 'past',
+  getApproval: 'past',
+  answerApproval: 'small',
+  listWorkflows: 'past',
+  createWorkflow: 'heavy',
+  getWorkflow: 'past',
+  replaceWorkflow: 'heavy',
+  deleteWorkflow: 'small',
+  validateWorkflow: 'heavy',
+  startWorkflow: 'small',
+  listRuns: 'past',
+  startRun: 'small',
+  getRun: 'past',
+  readRunHistory: 'heavy',
+  cancelRun: 'small',
+  // Identities
+  createKey: 'small',
+  listKeys: 'small',
+  revokeKey: 'small',
+  rotateKey: 'small',
+  createWorkspace: 'small',
+  listWorkspaces: 'small',
+  listCredentials: 'small',
+  setCredential: 'small',
+  removeCredential: 'small',
+  rotateMasterKey: 'small',
+  readIdentity: 'small',
+  signIn: 'small',
+  extendSession: 'small',
+  signOut: 'small',
+  createLink: 'small',
+  reportViolation: 'small',
+};
+
+/** Returns true for a heavy request of a route, by its query. */
+export const isHeavy = (cost: RequestCost, query: unknown): boolean =>
+  cost === 'heavy' || (cost === 'past' && (query as { readonly at?: unknown } | null)?.at !== undefined);
+
+/** Cost of each method of `/ws`. A subscription reads the past in heavy pages of its own. */
+export const METHOD_COSTS: Readonly<Record<SocketMethodName, RequestCost>> = {
+  connect: 'small',
+  ping: 'small',
+  status: 'small',
+  'chat.send': 'small',
+  'session.send': 'small',
+  'session.new': 'small',
+  'session.resume': 'small',
+  'session.cancel': 'small',
+  'session.fork': 'heavy',
+  'approval.answer': 'small',
+  'approval.list': 'small',
+  'approval.get': 'small',
+  'events.subscribe': 'small',
+  'events.unsubscribe': 'small',
+  'agent.spawn': 'small',
+  'agent.list': 'small',
+  'agent.status': 'small',
+  'agent.control': 'small',
+  'message.send': 'small',
+  'agent.subscribe': 'small',
+  'agent.unsubscribe': 'small',
+  'task.create': 'small',
+  'task.get': 'small',
+  'task.cancel': 'small',
+  'memory.query': 'heavy',
+  'memory.recall': 'small',
+};

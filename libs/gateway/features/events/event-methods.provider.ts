@@ -1,0 +1,46 @@
+import type { Provider } from '@nestjs/common';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { RequestClient } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import { CONFIG, LOGGER, REQUESTS } from '@antiphon/service-host';
+import { AgentAccess } from '../access/agent-access.js';
+import { HeavyRequests } from '../admission/heavy-requests.js';
+import { EVENT_METHODS, LOG_TAIL } from '../gateway.ports.js';
+import type { RpcMethod } from '../sockets/rpc-method.js';
+import { AgentStates } from './agent-states.js';
+import { AgentStreams } from './agent-streams.js';
+import { agentSubscriptions } from './agent-subscriptions.js';
+import { eventMethods } from './event-methods.js';
+import type { LogTail } from './log-tail.js';
+import { MemoryFrames } from './memory-frames.js';
+
+/** Providers of the methods that follow the log, and of the frames about agents. */
+export const eventMethodsProviders: Provider[] = [
+  {
+    provide: AgentStreams,
+    inject: [LOG_TAIL, REQUESTS, CONFIG],
+    useFactory: (log: LogTail, requests: RequestClient, { features }: AntiphonConfig) =>
+      new AgentStreams(log, features.memoryV1 ? new MemoryFrames(requests) : null),
+  },
+  {
+    provide: AgentStates,
+    inject: [CONFIG, AgentStreams, AgentAccess, LOGGER],
+    useFactory: ({ features }: AntiphonConfig, streams: AgentStreams, access: AgentAccess, logger: Logger) =>
+      new AgentStates({ features, streams, access, logger }),
+  },
+  {
+    provide: EVENT_METHODS,
+    inject: [LOG_TAIL, AgentAccess, LOGGER, HeavyRequests, AgentStreams, CONFIG],
+    useFactory: (
+      log: LogTail,
+      access: AgentAccess,
+      logger: Logger,
+      heavy: HeavyRequests,
+      streams: AgentStreams,
+      { features }: AntiphonConfig,
+    ): RpcMethod[] => [
+      ...eventMethods({ log, access, logger, heavy }),
+      ...agentSubscriptions({ features, streams, access }),
+    ],
+  },
+];
