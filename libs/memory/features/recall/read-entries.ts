@@ -26,7 +26,7 @@ const listSql = (column: 'session_id' | 'agent_id'): string => `select * from ($
     and f.key_hash in (select key_hash from memory_sessions where workspace = $1 and ${column} = $2)) entries
   where $4 or superseded_at is null order by position desc, ordinal desc limit ${MAX_ENTRIES_READ}`;
 
-const LIST_SQL = { session: listSql('session_id'), agent: listSql('agent_id') } as const;
+export const LIST_SQL = { session: listSql('session_id'), agent: listSql('agent_id') } as const;
 
 const ONE_SQL = `${ENTRIES} and f.fact_id = $2`;
 
