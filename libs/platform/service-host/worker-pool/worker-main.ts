@@ -1,15 +1,6 @@
-import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { isAppError } from '@antiphon/kernel';
 import type { PlainError, ThreadMessage } from './worker-thread.js';
-
-// On Linux this is the priority of the thread: the loop that all tenants share comes first.
-const NICE = 10;
-try {
-  setPriority(0, NICE);
-} catch {
-  // A machine that forbids it runs the threads at equal priority.
-}
 
 const { module } = workerData as { readonly module: string };
 const { jobs } = (await import(module)) as {
