@@ -3,6 +3,8 @@ import { natsPermissions } from '@antiphon/messaging';
 import type { Credentials } from '../home/home.js';
 
 export const NATS_OPERATOR = 'operator';
+/** User of the system account, by which the supervisor asks for the server's health. */
+export const NATS_SYSTEM = 'system';
 
 const MIB = 1024 * 1024;
 
@@ -47,6 +49,7 @@ export const natsConfig = ({ port, storeDir, credentials, anonymous }: NatsConfi
           user === NATS_OPERATOR ? credentials.natsOperator : credentials.services[user].nats,
         ),
       },
+      accounts: { $SYS: { users: [{ user: NATS_SYSTEM, password: credentials.natsOperator }] } },
       ...(anonymous ? { no_auth_user: NATS_OPERATOR } : {}),
     },
     null,

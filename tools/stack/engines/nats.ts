@@ -11,7 +11,8 @@ import { SupervisedProcess } from '../process/supervised-process.js';
 import type { Incarnation } from '../process/supervised-process.js';
 import { addressOfUrl, checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
 import type { EngineContext, EngineOptions, EngineProcess, EngineSource, StackEngine } from './engine.js';
-import { NATS_OPERATOR, natsConfig } from './nats-config.js';
+import { NATS_OPERATOR, NATS_SYSTEM, natsConfig } from './nats-config.js';
+import { checkNatsHealth } from './nats-health.js';
 
 const USUAL_PORT = 14222;
 const PROTOCOL_PORT = 4222;
@@ -47,6 +48,7 @@ export const natsProcess = (
 ): EngineProcess => {
   const port = new StickyPort({ ports, name: 'NATS', preferred: usualPorts ? USUAL_PORT : 0 });
   const configFile = join(paths.nats, 'nats-server.conf');
+  const system = { user: NATS_SYSTEM, password: credentials.natsOperator };
   const prepare = async (): Promise<Incarnation> => {
     const storeDir = join(paths.nats, 'jetstream');
     const options = { port: await port.ensure(), storeDir, credentials, anonymous };
@@ -85,6 +87,7 @@ export const natsProcess = (
         port.settle();
         return port.current();
       },
+      checkHealth: () => checkNatsHealth(port.current(), system, paths.nats),
     },
   };
 };
