@@ -120,10 +120,10 @@ const killAll = (stack: TestStack): void => {
     }
 };
 
-/** Keeps the disks full, and kills every service and engine once. */
-const keepFull = async (disks: SmallDisks, stack: TestStack): Promise<void> => {
+/** Keeps the disks full. Kills every service and engine once, if `kills` says so. */
+const keepFull = async (disks: SmallDisks, stack: TestStack, kills: boolean): Promise<void> => {
   const from = performance.now();
-  for (let isKilled = false; performance.now() - from < FULL_MS;) {
+  for (let isKilled = !kills; performance.now() - from < FULL_MS;) {
     disks.fill();
     if (!isKilled && performance.now() - from > KILL_AFTER_MS) {
       isKilled = true;
@@ -188,13 +188,15 @@ describeWithMounts(`a full disk${reason === null ? '' : ` (${reason})`}`, () => 
     rmSync(parent, { recursive: true, force: true });
   });
 
-  it.each<[string, Readonly<Record<string, number>>]>([
-    ['a home of 64 MiB', { '.': 64 }],
+  it.each<[string, Readonly<Record<string, number>>, boolean]>([
+    ['a home of 64 MiB', { '.': 64 }, false],
+    ['a home of 64 MiB, with kill -9 of every process', { '.': 64 }, true],
     [
       'disks for the database, the NATS store and the logs, as in Compose',
       { postgres: 64, nats: 16, logs: 4 },
+      true,
     ],
-  ])('under %s loses nothing, and all goes on by itself', async (_, sizes) => {
+  ])('under %s loses nothing, and all goes on by itself', async (_, sizes, kills) => {
     parent = mkdtempSync(join(tmpdir(), 'antiphon-full-'));
     chmodSync(parent, 0o711);
     const prepareHome = (home: string): void => {
@@ -205,7 +207,7 @@ describeWithMounts(`a full disk${reason === null ? '' : ` (${reason})`}`, () => 
     report(`free after the start: ${disks.freeMib()} MiB`);
     const load = startLoad({ wsUrls: [running.wsUrl], sessions: SESSIONS, agent: 'main', answerMs: 15_000 });
     await waitForValue('turns', () => Promise.resolve(load.done.length >= 20 ? true : undefined));
-    await keepFull(disks, running);
+    await keepFull(disks, running, kills);
     const freedAt = performance.now();
     disks.free();
     const recoveryMs = await waitForRecovery(running, load, freedAt);

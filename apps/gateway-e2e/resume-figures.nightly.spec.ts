@@ -22,8 +22,8 @@ jest.setTimeout(3_600_000);
 
 const KILLS = Number(process.env['ANTIPHON_KILLS'] ?? 100);
 /** Promised times from a `kill -9` until the last open turn has ended. */
-const RESUME_P50_MS = 3_000;
-const RESUME_P99_MS = 10_000;
+const RESUME_P50_MS = 1_000;
+const RESUME_P99_MS = 5_000;
 /**
  * The promise is for a machine that does nothing else. Most of a resume is the start of a process,
  * so it takes longer by as much as other programs hold the processors. That factor is measured next

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readJson, writeJsonAtomic } from './files.mjs';
 import { runCommand } from './processes.mjs';
@@ -34,11 +34,24 @@ const hashSources = (root) => {
 
 const scriptOf = (root, name) => readPackageJson(root).scripts[name];
 
+/** @type {(root: string) => string[]} */
+const compilations = (root) =>
+  JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).references.map(({ path }) =>
+    join(root, path, 'dist', '.tsbuildinfo'),
+  );
+
+/**
+ * Returns the time of the newest compilation of a project, ms. The joined modules of a service are
+ * of use only if they are not older.
+ * @type {(root: string) => number}
+ */
+export const compileTime = (root) =>
+  Math.max(0, ...compilations(root).map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0));
+
 /** Returns paths that exist after a build; a user may have deleted some of them. */
 const outputs = (root) => [
-  ...JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).references.map(({ path }) =>
-    join(root, path, 'dist', '.tsbuildinfo'),
-  ),
+  ...compilations(root),
+  ...(scriptOf(root, 'build:bundles') ? [join(root, 'apps', 'agent', 'dist', 'bundle', 'main.mjs')] : []),
   ...(scriptOf(root, 'build:plugins') ? [join(root, 'plugins', 'dist')] : []),
   ...(scriptOf(root, 'build:dashboard') ? [join(root, 'apps', 'dashboard', 'dist', 'index.html')] : []),
   ...(scriptOf(root, 'build:workflows')
@@ -81,6 +94,7 @@ export const buildProject = async (context, progress) => {
         await compile(context);
         // Made from the compiled workflows.
         await runScript(context, 'build:workflows');
+        await runScript(context, 'build:bundles');
       }),
       progress.step('plug-ins: compiling them', () => runScript(context, 'build:plugins')),
       progress.step('dashboard: building it', () => runScript(context, 'build:dashboard')),

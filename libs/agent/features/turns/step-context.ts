@@ -65,7 +65,8 @@ export interface StepContext {
   readonly record: (command: SessionCommand | null, options?: RecordOptions) => Promise<void>;
 }
 
-const BACKOFF = { firstMs: 50, maxMs: 1_000 };
+/** Short, because a killed service is back within a second, and a refusal costs little. */
+const BACKOFF = { firstMs: 50, maxMs: 250 };
 const isTransient = (error: unknown): boolean => isAppError(error) && error.kind === 'transient';
 
 /**
