@@ -37,6 +37,8 @@ name = "Main"
 provider = "scripted"
 `);
 const SESSIONS = 8;
+/** Between two turns of a session, so that the load itself does not fill the disk. */
+const PAUSE_MS = 1_500;
 /** Time for which the disks are full, and the time in it at which all processes are killed. */
 const FULL_MS = 20_000;
 const KILL_AFTER_MS = 5_000;
@@ -205,12 +207,16 @@ describeWithMounts(`a full disk${reason === null ? '' : ` (${reason})`}`, () => 
     const running = await startStack({ config: CONFIG, parent, prepareHome, keepHome: true });
     stack = running;
     report(`free after the start: ${disks.freeMib()} MiB`);
-    const load = startLoad({ wsUrls: [running.wsUrl], sessions: SESSIONS, agent: 'main', answerMs: 15_000 });
+    const load = startLoad({
+      ...{ wsUrls: [running.wsUrl], sessions: SESSIONS, agent: 'main' },
+      ...{ answerMs: 15_000, pauseMs: PAUSE_MS },
+    });
     await waitForValue('turns', () => Promise.resolve(load.done.length >= 20 ? true : undefined));
     await keepFull(disks, running, kills);
     const freedAt = performance.now();
     disks.free();
     const recoveryMs = await waitForRecovery(running, load, freedAt);
+    report(`recovered after ${Math.round(recoveryMs)} ms; free: ${disks.freeMib()} MiB`);
     await load.stop();
     const verdict = checkCommands({ turns: load.done, runs: [] }, await readEvents(running), ALL_COMPLETE);
     assertCommandsHold('a full disk', verdict, ALL_COMPLETE);

@@ -176,8 +176,7 @@ export class Stack {
       configuration: () => configuration.reload(),
       watchesHealth,
       connections: (service) => connectionsFor(this.engines, service),
-      mainFile: (service, isHost) =>
-        mainFiles[service] ?? programOf(root, service, isHost),
+      mainFile: (service, isHost) => mainFiles[service] ?? programOf(root, service, isHost),
       releaseLeases: async (serviceId) => this.releaser?.release(serviceId),
     };
   }
