@@ -67,6 +67,7 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
       const { code, stdout } = await cli('audit', '--record');
       expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
       const { audits } = await api('/api/v1/audits?limit=1');
+      expect(audits).toMatchObject([{ ok: true, proof: { keyId: expect.any(String) } }]);
       expect(await runJson('audits', '--limit', '1')).toMatchObject({ audits });
       expect(await run('audits')).toMatch(/^\S+Z  holds  \(\d+ events up to \d+, by key/);
       const backup = join(worldOf().folder, 'backup');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@antiphon/kernel';
-import { AT, admin, appendFacts, inAuditWorld, reader, rewrite } from './audit-world.spec.js';
+import { AT, admin, appendFacts, inAuditWorld, reader, rewrite, tamper } from './audit-world.spec.js';
 import { runAudit } from './run-audit.js';
 
 inAuditWorld();
@@ -9,10 +9,10 @@ inAuditWorld();
 const STREAM = 'file-tree-00000000-0000-4000-8000-000000000009';
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 const store = (text: string, digest = digestOf(text)): Promise<unknown> =>
-  admin.query(
+  tamper(
     `insert into file_blobs (workspace, digest, size, body, written_at)
      values ('default', $1, $2, $3, now()) on conflict (workspace, digest) do update set body = excluded.body`,
-    [digest, text.length, Buffer.from(text)],
+    ...[digest, text.length, Buffer.from(text)],
   );
 const written = (path: string, text: string, before: string | null): [string, JsonObject] => [
   'FileWritten',
@@ -41,7 +41,7 @@ describe('an audit of files', () => {
     ['are other ones', `update file_blobs set body = 'x' where digest = '${digestOf('two')}'`, 2],
   ])('fails at the first event whose bytes %s', async (_, sql, position) => {
     await writeTree();
-    await admin.query(sql);
+    await tamper(sql);
     const { ok, first } = await audit();
     expect([ok, first?.check, first?.position]).toEqual([false, 'cited-bytes-are-stored', position]);
   });

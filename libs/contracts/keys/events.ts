@@ -13,6 +13,18 @@ export const WorkspaceCreated = event('WorkspaceCreated', {
   createdAt: z.iso.datetime(),
 });
 
+/** Signature of the program that ran an audit or a backup, over its report. */
+export const ReportProof = z.strictObject({
+  signedAt: z.iso.datetime().describe('Time of the signature. A report is recorded within an hour of it.'),
+  keyId: z.string().max(64),
+  signature: z.string().max(200).describe('Ed25519 over the RFC 8785 text of the report; base64.'),
+});
+export type ReportProof = z.infer<typeof ReportProof>;
+
+const Proof = ReportProof.optional().describe(
+  'Signature of the program that ran it. A report without it is refused; old records lack it.',
+);
+
 const AuditFinding = z.strictObject({
   check: z.string().max(200),
   message: z.string().max(4_000),
@@ -58,8 +70,12 @@ export type AuditResult = z.infer<typeof AuditResult>;
 /** An operator recorded the result of an audit. It is in the log of the workspace `default`. */
 export const AuditRecorded = event('AuditRecorded', {
   ...AuditResult.shape,
+  proof: Proof,
   recordedBy: Caller,
 });
+
+/** Result of an audit, with the signature of its program. */
+export const SignedAuditResult = AuditResult.extend({ proof: Proof });
 
 /** A copy of the database that `antiphon backup` wrote, as its program reports it. */
 export const BackupReport = z.strictObject({
@@ -75,7 +91,14 @@ export const BackupReport = z.strictObject({
 export type BackupReport = z.infer<typeof BackupReport>;
 
 /** An operator recorded a backup. It is in the log of the workspace `default`. */
-export const BackupRecorded = event('BackupRecorded', { ...BackupReport.shape, recordedBy: Caller });
+export const BackupRecorded = event('BackupRecorded', {
+  ...BackupReport.shape,
+  proof: Proof,
+  recordedBy: Caller,
+});
+
+/** Report of a backup, with the signature of its program. */
+export const SignedBackupReport = BackupReport.extend({ proof: Proof });
 
 /** Every event of a `workspace-<id>` stream. */
 export const WorkspaceEvent = z.discriminatedUnion('type', [WorkspaceCreated, AuditRecorded, BackupRecorded]);

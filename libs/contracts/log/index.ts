@@ -8,6 +8,7 @@ export {
   LogRootView,
   LogRoots,
   PROJECTION_SERVICES,
+  REPORT_KINDS,
   ParkedStreamView,
   ProjectionView,
   ReplayOutcome,
@@ -20,8 +21,9 @@ export {
   readLogRoots,
   replayDeadLetter,
   replayParkedContract,
+  verifyReport,
 } from './log-requests.js';
-export type { ProjectionService } from './log-requests.js';
+export type { ProjectionService, ReportKind } from './log-requests.js';
 export { createUpcast } from './upcast.js';
 export type { StoredForm, Upcast, Upcaster } from './upcast.js';
 export {

@@ -160,6 +160,27 @@ export const readLogRoots = defineRequest({
   timeoutMs: 5_000,
 });
 
+/** Programs whose reports are recorded as facts. */
+export const REPORT_KINDS = ['audit', 'backup'] as const;
+export type ReportKind = (typeof REPORT_KINDS)[number];
+
+/**
+ * Verifies that a trusted key signed a report: that of the log, or one for reports. `hasKeys` of
+ * the reply is false where no key is configured.
+ */
+export const verifyReport = defineRequest({
+  subject: 'cmd.memory.log.verify',
+  request: z.strictObject({
+    kind: z.enum(REPORT_KINDS),
+    report: z.record(z.string(), z.json()).describe('The report without its signature.'),
+    signedAt: z.iso.datetime(),
+    keyId: z.string().max(64),
+    signature: z.string().max(200),
+  }),
+  reply: z.object({ isValid: z.boolean(), hasKeys: z.boolean() }),
+  timeoutMs: 5_000,
+});
+
 /** A file of events that left the log. */
 export const ArchiveView = z.object({
   archiveId: z.uuid(),

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { Position } from '../gateway/index.js';
-import { AuditRecorded, AuditResult } from '../keys/index.js';
+import { AuditRecorded, SignedAuditResult } from '../keys/index.js';
 import { asOfReply } from '../log/index.js';
+import { PROOF_EXAMPLE } from './examples.js';
 import { defineRoute } from './http-route.js';
 
 /** A recorded result of an audit. */
@@ -50,13 +51,14 @@ export const AUDIT_ROUTES = {
     tag: 'Log',
     summary: 'Record the result of an audit',
     description:
-      'Records a result as a fact, with the caller that reports it. `antiphon audit --record` sends it. The same result ' +
-      'again records nothing. A violation in another workspace is counted, and not named.',
-    body: AuditResult,
+      'Records a result as a fact, with the caller that reports it. `antiphon audit --record` signs and sends it. A result ' +
+      'that no trusted key signed is refused. The same result again records nothing. A violation in another workspace is counted, and not named.',
+    body: SignedAuditResult,
     reply: { schema: z.object({ recorded: z.literal(true) }), status: 201 },
-    example: { body: RESULT, reply: { recorded: true } },
+    example: { body: { ...RESULT, proof: PROOF_EXAMPLE }, reply: { recorded: true } },
     problems: {
       403: '`AUDIT.OTHER_WORKSPACE`: only callers of the workspace `default` record audits',
+      422: '`AUDIT.UNSIGNED`, `AUDIT.OUTDATED`: no trusted key signed this result, or it is over an hour old',
       409: '`LOG.EVENT_ID_CONFLICT`: another result has this id',
     },
   }),

@@ -179,3 +179,10 @@ export const CREDENTIAL = {
   createdBy: 'key/a2b3c4d5e6f7g2h3',
   createdAt: '2026-11-22T10:16:00.000Z',
 } as const;
+
+/** Signature of a report of an audit or a backup. */
+export const PROOF_EXAMPLE = {
+  signedAt: '2026-11-22T10:00:00.000Z',
+  keyId: '5f2c9a1b3d4e5f60',
+  signature: 'nJ2kQf8m0VtXbTz3l6oYw2d1r9HkqLrZQmHfUuB4sV8pWc7Ee5aGyXo1NtRjKi3SxMvDlPqCzAhFgTbYuWe0Dw==',
+};

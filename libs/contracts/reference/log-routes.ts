@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { At, Position } from '../gateway/index.js';
-import { BackupRecorded, BackupReport } from '../keys/index.js';
+import { BackupRecorded, SignedBackupReport } from '../keys/index.js';
 import {
   AfterDeadLetter,
   asOfReply,
@@ -12,6 +12,7 @@ import {
   ReplayOutcome,
   RestoreView,
 } from '../log/index.js';
+import { PROOF_EXAMPLE } from './examples.js';
 import { defineRoute } from './http-route.js';
 
 /** A recorded backup. */
@@ -219,13 +220,14 @@ export const LOG_ROUTES = {
     tag: 'Log',
     summary: 'Record a backup',
     description:
-      'Records a backup as a fact, with the caller that reports it. `antiphon backup --record` sends it. The same backup ' +
-      'again records nothing.',
-    body: BackupReport,
+      'Records a backup as a fact, with the caller that reports it. `antiphon backup --record` signs and sends it. A report ' +
+      'that no trusted key signed is refused. The same backup again records nothing.',
+    body: SignedBackupReport,
     reply: { schema: z.object({ recorded: z.literal(true) }), status: 201 },
-    example: { body: BACKUP, reply: { recorded: true } },
+    example: { body: { ...BACKUP, proof: PROOF_EXAMPLE }, reply: { recorded: true } },
     problems: {
       403: '`BACKUP.OTHER_WORKSPACE`: only callers of the workspace `default` record backups',
+      422: '`BACKUP.REPORT_UNSIGNED`, `BACKUP.OUTDATED`: no trusted key signed it, or it is over an hour old',
       409: '`LOG.EVENT_ID_CONFLICT`: another backup has this id',
     },
   }),

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
+import { createHash, webcrypto } from 'node:crypto';
 import type pg from 'pg';
-import { notFound, rejected } from '@antiphon/kernel';
+import { bug, notFound, rejected } from '@antiphon/kernel';
 import { translateDatabaseError } from './database-error.js';
 import { acrossWorkspaces, inWorkspace } from './workspace.js';
 
@@ -81,6 +81,14 @@ const guard = async <T>(work: Promise<T>): Promise<T> => {
   }
 };
 
+/** Throws `FILE.BYTES_CHANGED` for bytes that were changed. Hashes them in another thread. */
+const requireDigest = async (body: Uint8Array, digest: string): Promise<void> => {
+  const bytes = body as Uint8Array<ArrayBuffer>;
+  const found = Buffer.from(await webcrypto.subtle.digest('SHA-256', bytes)).toString('hex');
+  if (found !== digest)
+    throw bug('FILE.BYTES_CHANGED', `the stored bytes of ${digest} are not those that were written`);
+};
+
 /** Content-addressed bytes of a workspace. The log's facts cite them by their digest. */
 export class BlobStore {
   constructor(private readonly pool: pg.Pool) {}
@@ -103,9 +111,11 @@ export class BlobStore {
     return { digest, size: bytes.byteLength };
   }
 
-  /** Returns all bytes of a digest. Throws `FILE.NO_BYTES` and `FILE.ERASED`. */
+  /** Returns all bytes of a digest. Throws `FILE.NO_BYTES`, `FILE.ERASED` and `FILE.BYTES_CHANGED`. */
   async read(workspace: string, digest: string): Promise<Uint8Array> {
-    return this.readRow('blob_read', READ_SQL, [workspace, digest]);
+    const body = await this.readRow('blob_read', READ_SQL, [workspace, digest]);
+    await requireDigest(body, digest);
+    return body;
   }
 
   /** Returns a part of the bytes of a digest. Throws `FILE.NO_BYTES` and `FILE.ERASED`. */
@@ -120,6 +130,7 @@ export class BlobStore {
         ...{ name: 'blob_read_many', text: READ_MANY_SQL, values: [workspace, digests] },
       }),
     );
+    for (const { digest, body } of rows) await requireDigest(body, digest);
     return new Map(rows.map(({ digest, body }) => [digest, body]));
   }
 

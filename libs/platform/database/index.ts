@@ -5,6 +5,7 @@ export {
   translateDatabaseError,
 } from './database-error.js';
 export { withDatabaseTls } from './database-tls.js';
+export { fetchPages } from './fetch-pages.js';
 export { migrate, readMigrations } from './migrate.js';
 export type { Migration } from './migrate.js';
 export {

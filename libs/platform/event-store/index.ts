@@ -40,6 +40,8 @@ export type {
 export { PAGE_BYTES } from './event-store.port.js';
 export { renderProof, verifyProof } from './integrity/event-proof.js';
 export type { EventProof } from './integrity/event-proof.js';
+export { isSignedReport, signReport } from './integrity/signed-report.js';
+export type { SignedReportProof } from './integrity/signed-report.js';
 export { canonicalJson, genesisHash, hashEvent, verifyChain } from './integrity/event-hash.js';
 export type { ChainStart, ChainVerdict, HashedFields } from './integrity/event-hash.js';
 export { createRootHasher, readLogRoot, readLogRootInTransaction } from './integrity/log-root.js';

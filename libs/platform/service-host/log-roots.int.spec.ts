@@ -271,6 +271,7 @@ describe('the signing key', () => {
       keyFile: '/h/credentials/log-signing.key',
       createsKey: false,
       rootsFile: '/h/log-roots.jsonl',
+      reportKeyText: null,
       everyMs: 600_000,
     });
     expect(() => readLogRootsEnv({ ANTIPHON_HOME: '/h', ANTIPHON_LOG_ROOT_EVERY_S: '0' })).toThrow(

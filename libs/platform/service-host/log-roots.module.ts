@@ -1,7 +1,14 @@
+import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
-import { decodeKeyText, loadSigningKeys, parseSigningKeys, readSigningKeys } from '@antiphon/event-store';
+import {
+  decodeKeyText,
+  loadSigningKeys,
+  parseSigningKeys,
+  readPublicKeys,
+  readSigningKeys,
+} from '@antiphon/event-store';
 import type { LeaseStore, SigningKeys } from '@antiphon/event-store';
 import { conflict, invalid } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
@@ -31,6 +38,7 @@ const Variables = z.object({
   ANTIPHON_LOG_SIGNING_KEY: optionalVariable(z.string()),
   ANTIPHON_LOG_SIGNING_KEY_FILE: optionalVariable(z.string()),
   ANTIPHON_LOG_ROOTS_FILE: optionalVariable(z.string()),
+  ANTIPHON_REPORT_PUBLIC_KEY: optionalVariable(z.string()),
   ANTIPHON_LOG_ROOT_EVERY_S: optionalVariable(z.coerce.number().int().min(1).max(86_400)),
 });
 
@@ -41,6 +49,8 @@ export interface LogRootsSettings {
   /** True if a missing key is created. The home must outlive the process then. */
   readonly createsKey: boolean;
   readonly rootsFile: string;
+  /** Further public keys of programs that report audits and backups, as PEM or base64 of a PEM. */
+  readonly reportKeyText: string | null;
   /** Default: ten minutes. */
   readonly everyMs: number;
 }
@@ -54,6 +64,7 @@ export const readLogRootsEnv = (env: Environment): LogRootsSettings => {
     keyFile: keyFile ?? join(home, 'credentials', 'log-signing.key'),
     createsKey: keyFile === undefined && variables.ANTIPHON_HOME_PERSISTENT === '1',
     rootsFile: variables.ANTIPHON_LOG_ROOTS_FILE ?? join(home, 'log-roots.jsonl'),
+    reportKeyText: variables.ANTIPHON_REPORT_PUBLIC_KEY ?? null,
     everyMs: (variables.ANTIPHON_LOG_ROOT_EVERY_S ?? 600) * 1_000,
   };
 };
@@ -75,11 +86,18 @@ export const findSigningKeys = (settings: LogRootsSettings): SigningKeys | null 
   }
 };
 
+/** Returns the public keys that verify reports: those of the log, and the one for reports. */
+const findReportKeys = ({ reportKeyText }: LogRootsSettings, keys: SigningKeys | null): KeyObject[] => [
+  ...(keys?.publicKeys ?? []),
+  ...(reportKeyText === null ? [] : readPublicKeys(decodeKeyText(reportKeyText))),
+];
+
 /** Signs roots while the service runs. */
 @Injectable()
 export class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
   private signer: RootSigner | undefined;
   private everyMs = 0;
+  private verifying: readonly KeyObject[] = [];
   private unobserve: () => void = () => undefined;
 
   constructor(
@@ -98,6 +116,7 @@ export class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
     const settings = readLogRootsEnv(this.environment);
     this.everyMs = settings.everyMs;
     const keys = findSigningKeys(settings);
+    this.verifying = findReportKeys(settings, keys);
     this.health.addFact('logRoots', () => ({
       signs: keys !== null,
       position: this.signer?.last()?.position ?? null,
@@ -118,6 +137,11 @@ export class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
   state(): { readonly signs: boolean; readonly refusal: string | null; readonly everyMs: number } {
     const { signer, everyMs } = this;
     return { signs: signer !== undefined, refusal: signer?.refusal() ?? null, everyMs };
+  }
+
+  /** Returns the public keys of which one must have signed a report. */
+  reportKeys(): readonly KeyObject[] {
+    return this.verifying;
   }
 
   async onModuleDestroy(): Promise<void> {

@@ -43,7 +43,12 @@ beforeAll(async () => {
   await store.close();
   await agent.end();
   folder = mkdtempSync(join(tmpdir(), 'antiphon-archives-'));
-  status = new LogStatus(pool, { ANTIPHON_ARCHIVE_FOLDER: folder }, { state: () => SIGNER }, clock);
+  status = new LogStatus(
+    pool,
+    { ANTIPHON_ARCHIVE_FOLDER: folder },
+    { state: () => SIGNER, reportKeys: () => [] },
+    clock,
+  );
 });
 afterAll(async () => {
   await Promise.all([pool.end(), admin.end()]);
@@ -98,7 +103,7 @@ describe('the reads of the state of the log', () => {
     ]);
     writeFileSync(join(folder, 'intact'), 'cut');
     expect((await read())[2]).toEqual(['intact', 'changed', 3]);
-    const withoutFolder = new LogStatus(pool, {}, { state: () => SIGNER }, clock);
+    const withoutFolder = new LogStatus(pool, {}, { state: () => SIGNER, reportKeys: () => [] }, clock);
     const { archives, folder: none } = await withoutFolder.listArchives({ limit: 1 });
     expect([none, archives]).toEqual([null, [expect.objectContaining({ state: 'unknown' })]]);
   });

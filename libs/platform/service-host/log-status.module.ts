@@ -8,11 +8,13 @@ import {
   listParkedStreams,
   listRestores,
   readLogRoots,
+  verifyReport,
 } from '@antiphon/contracts/log';
 import { inTransaction, inWorkspace, readRestores } from '@antiphon/database';
 import {
   checkArchiveFile,
   createLogReader,
+  isSignedReport,
   listArchiveRequests,
   listArchives,
   listParked,
@@ -20,7 +22,7 @@ import {
   readNewestRoots,
 } from '@antiphon/event-store';
 import type { KnownArchive } from '@antiphon/event-store';
-import type { Clock } from '@antiphon/kernel';
+import type { Clock, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type pg from 'pg';
 import type { z } from 'zod';
@@ -100,7 +102,7 @@ export class LogStatus {
   constructor(
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
     @Inject(ENVIRONMENT) private readonly environment: Environment,
-    @Inject(LogRootsHost) private readonly roots: Pick<LogRootsHost, 'state'>,
+    @Inject(LogRootsHost) private readonly roots: Pick<LogRootsHost, 'state' | 'reportKeys'>,
     @Inject(CLOCK) clock: Clock,
   ) {
     this.#files = new ArchiveFiles(() => clock.now());
@@ -124,6 +126,17 @@ export class LogStatus {
         ...{ number, kind, epoch, position, root, keyId, at },
       })),
     };
+  }
+
+  @HandleRequest(verifyReport)
+  verifyReport({
+    kind,
+    report,
+    ...proof
+  }: z.output<typeof verifyReport.request>): Promise<Reply<typeof verifyReport>> {
+    const keys = this.roots.reportKeys();
+    const isValid = isSignedReport(kind, report as JsonObject, proof, keys);
+    return Promise.resolve({ isValid, hasKeys: keys.length > 0 });
   }
 
   @HandleRequest(listLogArchives)

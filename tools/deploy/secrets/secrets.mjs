@@ -34,6 +34,7 @@ export const makeSecrets = (random) => ({
   archiver: random(),
   nats: byName(NATS_USERS, random),
   logSigning: makeSigningKey(),
+  reportSigning: makeSigningKey(),
   bootstrapKey: makeBootstrapKey(),
   masterKey: randomBytes(32).toString('base64'),
 });
@@ -48,6 +49,7 @@ export const composeVariables = ({
   archiver,
   nats,
   logSigning,
+  reportSigning,
   bootstrapKey,
   masterKey,
 }) => ({
@@ -56,6 +58,8 @@ export const composeVariables = ({
   ANTIPHON_MASTER_KEY: masterKey,
   ANTIPHON_LOG_SIGNING_KEY: logSigning.privateKey,
   ANTIPHON_LOG_PUBLIC_KEY: logSigning.publicKey,
+  ANTIPHON_REPORT_SIGNING_KEY: reportSigning.privateKey,
+  ANTIPHON_REPORT_PUBLIC_KEY: reportSigning.publicKey,
   ANTIPHON_OWNER_DATABASE_PASSWORD: owner,
   ...Object.fromEntries(SERVICES.map((name) => [variable(name, 'DATABASE'), database[name]])),
   ANTIPHON_ARCHIVER_DATABASE_PASSWORD: archiver,
@@ -77,6 +81,7 @@ export const secretData = ({
   archiver,
   nats,
   logSigning,
+  reportSigning,
   bootstrapKey,
   masterKey,
 }) => ({
@@ -91,11 +96,14 @@ export const secretData = ({
         ...(name === 'memory' && {
           'log-signing-key': logSigning.privateKey,
           'log-public-key': logSigning.publicKey,
+          'report-public-key': reportSigning.publicKey,
           'archiver-database-url': `postgresql://antiphon_archiver:${archiver}@${POSTGRES}`,
         }),
       },
     ]),
   ),
+  // For operators: no pod uses it.
+  'antiphon-operator': { 'report-signing-key': reportSigning.privateKey },
   'antiphon-migrate': {
     'database-url': `postgresql://antiphon:${owner}@${POSTGRES}`,
     ...Object.fromEntries(SERVICES.map((name) => [`${name}-database-password`, database[name]])),

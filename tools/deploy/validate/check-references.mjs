@@ -11,6 +11,7 @@ const OPTIONAL_SECRETS = ['antiphon-providers'];
 const OPTIONAL_KEYS = [
   'antiphon-memory/log-signing-key',
   'antiphon-memory/archiver-database-url',
+  'antiphon-memory/report-public-key',
   'antiphon-migrate/archiver-database-password',
   'antiphon-gateway/bootstrap-key',
   'antiphon-agent/master-key',

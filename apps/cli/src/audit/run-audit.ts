@@ -23,6 +23,8 @@ import {
   type EngineAddresses,
 } from '../connection/stack-locations.js';
 import { requestJson } from '../connection/http-client.js';
+import { findReportSigner } from '../connection/signing-keys.js';
+import type { SignReport } from '../connection/signing-keys.js';
 import { type CommandContext, EXIT } from '../output.js';
 import { allProjections } from '../projections/run-projections.js';
 import { findTrust, openCheckpoint } from './audit-trust.js';
@@ -174,7 +176,12 @@ const exitCodeFor = ({ ok, signing }: AuditReport): number => {
 const clip = (text: string): string => text.slice(0, 4_000).toWellFormed();
 
 /** Sends the result to the gateway, which records it as a fact. */
-const recordAudit = async (context: CommandContext, report: AuditReport, isLive: boolean): Promise<void> => {
+const recordAudit = async (
+  context: CommandContext,
+  report: AuditReport,
+  isLive: boolean,
+  sign: SignReport,
+): Promise<void> => {
   const { ok, headPosition, events, since, signing, durationMs, checks, first } = report;
   const body: AuditResult = {
     ...{ auditId: randomUUID(), ok, headPosition, events, since, isLive, durationMs },
@@ -184,7 +191,8 @@ const recordAudit = async (context: CommandContext, report: AuditReport, isLive:
     })),
     first: first && { ...first, message: clip(first.message) },
   };
-  const sent = requestJson(await context.gateway(), '/api/v1/audits', { method: 'POST', body });
+  const request = { method: 'POST', body: sign(body) } as const;
+  const sent = requestJson(await context.gateway(), '/api/v1/audits', request);
   await sent.catch((error: unknown) => {
     // The exit code stays that of the audit, unless it passed.
     if (process.exitCode !== EXIT.done && process.exitCode !== undefined)
@@ -200,7 +208,8 @@ const recordAudit = async (context: CommandContext, report: AuditReport, isLive:
 export const runAudit = async (context: CommandContext, options: AuditCommandOptions): Promise<void> => {
   const { output } = context;
   // Fails now rather than after the audit.
-  if (options.record) await context.gateway();
+  const sign = options.record ? findReportSigner('audit', options.key, context) : null;
+  if (sign) await context.gateway();
   const age = readAge(
     options.maxUnsignedAge ?? (context.env['ANTIPHON_AUDIT_MAX_UNSIGNED_AGE_S'] || undefined),
   );
@@ -227,5 +236,5 @@ export const runAudit = async (context: CommandContext, options: AuditCommandOpt
   }).catch((error: unknown) => {
     throw toUnreachable(error);
   });
-  if (options.record) await recordAudit(context, report, options.live === true);
+  if (sign) await recordAudit(context, report, options.live === true, sign);
 };

@@ -237,7 +237,7 @@ describe('a signed restore', () => {
     dropSignature();
     const foreign = { ANTIPHON_HOME: mkdtempSync(join(home, 'elsewhere-')) };
     await expect(runRestore(context(foreign), backup, {})).rejects.toMatchObject({
-      code: 'BACKUP.KEY_MISSING',
+      code: 'BACKUP.UNSIGNED',
     });
     await runRestore(context(foreign), backup, { allowUnsigned: true });
     const report = await audit();
@@ -290,11 +290,12 @@ describe('a signed restore', () => {
     expect(await audit()).toMatchObject({ ok: true, signing: { state: 'signed', position: 2 } });
   });
 
-  it('accepts an unsigned backup where no key exists', async () => {
+  it('accepts an unsigned backup where no key exists only with --allow-unsigned', async () => {
     const foreign = context({ ANTIPHON_HOME: mkdtempSync(join(home, 'elsewhere-')) });
     await remember(3);
     await runBackup(foreign, backup, {});
-    await runRestore(foreign, backup, {});
+    await expect(runRestore(foreign, backup, {})).rejects.toMatchObject({ code: 'BACKUP.UNSIGNED' });
+    await runRestore(foreign, backup, { allowUnsigned: true });
     expect(printed).toMatchObject([
       { keyId: null },
       { epoch: 2, signing: { record: null, signedPosition: null } },

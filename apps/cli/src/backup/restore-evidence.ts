@@ -50,16 +50,21 @@ export const findEvidence = (context: CommandContext, options: EvidenceOptions):
   allowsUnsigned: options.allowUnsigned === true,
 });
 
+const describeFault = (signature: string | undefined, keys: number): string => {
+  if (signature === undefined) return 'was not signed';
+  return keys === 0 ? 'cannot be verified without a key' : 'was changed, or signed with another key';
+};
+
 /**
  * Throws `BACKUP.UNSIGNED` unless a trusted key signed the manifest. Without any key nothing can be
- * verified, and the backup is accepted as it is.
+ * verified, so the operator must accept the backup with `--allow-unsigned`.
  */
 export const checkManifestSignature = (
   manifest: BackupManifest<unknown>,
   { publicKeys, allowsUnsigned }: RestoreEvidence,
 ): void => {
   const { keyId, signature } = manifest;
-  if (publicKeys.length === 0 || allowsUnsigned) return;
+  if (allowsUnsigned) return;
   if (
     keyId !== undefined &&
     signature !== undefined &&
@@ -68,7 +73,7 @@ export const checkManifestSignature = (
     return;
   throw invalid(
     'BACKUP.UNSIGNED',
-    `the manifest of the backup was ${signature === undefined ? 'not signed' : 'changed, or signed with another key'}. ` +
+    `the manifest of the backup ${describeFault(signature, publicKeys.length)}. ` +
       'What to do: use another backup; or name the key that signed it with --key; or pass --allow-unsigned, which still verifies the log',
   );
 };

@@ -8,7 +8,7 @@ import type { LogEnd } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import type pg from 'pg';
 import { requestJson } from '../connection/http-client.js';
-import { findSigningKeys } from '../connection/signing-keys.js';
+import { findReportSigner, findSigningKeys } from '../connection/signing-keys.js';
 import { archiveFolder, withDatabase } from '../connection/stack-locations.js';
 import type { CommandContext } from '../output.js';
 
@@ -101,9 +101,10 @@ export const runBackup = async (
   options: BackupOptions,
 ): Promise<void> => {
   // Fails now rather than after the backup.
-  if (options.record) await context.gateway();
+  const sign = options.record ? findReportSigner('backup', undefined, context) : null;
+  if (sign) await context.gateway();
   const { report, result, text } = await writeBackup(context, target, options);
   context.output.result(result, text);
-  if (options.record)
-    await requestJson(await context.gateway(), '/api/v1/backups', { method: 'POST', body: report });
+  if (sign)
+    await requestJson(await context.gateway(), '/api/v1/backups', { method: 'POST', body: sign(report) });
 };

@@ -12,7 +12,7 @@ import {
   withDatabaseTls,
 } from '@antiphon/database';
 import type { BackupManifest, RestoreOptions, RestoreRecord } from '@antiphon/database';
-import { beginEpoch, checkArchiveName, readLogEnd } from '@antiphon/event-store';
+import { beginEpoch, checkArchiveFile, checkArchiveName, readLogEnd } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { withStoppedHome } from '@antiphon/stack';
@@ -69,8 +69,11 @@ interface Target {
 const copyMissingArchives = async (facts: BackupFacts, from: string, to: string): Promise<void> => {
   if (facts.archives.length > 0) await mkdir(to, { recursive: true, mode: 0o700 });
   for (const { file } of facts.archives) checkArchiveName(file);
-  for (const { file } of facts.archives)
-    if (!existsSync(join(to, file))) await copyFile(join(from, file), join(to, file));
+  for (const { file, sha256 } of facts.archives) {
+    if (existsSync(join(to, file))) continue;
+    await checkArchiveFile(join(from, file), Buffer.from(sha256, 'hex'));
+    await copyFile(join(from, file), join(to, file));
+  }
 };
 
 /** Returns the steps of a restore around the database's own. */

@@ -1,9 +1,11 @@
 import type { KeyObject } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { decodeKeyText, parseSigningKeys, readPublicKeys } from '@antiphon/event-store';
-import type { SigningKeys } from '@antiphon/event-store';
+import type { ReportKind } from '@antiphon/contracts/log';
+import { decodeKeyText, parseSigningKeys, readPublicKeys, signReport } from '@antiphon/event-store';
+import type { SignedReportProof, SigningKeys } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
+import type { JsonObject } from '@antiphon/kernel';
 import type { CommandContext } from '../output.js';
 import { homeOf } from './gateway-address.js';
 
@@ -54,4 +56,31 @@ export const findPublicKeys = (file: string | undefined, location: Location): re
 export const findSigningKeys = (file: string | undefined, location: Location): SigningKeys | null => {
   const text = findKeyText(file, location);
   return text?.pem.includes('PRIVATE KEY') === true ? parse(text, parseSigningKeys) : null;
+};
+
+/** Signs the report of an audit or a backup, and returns it with its signature. */
+export type SignReport = <T extends object>(report: T) => T & { readonly proof: SignedReportProof };
+
+/**
+ * Returns the signer of reports: with the key of `ANTIPHON_REPORT_SIGNING_KEY`, else with the one
+ * that signs the log. Throws `CLI.USAGE` without a private key.
+ */
+export const findReportSigner = (
+  kind: ReportKind,
+  file: string | undefined,
+  location: Location,
+): SignReport => {
+  const text = location.env['ANTIPHON_REPORT_SIGNING_KEY'];
+  const keys = text
+    ? parse({ name: 'ANTIPHON_REPORT_SIGNING_KEY', pem: decodeKeyText(text) }, parseSigningKeys)
+    : findSigningKeys(file, location);
+  if (keys === null)
+    throw invalid(
+      'CLI.USAGE',
+      'a recorded report is signed, and no private key was found. What to do: set ANTIPHON_REPORT_SIGNING_KEY, or omit --record',
+    );
+  return (report) => ({
+    ...report,
+    proof: signReport(kind, report as unknown as JsonObject, new Date().toISOString(), keys),
+  });
 };

@@ -10,6 +10,7 @@ interface Audits {
     readonly events: number;
     readonly headPosition: number;
     readonly first: { readonly check: string; readonly message: string } | null;
+    readonly proof?: object;
   }[];
 }
 
@@ -19,6 +20,7 @@ interface Backups {
     readonly position: number;
     readonly recordedAt: string;
     readonly recordedBy: string;
+    readonly proof?: object;
   }[];
   readonly restores: readonly {
     readonly folder: string;
@@ -28,14 +30,17 @@ interface Backups {
   readonly head: number;
 }
 
+/** Says that a record of an older version is a claim of its sender. */
+const describeProof = (proof: object | undefined): string => (proof === undefined ? ', UNVERIFIED' : '');
+
 type ListOptions = AtOption & { readonly limit: string };
 
 const listAudits = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
   const path = pathAt(`/api/v1/audits?limit=${encodeURIComponent(options.limit)}`, options);
   const page = await getJson<Audits>(await gateway(), path);
-  const lines = page.audits.map(({ recordedAt, recordedBy, ok, events, headPosition, first }) => {
+  const lines = page.audits.map(({ recordedAt, recordedBy, ok, events, headPosition, first, proof }) => {
     const result = ok ? 'holds' : `broken: ${first?.check ?? ''} ${first?.message ?? ''}`.trimEnd();
-    return `${recordedAt}  ${result}  (${events} events up to ${headPosition}, by ${recordedBy})`;
+    return `${recordedAt}  ${result}  (${events} events up to ${headPosition}, by ${recordedBy}${describeProof(proof)})`;
   });
   const none = 'no audit has been recorded: run antiphon audit --record';
   output.result(page, lines.join('\n') || none);
@@ -46,9 +51,9 @@ const listBackups = async ({ output, gateway }: CommandContext, options: ListOpt
   const page = await getJson<Backups>(await gateway(), path);
   const { backups, restores, head } = page;
   const lines = [
-    ...backups.map(({ folder, position, recordedAt, recordedBy }) => {
+    ...backups.map(({ folder, position, recordedAt, recordedBy, proof }) => {
       const lost = Math.max(0, head - position);
-      return `${recordedAt}  ${folder}  (up to ${position}, a restore loses ${lost} events, by ${recordedBy})`;
+      return `${recordedAt}  ${folder}  (up to ${position}, a restore loses ${lost} events, by ${recordedBy}${describeProof(proof)})`;
     }),
     ...restores.map(({ folder, phase, beganAt }) => `${beganAt}  restore from ${folder}: ${phase}`),
   ];

@@ -9,11 +9,11 @@ import type { Clock, JsonObject } from '@antiphon/kernel';
 import { TaskQueues } from './task-queues.js';
 import type { OpenTask } from './task-queues.js';
 
-/** Maximum number of events in one read, and of positions that one read covers. */
-const PAGE = 1_000;
+/** Maximum number of events in one read, of up to 1 MiB each, and of positions that it covers. */
+const PAGE = 64;
 const MAX_RANGE = 20_000;
 /** Streams that one read of the start folds. */
-const STREAMS = 500;
+const STREAMS = 64;
 
 interface Row {
   readonly position: string;

@@ -65,7 +65,8 @@ export const rowToPlace = (row: PlaceRow): EventPlace => ({
   eventId: row.event_id,
 });
 
-const PAGE = 1_000;
+/** An event has up to 1 MiB: a page of them stays in memory. */
+const PAGE = 64;
 
 /**
  * Reads the rows of a query through a server-side cursor, one page at a time. Requires a

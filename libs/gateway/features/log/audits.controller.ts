@@ -2,13 +2,15 @@ import { Controller, Inject } from '@nestjs/common';
 import type { Principal } from '@antiphon/contracts/identity';
 import { AuditRecorded } from '@antiphon/contracts/keys';
 import { AUDIT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
-import type { JsonObject } from '@antiphon/kernel';
-import { DATABASE_POOL } from '@antiphon/service-host';
+import type { Clock, JsonObject } from '@antiphon/kernel';
+import { CLOCK, DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { IDENTITY_LOG, type IdentityLog } from '../identity/identity-log.js';
+import { requireSignedReport } from './signed-reports.js';
 import { readRecords, requireDefaultWorkspace } from './workspace-records.js';
 
 type Routes = typeof AUDIT_ROUTES;
@@ -19,6 +21,8 @@ export class AuditsController {
   constructor(
     @Inject(IDENTITY_LOG) private readonly log: Pick<IdentityLog, 'appendRecord'>,
     @Inject(DATABASE_POOL) private readonly pool: Pool,
+    @Inject(REQUESTS) readonly requests: GatewayRequests,
+    @Inject(CLOCK) readonly clock: Clock,
   ) {}
 
   @HandleRoute(AUDIT_ROUTES.recordAudit)
@@ -27,6 +31,7 @@ export class AuditsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<{ recorded: true }> {
     requireDefaultWorkspace(principal, 'AUDIT.OTHER_WORKSPACE', 'an audit reads every workspace');
+    await requireSignedReport(this, 'audit', body as JsonObject);
     const { workspace, caller } = principal;
     // Every reader of the workspace sees the fact: it names no record of another workspace.
     const place = body.first?.workspace ?? workspace;

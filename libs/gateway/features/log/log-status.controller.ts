@@ -14,8 +14,8 @@ import {
   replayParkedContract,
 } from '@antiphon/contracts/log';
 import { LOG_ROUTES, type RecordedBackup, type RouteInput } from '@antiphon/contracts/reference';
-import { notFound, type JsonObject } from '@antiphon/kernel';
-import { DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
+import { notFound, type Clock, type JsonObject } from '@antiphon/kernel';
+import { CLOCK, DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
@@ -23,6 +23,7 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { isInstallationOperator } from '../identity/key-rights.js';
 import { IDENTITY_LOG, type IdentityLog } from '../identity/identity-log.js';
+import { requireSignedReport } from './signed-reports.js';
 import { readRecords, requireDefaultWorkspace } from './workspace-records.js';
 
 type Routes = typeof LOG_ROUTES;
@@ -37,9 +38,10 @@ const requireOperator = (principal: Principal): void => refuseAgentKey(principal
 @Controller()
 export class LogStatusController {
   constructor(
-    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(REQUESTS) readonly requests: GatewayRequests,
     @Inject(IDENTITY_LOG) private readonly log: Pick<IdentityLog, 'appendRecord'>,
     @Inject(DATABASE_POOL) private readonly pool: Pool,
+    @Inject(CLOCK) readonly clock: Clock,
   ) {}
 
   @HandleRoute(LOG_ROUTES.listDeadLetters)
@@ -134,8 +136,9 @@ export class LogStatusController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<{ recorded: true }> {
     requireDefaultWorkspace(principal, 'BACKUP.OTHER_WORKSPACE', 'a backup has every workspace');
+    await requireSignedReport(this, 'backup', body as JsonObject);
     const { workspace, caller } = principal;
-    const data: JsonObject = { ...body, recordedBy: caller };
+    const data = { ...body, recordedBy: caller } as JsonObject;
     await this.log.appendRecord(workspace, 'BackupRecorded', body.backupId, data);
     return { recorded: true };
   }

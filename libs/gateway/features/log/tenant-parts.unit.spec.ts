@@ -40,7 +40,7 @@ const readStatus = createStatusReader({
   pool: { query: () => Promise.reject(new Error('down')) } as never,
   config: { agents: [], providers: [], plugins: [], bindings: [], features: {} } as unknown as AntiphonConfig,
 });
-const controller = new LogStatusController(requests, {} as never, {} as never);
+const controller = new LogStatusController(requests, {} as never, {} as never, {} as never);
 const roots = (reader: Principal) => controller.listRoots({ query: { limit: 1 } } as never, reader);
 
 describe('readers that are no operators of the installation', () => {

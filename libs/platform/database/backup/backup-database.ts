@@ -2,6 +2,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { invalid } from '@antiphon/kernel';
+import { fetchPages } from '../fetch-pages.js';
 import { inTransaction } from '../pool.js';
 import { readUnfinishedRestore, unfinishedRestore } from './restore-record.js';
 import {
@@ -12,7 +13,6 @@ import {
   writeManifest,
 } from './backup-files.js';
 
-const PAGE = 500;
 /** Rows of a page of tables whose rows have the bytes of files: a page stays in memory. */
 const WIDE_PAGES: Readonly<Record<string, number>> = { file_blobs: 4 };
 const HISTORY = '_prisma_migrations';
@@ -25,10 +25,8 @@ const readRows = async function* (client: pg.ClientBase, table: string, onRows: 
   await client.query(
     `declare backup_rows no scroll cursor for select to_jsonb(t)::text as line from public."${table}" t`,
   );
-  const page = WIDE_PAGES[table] ?? PAGE;
-  for (;;) {
-    const { rows } = await client.query<{ line: string }>(`fetch ${page} from backup_rows`);
-    if (rows.length === 0) break;
+  const sizeOf = ({ line }: { line: string }): number => line.length;
+  for await (const rows of fetchPages(client, 'backup_rows', sizeOf, WIDE_PAGES[table])) {
     onRows(rows.length);
     yield rows.map(({ line }) => line);
   }

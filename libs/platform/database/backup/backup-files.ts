@@ -46,18 +46,56 @@ export const readManifestText = async (folder: string): Promise<string> => {
   }
 };
 
+/** Names that a backup may use in SQL and in paths. */
+const NAME = /^[a-z_][a-z0-9_]{0,62}$/;
+const MIGRATION = /^[0-9]{14}_[a-z0-9_]{1,200}$/;
+const SHA256 = /^[0-9a-f]{64}$/;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isTable = (value: unknown): boolean => {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, rows, sha256 } = value as Fields;
+  return (
+    typeof name === 'string' &&
+    NAME.test(name) &&
+    Number.isSafeInteger(rows) &&
+    typeof sha256 === 'string' &&
+    SHA256.test(sha256)
+  );
+};
+
+/**
+ * True for a manifest whose names are plain. They become part of statements and paths, and a
+ * manifest is input of others, also where it is signed.
+ */
+const isManifest = (value: unknown): boolean => {
+  if (typeof value !== 'object' || value === null) return false;
+  const { kind, format, migrations, tables, facts } = value as Fields;
+  if (kind !== 'antiphon-backup' || format !== 1 || typeof facts !== 'object' || facts === null) return false;
+  if (!Array.isArray(migrations) || !Array.isArray(tables) || !tables.every(isTable)) return false;
+  const names = (tables as readonly BackedUpTable[]).map(({ name }) => name);
+  return (
+    new Set(names).size === names.length &&
+    migrations.every((name) => typeof name === 'string' && MIGRATION.test(name))
+  );
+};
+
 /** Reads a manifest. Throws `BACKUP.DAMAGED` when the folder holds no complete backup. */
 export const readManifest = async <Facts>(folder: string): Promise<BackupManifest<Facts>> => {
   const text = await readManifestText(folder);
   try {
-    const manifest = JSON.parse(text) as BackupManifest<Facts>;
-    if (manifest.kind === 'antiphon-backup' && manifest.format === 1) return manifest;
+    const manifest = JSON.parse(text) as unknown;
+    if (isManifest(manifest)) return manifest as BackupManifest<Facts>;
   } catch (cause) {
     throw invalid('BACKUP.DAMAGED', `${folder} holds no complete backup: ${(cause as Error).message}`, {
       cause,
     });
   }
-  throw invalid('BACKUP.DAMAGED', `${folder} holds no backup that this version reads`);
+  throw invalid(
+    'BACKUP.DAMAGED',
+    `${folder} holds no backup that this version reads: its manifest has another form or a name that is not plain`,
+  );
 };
 
 /** Writes lines to a compressed, synced file and returns its SHA-256 in hex. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -104,6 +105,41 @@ describe('a backup', () => {
     await expect(restore()).rejects.toMatchObject({ code: 'BACKUP.DAMAGED' });
     await rm(join(folder, 'manifest.json'));
     await expect(restore()).rejects.toMatchObject({ code: 'BACKUP.DAMAGED' });
+    expect((await admin.query('select from events')).rowCount).toBe(1234);
+  });
+
+  it('is rejected when its manifest names a table that is no own one, or more than a name', async () => {
+    await backup();
+    const file = join(folder, 'manifest.json');
+    const manifest = JSON.parse(await readFile(file, 'utf8')) as { tables: object[]; migrations: string[] };
+    const [first] = manifest.tables as [{ name: string }];
+    const rename = async (name: string): Promise<void> => {
+      await writeFile(file, JSON.stringify({ ...manifest, tables: [{ ...first, name }] }));
+      await expect(restore()).rejects.toMatchObject({ code: 'BACKUP.DAMAGED' });
+    };
+    await rename('leases"; drop table events; --');
+    await rename('../../../etc/passwd');
+    await rename('_prisma_migrations');
+    // With a file of its own, so that only the name is wrong.
+    await writeFile(tableFile(folder, 'pg_authid'), '');
+    const empty = { name: 'pg_authid', rows: 0, sha256: createHash('sha256').digest('hex') };
+    await writeFile(file, JSON.stringify({ ...manifest, tables: [empty] }));
+    await expect(restore()).rejects.toMatchObject({
+      code: 'BACKUP.DAMAGED',
+      message: expect.stringContaining('pg_authid, which its migrations do not create'),
+    });
+    for (const changed of [
+      { ...manifest, migrations: ['../../20261121000100_log'] },
+      { ...manifest, migrations: 'all' },
+      { ...manifest, tables: [first, first] },
+      { ...manifest, tables: [{ ...first, sha256: 7 }] },
+      { ...manifest, tables: null },
+      { ...manifest, facts: null },
+      [],
+    ]) {
+      await writeFile(file, JSON.stringify(changed));
+      await expect(restore()).rejects.toMatchObject({ code: 'BACKUP.DAMAGED' });
+    }
     expect((await admin.query('select from events')).rowCount).toBe(1234);
   });
 

@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { failpoint, rejected } from '@antiphon/kernel';
+import { failpoint, invalid, rejected } from '@antiphon/kernel';
 import { migrate, readMigrations } from '../migrate.js';
 import { type BackedUpTable, readLines, tableFile } from './backup-files.js';
 
@@ -50,6 +50,21 @@ const fillTable = async (client: pg.ClientBase, folder: string, table: string): 
   for await (const lines of readLines(tableFile(folder, table), PAGE)) await client.query(sql, [lines]);
 };
 
+const OWN_TABLES_SQL = `select c.relname as name from pg_class c where c.relnamespace = 'public'::regnamespace
+  and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> '_prisma_migrations'`;
+
+/** Throws `BACKUP.DAMAGED` for a table that the migrations of the backup do not create. */
+const requireOwnTables = async (client: pg.ClientBase, tables: readonly BackedUpTable[]): Promise<void> => {
+  const { rows } = await client.query<{ name: string }>(OWN_TABLES_SQL);
+  const own = new Set(rows.map(({ name }) => name));
+  const foreign = tables.find(({ name }) => !own.has(name));
+  if (foreign)
+    throw invalid(
+      'BACKUP.DAMAGED',
+      `the backup has a table ${foreign.name}, which its migrations do not create`,
+    );
+};
+
 /** Replaces the rows of every table by those of the backup, in the caller's transaction. */
 export const fillTables = async (
   client: pg.ClientBase,
@@ -57,6 +72,7 @@ export const fillTables = async (
   tables: readonly BackedUpTable[],
 ): Promise<void> => {
   await client.query(SETTINGS);
+  await requireOwnTables(client, tables);
   for (const { name } of tables) {
     await fillTable(client, folder, name);
     await failpoint('restore.table.filled');

@@ -72,9 +72,20 @@ export const checkArchiveFile = async (file: string, sha256: Buffer): Promise<vo
     throwDamaged(file, 'was changed after it was written: its SHA-256 differs');
 };
 
+/** Length of the lines of a page. */
+const PAGE_CHARS = 8 * 1024 * 1024;
+
+const parseHeader = (file: string, line: string): ArchiveHeader => {
+  try {
+    return JSON.parse(line) as ArchiveHeader;
+  } catch (cause) {
+    return throwDamaged(file, 'begins with no header', cause);
+  }
+};
+
 /**
- * Reads the lines of a file after its header, in pages. Throws `LOG.ARCHIVE_DAMAGED` for the file
- * of another archive.
+ * Reads the lines of a file after its header, in pages of a number of lines and of 8 MiB. Throws
+ * `LOG.ARCHIVE_DAMAGED` for the file of another archive.
  */
 export async function* readArchiveFile(
   file: string,
@@ -84,17 +95,20 @@ export async function* readArchiveFile(
   const lines = createInterface({ input: createReadStream(file).pipe(createGunzip()) });
   let header: ArchiveHeader | undefined;
   let page: string[] = [];
+  let length = 0;
   for await (const line of lines) {
     if (header === undefined) {
-      header = JSON.parse(line) as ArchiveHeader;
+      header = parseHeader(file, line);
       if (header.archiveId !== archiveId || header.format !== 1)
         throwDamaged(file, 'belongs to another archive');
       continue;
     }
     page.push(line);
-    if (page.length < pageSize) continue;
+    length += line.length;
+    if (page.length < pageSize && length < PAGE_CHARS) continue;
     yield page;
     page = [];
+    length = 0;
   }
   if (page.length > 0) yield page;
 }

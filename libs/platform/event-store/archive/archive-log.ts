@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import type pg from 'pg';
-import { inTransaction, isConnectionLost } from '@antiphon/database';
+import { fetchPages, inTransaction, isConnectionLost } from '@antiphon/database';
 import { invalid, notFound } from '@antiphon/kernel';
 import { checkArchiveFile, readArchiveFile, writeArchiveFile } from './archive-file.js';
 import { deleteRefusedRequest, insertArchiveRequest } from './archive-requests.js';
@@ -79,10 +79,8 @@ async function* readLines(
        where e.position <= $5 order by e.workspace, e.stream_id, e.stream_version`,
     [...toColumns(streams), cut],
   );
-  for (;;) {
+  for await (const rows of fetchPages<{ line: string }>(client, 'leaving', ({ line }) => line.length)) {
     signal?.throwIfAborted();
-    const { rows } = await client.query<{ line: string }>(`fetch ${PAGE} from leaving`);
-    if (rows.length === 0) return;
     yield rows.map(({ line }) => line);
   }
 }
@@ -179,9 +177,11 @@ const toArchive = (row: ArchiveRow): KnownArchive => ({
   hasDeletedRows: row.rows_deleted_at !== null,
 });
 
-/** Throws `LOG.ARCHIVE_DAMAGED` for a name that leaves the folder of archive files. */
+const ARCHIVE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
+
+/** Throws `LOG.ARCHIVE_DAMAGED` for a name that is no plain name of a file. */
 export const checkArchiveName = (file: string): void => {
-  if (basename(file) !== file || file === '..')
+  if (typeof file !== 'string' || !ARCHIVE_NAME.test(file))
     throw invalid('LOG.ARCHIVE_DAMAGED', `the archive ${file} is not a file of the folder of archives`);
 };
 

@@ -62,7 +62,9 @@ const Summary = ({ audit }: { readonly audit: Recorded }) => {
       {countOf(audit.events, 'event')} up to position {formatNumber(audit.headPosition)},{' '}
       {audit.signing ?? 'signatures not checked'}
       {audit.isLive ? ', with NATS and Temporal' : ''}; recorded <Time at={audit.recordedAt} /> by{' '}
-      {audit.recordedBy}. {newer > 0 && `${countOf(newer, 'event')} came after it.`}
+      {audit.recordedBy}
+      {audit.proof === undefined ? ' (unverified: no key signed this record)' : ''}.{' '}
+      {newer > 0 && `${countOf(newer, 'event')} came after it.`}
       {audit.first !== null && (
         <>
           {' '}
