@@ -8,7 +8,7 @@ import type { JsonObject } from '@antiphon/kernel';
 type StreamReader = Pick<EventStore, 'readStreamPage'>;
 
 /** Bounds of one read. The hashes of a page are checked without a break for other requests. */
-const PAGE = { limit: 200, maxBytes: 256 * 1024 };
+const PAGE = { limit: 200, maxBytes: 64 * 1024 };
 
 /**
  * Reads the stored events of a session before a version, page by page, oldest first. Yields nothing
