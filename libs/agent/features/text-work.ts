@@ -7,8 +7,8 @@ const MODULE = import.meta.url.endsWith('.ts')
   : new URL('./text-jobs.js', import.meta.url);
 
 /**
- * Threads of this process for work on texts of members, agents and tools whose time has no small
- * bound. They start with the first work.
+ * Each worker thread of this process for work on texts of members, agents and tools whose time has
+ * no small bound. They start with the first work.
  */
 export const textWork = new WorkerPool<typeof jobs>({ module: MODULE });
 

@@ -45,8 +45,8 @@ const IDLE_MS = 60_000;
 const closed = (): Error => transient('WORK.BUSY', 'the service stops; try again later');
 
 /**
- * Runs work on texts of others in threads, because no bound of its time holds on the loop that all
- * tenants share. Work over its deadline is ended with its thread: `WORK.DEADLINE`.
+ * Runs work on texts of others in a worker thread, because no bound of its time holds on the loop
+ * that all tenants share. Work over its deadline is ended with its thread: `WORK.DEADLINE`.
  */
 export class WorkerPool<J extends Jobs> {
   private readonly owners = new Map<string, Owner>();
