@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { nestsDeeperThan, toStorable, toStorableJson } from '@antiphon/kernel';
+import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
 describe('nestsDeeperThan', () => {
   it('accepts the limit and rejects one level more', () => {
@@ -20,4 +21,14 @@ describe('toStorable', () => {
 
   it('replaces them in nested strings and keys', () =>
     expect(toStorableJson({ 'k\0': ['\udfff', 1, null] })).toEqual({ 'k\uFFFD': ['\uFFFD', 1, null] }));
+
+  it('returns a storable value as it is, without the copy of a million small values', () => {
+    const value: JsonValue = { a: [[], {}, { b: ['c', 1, null] }] };
+    expect(toStorableJson(value)).toBe(value);
+    const lone: JsonObject = { a: [['ok'], ['\udfff']], b: value };
+    const clean = toStorableJson(lone) as JsonObject;
+    expect(clean).toEqual({ a: [['ok'], ['\uFFFD']], b: value });
+    expect(clean['b']).toBe(value);
+    expect(lone['a']).toEqual([['ok'], ['\udfff']]);
+  });
 });
