@@ -35,6 +35,19 @@ export const DISK_FAILPOINTS = ['files.disk.staged', 'files.disk.renamed', 'file
 /** Points between the bytes of a file and the fact that cites them (libs/agent/features/files). */
 export const FILE_FAILPOINTS = ['agent.file.stored', 'agent.file.decided', 'agent.file.recorded'] as const;
 
+/**
+ * Points at which work is taken up, with a mark that names the work. A test kills each process that
+ * reaches one (`apps/gateway-e2e/faults/lost-work.nightly.spec.ts`).
+ */
+export const WORK_FAILPOINTS = [
+  'work.tool.begun',
+  'work.plan.begun',
+  'work.task.begun',
+  'work.node.begun',
+  'work.events.applied',
+  'work.message.begun',
+] as const;
+
 /** Every point in the product at which a test may break a process. */
 export const FAILPOINTS = [
   ...TURN_FAILPOINTS,
@@ -76,21 +89,25 @@ export const FAILPOINTS = [
   ...FILE_FAILPOINTS,
   ...RESTORE_FAILPOINTS,
   ...DISK_FAILPOINTS,
+  ...WORK_FAILPOINTS,
 ] as const;
 export type FailpointName = (typeof FAILPOINTS)[number];
 
 /** Action of an armed point. It completes its irreversible effects before it returns. */
-export type FailpointAction = (name: FailpointName) => Promise<void>;
+export type FailpointAction = (name: FailpointName, mark: () => string) => Promise<void>;
 
 const DISARMED = Promise.resolve();
+const unmarked = (): string => '';
 let armed: FailpointAction | null = null;
 
 /**
- * Marks a step at which a test may kill, suspend or delay this process, or fail its work. Does
+ * Marks a step at which a test may kill, suspend or delay this process, or fail its work. `mark`
+ * names the work, so that a test can choose it. Does
  * nothing unless a test has armed it. A new point needs a name in `FAILPOINTS`, and a case in the
  * sweep's table (apps/gateway-e2e/faults/fault-cases.ts).
  */
-export const failpoint = (name: FailpointName): Promise<void> => (armed === null ? DISARMED : armed(name));
+export const failpoint = (name: FailpointName, mark = unmarked): Promise<void> =>
+  armed === null ? DISARMED : armed(name, mark);
 
 /** Arms every point of this process; null disarms them. The start of the process calls it once. */
 export const armFailpoints = (action: FailpointAction | null): void => {

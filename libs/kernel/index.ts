@@ -24,6 +24,7 @@ export {
   FAILPOINTS,
   FILE_FAILPOINTS,
   RESTORE_FAILPOINTS,
+  WORK_FAILPOINTS,
   TURN_FAILPOINTS,
   armFailpoints,
   failpoint,
@@ -39,6 +40,8 @@ export { createBatcher, createCoalescer, createReadBatcher } from './async/batch
 export { backoffDelay, retry } from './async/retry.js';
 export type { Backoff, RetryOptions } from './async/retry.js';
 export { createKeyedQueue, createSerialQueue } from './async/serial-queue.js';
+export { createTrialLane } from './async/trial-lane.js';
+export type { TrialLane } from './async/trial-lane.js';
 export type { KeyedQueue, SerialQueue } from './async/serial-queue.js';
 export { nextEventLoopRound, repeatEvery, sleep } from './async/sleep.js';
 export { abortable, abortableWithGrace, withTimeout } from './async/timeout.js';

@@ -26,6 +26,14 @@ interface Driver {
   readonly reserved: Set<string>;
 }
 
+const STARTS_CALL = new Set(['ToolCallRequested', 'ToolCallClaimed', 'ToolCallRestarted']);
+
+/** Returns the tool calls that the driver has itself from this event on. */
+const startedBy = ({ type, data }: SessionEvent): readonly string[] => {
+  if (type === 'ModelCallCompleted') return data.toolCalls.map(({ callId }) => callId);
+  return STARTS_CALL.has(type) && 'callId' in data ? [data.callId] : [];
+};
+
 const contextOf = (world: World, { id }: Session): FollowUpContext => ({
   decider,
   policy: world.policy,
@@ -64,8 +72,7 @@ function* commit(driver: Driver, command: SessionCommand | null): Fiber<boolean>
     let { attempt } = driver.inFlight;
     for (const event of decided) {
       if (event.type === 'ModelCallStarted') attempt = event.data.attempt;
-      if (event.type === 'ToolCallRequested' || event.type === 'ToolCallClaimed')
-        calls.add(event.data.callId);
+      for (const callId of startedBy(event)) calls.add(callId);
     }
     driver.inFlight = { attempt, calls };
     yield;
@@ -176,6 +183,11 @@ const cancelledOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome
   data: { turnId, callId, code: 'TOOL.CANCELLED', message: 'cancelled before it ran' },
 });
 
+const lostOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
+  type: 'ToolCallFailed',
+  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', message: 'its processes were lost' },
+});
+
 const recordCommand = (world: World, outcomes: readonly ToolOutcome[]): SessionCommand => ({
   type: 'RecordToolOutcomes',
   data: { outcomes },
@@ -239,6 +251,19 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
         recordCommand(
           world,
           step.calls.map((call) => unknownOutcome(step.turnId, call)),
+        ),
+      );
+    case 'restart_tools': {
+      const callIds = step.calls.map(({ callId }) => callId);
+      const data = { turnId: step.turnId, callIds };
+      return yield* commit(driver, { type: 'RestartTools', data, now: world.timeOfDay() });
+    }
+    case 'fail_tools':
+      return yield* commit(
+        driver,
+        recordCommand(
+          world,
+          step.calls.map((call) => lostOutcome(step.turnId, call)),
         ),
       );
     case 'request_approvals':

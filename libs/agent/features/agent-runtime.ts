@@ -35,7 +35,6 @@ export { AGENT_RUNTIME } from './agent.tokens.js';
 export type { AgentRuntimeOptions } from './agent-services.js';
 
 const DRIVER_LOST = 'TURN.DRIVER_LOST';
-const CRASHED = 'the processes that drove a turn of it were lost again and again';
 /** Actor of changes that this process makes by itself. */
 const RUNTIME = 'runtime';
 const UPKEEP_MS = 250;
@@ -84,8 +83,7 @@ export class AgentRuntime {
       takesTurns: () => !this.stopping.signal.aborted,
       retries: this.scheduler,
       onApprovalChange: approvalEvents.publish,
-      onDriversLost: (workspace, agentId) =>
-        void this.upkeep.fail({ workspace, agentId }, DRIVER_LOST, CRASHED),
+      onDriversLost: (workspace, agentId) => void this.upkeep.fail({ workspace, agentId }, DRIVER_LOST),
     });
     this.approvals = createApprovals(this.services, approvalEvents);
     this.retryTool = new ToolRetry(this.services);

@@ -252,7 +252,7 @@ const createSharedServices = (
     agentPrompts: createAgentPrompts(),
     times: { ...DRIVE_TIMES, ...options.times },
     random: options.random ?? Math.random,
-    failpoint: options.failpoint ?? failpoint,
+    failpoint: options.failpoint ?? ((name, sessionId) => failpoint(name, () => sessionId)),
   };
 };
 

@@ -49,6 +49,17 @@ export const ToolCallClaimed = event('ToolCallClaimed', {
   tryNumber: z.int().positive(),
 });
 /**
+ * The process that made or prepared the call was lost without an outcome, and this one makes it
+ * again. Committed before each such start, so that a call which ends its process is counted.
+ */
+export const ToolCallRestarted = event('ToolCallRestarted', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  /** Number of lost processes, from 1. */
+  lostDrivers: z.int().positive(),
+  restartedAt: z.iso.datetime(),
+});
+/**
  * A try gave no outcome and another will follow, because no tool was reached or the tool is
  * idempotent. From here on the Temporal workflow `tool/<callId>` makes the tries.
  */

@@ -4,8 +4,10 @@ import type { FailpointAction, FailpointName } from '@antiphon/kernel';
 
 interface Armed {
   readonly name: FailpointName;
-  /** Pass at which the action runs, counted from 1 in this process. */
+  /** Pass at which the action runs, counted from 1 in this process; 0 for every pass. */
   readonly nth: number;
+  /** Text that the mark of the pass contains. Passes of other work do not count. */
+  readonly mark: string;
   readonly act: () => Promise<void>;
 }
 
@@ -34,22 +36,25 @@ const actionOf = (action: string): (() => Promise<void>) => {
 const parse = (text: string): Map<FailpointName, Armed> =>
   new Map(
     text.split(',').map((entry) => {
-      const [point, nth, action] = entry.trim().split(':');
+      const [point, nth, action, mark = ''] = entry.trim().split(':');
       const name = FAILPOINTS.find((known) => known === point);
       if (name === undefined) throw invalid('FAILPOINT.UNKNOWN', `FAILPOINTS: unknown point ${point}`);
-      return [name, { name, nth: Number(nth ?? 1), act: actionOf(action ?? 'kill9') }];
+      return [
+        name,
+        { name, nth: nth === '*' ? 0 : Number(nth ?? 1), act: actionOf(action ?? 'kill9'), mark },
+      ];
     }),
   );
 
 const fromText = (text: string): FailpointAction => {
   const armed = parse(text);
   const passes = new Map<FailpointName, number>();
-  return async (name) => {
+  return async (name, mark) => {
     const point = armed.get(name);
-    if (!point) return;
+    if (!point || !mark().includes(point.mark)) return;
     const times = (passes.get(name) ?? 0) + 1;
     passes.set(name, times);
-    if (times === point.nth) await point.act();
+    if (point.nth === 0 || times === point.nth) await point.act();
   };
 };
 
@@ -92,7 +97,8 @@ const fromFile = (path: string): FailpointAction => {
 
 /**
  * Parses `FAILPOINTS`. The form `name:nth:action,…` arms points in every incarnation of the
- * process. Its actions are kill9, stop, hang, throw, exit0 and delay=ms. The form `@file` names a
+ * process. Its actions are kill9, stop, hang, throw, exit0 and delay=ms. `*` is every pass, and a
+ * fourth part is a text that the mark of the work contains. The form `@file` names a
  * file with one `name:nth:action`. One process hits it once, and `<file>.hit` then contains its id.
  *
  * Returns null for an unset or empty variable. Throws `FAILPOINT.UNKNOWN`.

@@ -94,11 +94,17 @@ const toClientCommand = (event: ClientRequest): SessionCommand => {
   return { type: 'CancelTurns', data, now };
 };
 
-const toClaimTools = ({ turnId, callId }: SessionEventOf<'ToolCallClaimed'>['data']): SessionCommand => ({
-  type: 'ClaimTools',
-  data: { turnId, callIds: [callId] },
-  now: '',
-});
+type ToolStart = Extract<SessionEvent, { type: 'ToolCallClaimed' | 'ToolCallRestarted' }>;
+
+const isToolStart = (event: SessionEvent): event is ToolStart =>
+  event.type === 'ToolCallClaimed' || event.type === 'ToolCallRestarted';
+
+const toStartTools = ({ type, data }: ToolStart): SessionCommand => {
+  const { turnId, callId } = data;
+  return type === 'ToolCallClaimed'
+    ? { type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: '' }
+    : { type: 'RestartTools', data: { turnId, callIds: [callId] }, now: data.restartedAt };
+};
 
 const isChatChange = (event: SessionEvent): event is ChatChange => event.type.startsWith('Chat');
 
@@ -154,8 +160,6 @@ export const toCommand = (
       const { receivedAt: now, ...data } = event.data;
       return { type: 'ReceiveMessages', data, now };
     }
-    case 'ToolCallClaimed':
-      return toClaimTools(event.data);
     case 'ToolCallDeferred':
     case 'ToolCallCompleted':
     case 'ToolCallFailed':
@@ -164,6 +168,6 @@ export const toCommand = (
       return { type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now: '' };
     }
     default:
-      return null;
+      return isToolStart(event) ? toStartTools(event) : null;
   }
 };

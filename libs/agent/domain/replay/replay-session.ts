@@ -98,6 +98,13 @@ interface RecordedDecision {
 const isEndOfAgent = ({ type, data }: SessionEvent): boolean =>
   type === 'TurnFailed' && data.code === 'AGENT.TERMINATED';
 
+/** The loss of the processes that prepared a call for its approval is an input of its turn. */
+const isLostPreparation = ({ type, data }: SessionEvent, { open }: SessionState): boolean =>
+  type === 'TurnFailed' &&
+  data.code === 'TURN.DRIVER_LOST' &&
+  open?.steps.at(-1)?.calls.some(({ status, lostDrivers = 0 }) => status === 'asked' && lostDrivers > 0) ===
+    true;
+
 const ENDED_AGENT = {
   ...{ provider: '', model: '', fallback: null, maxIterations: 1 },
   openCircuits: NO_OPEN_CIRCUITS,
@@ -112,6 +119,7 @@ const decisionFor = (
   policy: TurnPolicy | null,
   names: ReplayNames,
 ): SessionEvent | null => {
+  if (isLostPreparation(recorded, state)) return recorded;
   const policies = isEndOfAgent(recorded)
     ? [ENDED_AGENT]
     : policy

@@ -199,9 +199,12 @@ const folds: Folds = {
     }),
   ToolCallClaimed: (state, { turnId, callId, tryNumber }) =>
     updateCall(state, { turnId, callId }, { claimed: true, tries: tryNumber }),
+  ToolCallRestarted: (state, { turnId, callId, lostDrivers }) =>
+    updateCall(state, { turnId, callId }, { lostDrivers }),
   ToolCallDeferred: (state, data) =>
     updateCall(state, data, ({ deferred }) => ({
       claimed: false,
+      lostDrivers: 0,
       deferred: {
         tries: (deferred?.tries ?? 0) + 1,
         reached: (deferred?.reached ?? 0) + (data.reason === 'unsent' ? 0 : 1),

@@ -77,6 +77,11 @@ export type RequestTools = Command<
     >[];
   }
 >;
+/** Starts calls again whose process was lost without an outcome. */
+export type RestartTools = Command<
+  'RestartTools',
+  { readonly turnId: string; readonly callIds: readonly string[] }
+>;
 /**
  * Claims calls of tools that are not idempotent. A call is sent only after its claim is in the log.
  */
@@ -115,5 +120,6 @@ export type SessionCommand =
   | ApprovalCommand
   | RequestTools
   | ClaimTools
+  | RestartTools
   | RecordToolOutcomes
   | EndTurn;

@@ -58,6 +58,8 @@ export interface TurnToolCall extends ToolCall {
   readonly claimed: boolean;
   /** Number of claims. */
   readonly tries: number;
+  /** Number of processes that were lost during the current try. Absent: 0. */
+  readonly lostDrivers?: number;
   /** Null for a call without an approval. */
   readonly approval: CallApproval | null;
   readonly retry: ToolRetry | null;

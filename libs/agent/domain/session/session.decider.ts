@@ -8,18 +8,16 @@ import { decideMessage, isMessageCommand } from './message.decider.js';
 import type {
   BeginModelCall,
   CancelTurns,
-  ClaimTools,
   EndTurn,
   ForkSession,
   RecordAnswer,
   RecordFailure,
-  RecordToolOutcomes,
-  RequestTools,
   RequestTurn,
   SessionCommand,
   StartSession,
 } from './session-command.js';
 import { initialSession } from './session-state.js';
+import { decideToolCalls, isToolCommand } from './tool-call.decider.js';
 import type { OpenCall, OpenTurn, RecentWindow, SessionState } from './session-state.js';
 
 /** Maximum number of turns behind the open one. */
@@ -108,61 +106,6 @@ const recordFailure = ({ data, now }: RecordFailure, state: SessionState): Sessi
   ];
 };
 
-const requestTools = ({ data }: RequestTools, state: SessionState): SessionEvent[] => {
-  const turn = openTurn(state, data.turnId);
-  // No requests after a cancel, and none without a required approval.
-  const asked = turn?.cancelRequested
-    ? []
-    : turn?.steps
-        .at(-1)
-        ?.calls.filter(({ status, approval }) => status === 'asked' && approval?.status !== 'pending');
-  return data.calls.flatMap((request) =>
-    (asked ?? [])
-      .filter(({ callId }) => callId === request.callId)
-      .map(({ name, input }) => ({
-        type: 'ToolCallRequested' as const,
-        schemaVersion,
-        data: {
-          turnId: data.turnId,
-          attempt: state.attempt,
-          name,
-          input,
-          ...request,
-          claims: !request.idempotent,
-        },
-      })),
-  );
-};
-
-/** Claims calls once, and not after a cancel. The driver must not send an unclaimed call. */
-const claimTools = ({ data }: ClaimTools, state: SessionState): SessionEvent[] => {
-  const { turnId, callIds } = data;
-  const turn = openTurn(state, turnId);
-  if (!turn || turn.cancelRequested) return [];
-  return turn.steps
-    .flatMap(({ calls }) => calls)
-    .filter(({ callId, status, claimed }) => status === 'requested' && !claimed && callIds.includes(callId))
-    .map(({ callId, tries }) => ({
-      type: 'ToolCallClaimed',
-      schemaVersion,
-      data: { turnId, callId, tryNumber: tries + 1 },
-    }));
-};
-
-const recordOutcomes = ({ data }: RecordToolOutcomes, { open }: SessionState): SessionEvent[] => {
-  const waiting = new Set(
-    open?.steps
-      .flatMap(({ calls }) => calls.filter((call) => call.status === 'requested'))
-      .map((c) => c.callId),
-  );
-  // `delete` returns true once: exactly one outcome a call.
-  return data.outcomes
-    .filter(({ type, data: { callId } }) =>
-      type === 'ToolCallDeferred' ? waiting.has(callId) : waiting.delete(callId),
-    )
-    .map((outcome) => ({ ...outcome, schemaVersion }));
-};
-
 const endTurn = ({ data, now }: EndTurn, state: SessionState): SessionEvent[] => {
   const { turnId } = data;
   if (!openTurn(state, turnId)) return [];
@@ -182,6 +125,7 @@ const decide = (command: SessionCommand, state: SessionState): SessionEvent[] =>
   if (isApprovalCommand(command)) return decideApproval(command, state);
   if (isMessageCommand(command)) return decideMessage(command, state);
   if (isChatCommand(command)) return decideChatChange(command, state);
+  if (isToolCommand(command)) return decideToolCalls(command, state);
   switch (command.type) {
     case 'StartSession':
       return startSession(command, state);
@@ -197,12 +141,6 @@ const decide = (command: SessionCommand, state: SessionState): SessionEvent[] =>
       return recordAnswer(command, state);
     case 'RecordFailure':
       return recordFailure(command, state);
-    case 'RequestTools':
-      return requestTools(command, state);
-    case 'ClaimTools':
-      return claimTools(command, state);
-    case 'RecordToolOutcomes':
-      return recordOutcomes(command, state);
     case 'EndTurn':
       return endTurn(command, state);
     default:

@@ -134,6 +134,16 @@ export const toolClaimed = (
   data: { turnId, callId, tryNumber },
 });
 
+export const toolRestarted = (
+  turnId: string,
+  callId: string,
+  lostDrivers: number,
+): SessionEventOf<'ToolCallRestarted'> => ({
+  type: 'ToolCallRestarted',
+  schemaVersion,
+  data: { turnId, callId, lostDrivers, restartedAt: NOW },
+});
+
 export const outcome = (turnId: string, callId: string, content: string): ToolOutcome => ({
   type: 'ToolCallCompleted',
   data: { turnId, callId, content, isError: false, moduleDigest: 'd', durationMs: 1 },

@@ -11,6 +11,8 @@ import { retryDelay } from './retry-policy.js';
 import { NOTHING_IN_FLIGHT } from './step.js';
 import type { AgentPolicy, InFlight, Step } from './step.js';
 
+const STARTS_CALL = new Set(['ToolCallRequested', 'ToolCallClaimed', 'ToolCallRestarted']);
+
 /** Returns a number below `bound`: the only source of chance in a simulation. */
 export type Choose = (bound: number) => number;
 
@@ -22,6 +24,11 @@ const usage = { inputTokens: 3, outputTokens: 2, estimated: false };
 const unknownOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallUnknown',
   data: { turnId, callId, message: 'the outcome is unknown' },
+});
+
+const lostOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
+  type: 'ToolCallFailed',
+  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', message: 'its processes were lost' },
 });
 
 const cancelledOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
@@ -101,6 +108,13 @@ export class DriverSimulation {
         return this.runTools(step);
       case 'abandon_tools':
         return this.recordOutcomes(step.calls.map((call) => unknownOutcome(step.turnId, call)));
+      case 'restart_tools':
+        return this.commit({
+          ...{ type: 'RestartTools', now: NOW },
+          data: { turnId: step.turnId, callIds: step.calls.map(({ callId }) => callId) },
+        });
+      case 'fail_tools':
+        return this.failTools(step);
       case 'request_approvals':
         return this.commit(this.approvals.request(step));
       case 'await_approvals':
@@ -142,8 +156,9 @@ export class DriverSimulation {
     let { attempt } = this.inFlight;
     for (const event of added) {
       if (event.type === 'ModelCallStarted') attempt = event.data.attempt;
-      if (event.type === 'ToolCallRequested' || event.type === 'ToolCallClaimed')
-        calls.add(event.data.callId);
+      if (event.type === 'ModelCallCompleted')
+        for (const { callId } of event.data.toolCalls) calls.add(callId);
+      if (STARTS_CALL.has(event.type) && 'callId' in event.data) calls.add(event.data.callId);
     }
     this.inFlight = { attempt, calls };
   }
@@ -214,6 +229,13 @@ export class DriverSimulation {
       .slice(0, 1 + choose(calls.length))
       .map((call) => (sent.includes(call) ? this.tryTool(turnId, call) : cancelledOutcome(turnId, call)));
     this.recordOutcomes(outcomes);
+  }
+
+  private failTools({ turnId, calls }: StepOf<'fail_tools'>): void {
+    if (calls.every(({ status }) => status === 'requested'))
+      return this.recordOutcomes(calls.map((call) => lostOutcome(turnId, call)));
+    const data = { turnId, ending: 'failed', code: 'TURN.DRIVER_LOST', message: 'lost' } as const;
+    this.commit({ type: 'EndTurn', data, now: NOW });
   }
 
   private recordOutcomes(outcomes: readonly (ToolOutcome | ToolDeferral)[]): void {

@@ -5,6 +5,7 @@ import type { SessionDecider } from '../session/session.decider.js';
 import type { SessionState, TurnToolCall } from '../session/session-state.js';
 import { recipientOf } from '../messages/hand-over.js';
 import { nextStep } from './next-step.js';
+import { SUSPECT_AFTER } from './retry-policy.js';
 import { NOTHING_IN_FLIGHT } from './step.js';
 import type { AgentPolicy, BeginCall, ModelChoice, Step } from './step.js';
 
@@ -94,8 +95,8 @@ export const commandFor = (
   const { now } = context;
   switch (step.kind) {
     case 'begin_call':
-      // After a failure, the driver starts the call when its backoff is over.
-      return step.failures === 0 && canBegin(step, context.begins)
+      // The driver starts a call after a failure or after lost processes when it is due.
+      return step.failures === 0 && step.lostDrivers < SUSPECT_AFTER && canBegin(step, context.begins)
         ? beginCommand(step, state, context)
         : null;
     case 'request_tools':

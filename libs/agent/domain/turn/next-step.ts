@@ -3,7 +3,19 @@ import { NOT_HANDED_OVER, promisesHandOver } from '../messages/promised-hand-ove
 import { NOT_RECORDED } from '../session/past-turns.js';
 import type { OpenTurn, SessionState, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
+import { hasLostAllDrivers } from './retry-policy.js';
 import type { AgentPolicy, InFlight, Step } from './step.js';
+
+/**
+ * Returns the step for calls of a lost process. Calls that lost one process start together. Those
+ * that lost more start one at a time, so that each is counted for itself.
+ */
+const restart = (turnId: string, calls: readonly TurnToolCall[]): Step => {
+  const failed = calls.filter(hasLostAllDrivers);
+  if (failed.length > 0) return { kind: 'fail_tools', turnId, calls: failed };
+  const first = calls.filter(({ lostDrivers = 0 }) => lostDrivers === 0);
+  return { kind: 'restart_tools', turnId, calls: first.length > 0 ? first : calls.slice(0, 1) };
+};
 
 const pendingTools = (turn: OpenTurn, inFlight: InFlight): Step | null => {
   const { turnId } = turn;
@@ -19,7 +31,10 @@ const pendingTools = (turn: OpenTurn, inFlight: InFlight): Step | null => {
   const lost = pending.filter(isLost);
   if (lost.length > 0) return { kind: 'abandon_tools', turnId, calls: lost };
   const calls = pending.filter(({ deferred }) => !deferred || turn.cancelRequested);
-  if (calls.length > 0) return { kind: 'run_tools', turnId, calls };
+  if (turn.cancelRequested && calls.length > 0) return { kind: 'run_tools', turnId, calls };
+  const own = calls.filter(isOurs);
+  if (own.length > 0) return { kind: 'run_tools', turnId, calls: own };
+  if (calls.length > 0) return restart(turnId, calls);
   return pending.length > 0 ? { kind: 'await_tools', turnId, calls: pending } : null;
 };
 
@@ -61,7 +76,20 @@ const afterAnswer = (turn: OpenTurn, last: TurnStep, policy: AgentPolicy): Step 
     : { kind: 'complete', turnId };
 };
 
-const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
+/**
+ * Returns the step before approvals are requested, if another process got the answer. A call whose
+ * preparation ends its process is counted as well. Null without a loss.
+ */
+const afterLostPreparation = (
+  turnId: string,
+  calls: readonly TurnToolCall[],
+  inFlight: InFlight,
+): Step | null => {
+  const left = calls.filter(({ callId, approval }) => approval === null && !inFlight.calls.has(callId));
+  return left.length > 0 ? restart(turnId, left) : null;
+};
+
+const afterStep = (turn: OpenTurn, policy: AgentPolicy, inFlight: InFlight): Step | null => {
   const { turnId } = turn;
   const last = turn.steps.at(-1);
   if (!last) return null;
@@ -73,7 +101,11 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   if (ended) return ended;
   const calls = last.calls.filter((call) => call.status === 'asked');
   if (calls.length === 0) return null;
-  if (turn.steps.length < policy.maxIterations) return { kind: kindFor(calls, policy), turnId, calls };
+  if (turn.steps.length < policy.maxIterations) {
+    const kind = kindFor(calls, policy);
+    const lost = kind === 'request_approvals' ? afterLostPreparation(turnId, calls, inFlight) : null;
+    return lost ?? { kind, turnId, calls };
+  }
   // Recorded text: a replay reads the limit from it (replay-environment.ts).
   const message = `the agent made ${policy.maxIterations} model calls without coming to an end (max_iterations)`;
   return { kind: 'fail', turnId, code: 'TURN.MAX_ITERATIONS', message };
@@ -109,5 +141,5 @@ export const nextStep = (state: SessionState, policy: AgentPolicy | null, inFlig
     const message = `the agent "${state.started?.agentId ?? ''}" is not configured any more`;
     return { kind: 'fail', turnId, code: 'AGENT.NOT_FOUND', message };
   }
-  return whenHalted(turn, policy) ?? afterStep(turn, policy) ?? startNext(turn, policy);
+  return whenHalted(turn, policy) ?? afterStep(turn, policy, inFlight) ?? startNext(turn, policy);
 };

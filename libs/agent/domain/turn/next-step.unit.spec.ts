@@ -13,6 +13,7 @@ import {
   toolAnswered,
   toolClaimed,
   toolRequested,
+  toolRestarted,
 } from '../session/session.examples.js';
 import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
 import type { OpenCircuit } from '../circuit-breaker.js';
@@ -83,7 +84,7 @@ describe('nextStep', () => {
       answered(TURN, 1, [call('c')]),
       toolRequested(TURN, 'c', { idempotent }),
     ];
-    expect(after(lost(true))).toMatchObject({ kind: 'run_tools', calls: [{ callId: 'c' }] });
+    expect(after(lost(true))).toMatchObject({ kind: 'restart_tools', calls: [{ callId: 'c' }] });
     expect(after([...lost(false), toolClaimed(TURN, 'c')])).toMatchObject({
       kind: 'abandon_tools',
       calls: [{ callId: 'c' }],
@@ -92,10 +93,61 @@ describe('nextStep', () => {
 
   it('runs an unclaimed tool call, which has reached no tool', () => {
     const before = [begun(TURN, 1), answered(TURN, 1, [call('c')]), toolRequested(TURN, 'c')];
-    expect(after(before)).toMatchObject({ kind: 'run_tools', calls: [{ callId: 'c', claimed: false }] });
+    expect(after(before)).toMatchObject({ kind: 'restart_tools', calls: [{ callId: 'c', claimed: false }] });
     expect(after([...before, toolClaimed(TURN, 'c')], policy, { attempt: 1, calls: new Set(['c']) })).toEqual(
       expect.objectContaining({ kind: 'run_tools' }),
     );
+  });
+
+  describe('with calls of lost processes', () => {
+    const requests = (...ids: string[]) => [
+      begun(TURN, 1),
+      answered(TURN, 1, ids.map(call)),
+      ...ids.map((id) => toolRequested(TURN, id, { idempotent: true })),
+    ];
+    const own = (...ids: string[]): InFlight => ({ attempt: null, calls: new Set(ids) });
+
+    it('starts all of them together once, and then one at a time', () => {
+      const lostOnce = requests('a', 'b');
+      expect(after(lostOnce)).toMatchObject({
+        kind: 'restart_tools',
+        calls: [{ callId: 'a' }, { callId: 'b' }],
+      });
+      const lostTwice = [...lostOnce, toolRestarted(TURN, 'a', 1), toolRestarted(TURN, 'b', 1)];
+      expect(after(lostTwice)).toMatchObject({ kind: 'restart_tools', calls: [{ callId: 'a' }] });
+      const restarted = [...lostTwice, toolRestarted(TURN, 'a', 2)];
+      expect(after(restarted, policy, own('a'))).toMatchObject({
+        kind: 'run_tools',
+        calls: [{ callId: 'a' }],
+      });
+      const ended = [...restarted, toolAnswered(TURN, 'a', 'x')];
+      expect(after(ended, policy, own('a'))).toMatchObject({
+        kind: 'restart_tools',
+        calls: [{ callId: 'b' }],
+      });
+    });
+
+    it('fails the one that lost three, and no other', () => {
+      const events = [
+        ...requests('a', 'b'),
+        ...[toolRestarted(TURN, 'a', 1), toolRestarted(TURN, 'b', 1), toolRestarted(TURN, 'a', 2)],
+      ];
+      expect(after(events)).toMatchObject({ kind: 'fail_tools', calls: [{ callId: 'a' }] });
+    });
+
+    it('counts calls that ask for an approval, and not those of the process that got the answer', () => {
+      const guarded: AgentPolicy = { ...policy, guarded: new Set(['echo']) };
+      const asked = [begun(TURN, 1), answered(TURN, 1, [call('a')])];
+      expect(after(asked, guarded, own('a'))).toMatchObject({ kind: 'request_approvals' });
+      expect(after(asked, guarded)).toMatchObject({ kind: 'restart_tools' });
+      const lost = [...asked, toolRestarted(TURN, 'a', 1), toolRestarted(TURN, 'a', 2)];
+      expect(after(lost, guarded)).toMatchObject({ kind: 'fail_tools' });
+    });
+
+    it('are cancelled with their turn', () =>
+      expect(after([...requests('a'), toolRestarted(TURN, 'a', 2), cancelRequested(TURN)])).toMatchObject({
+        kind: 'abandon_tools',
+      }));
   });
 
   it('treats a request without a claims field as claimed', () => {

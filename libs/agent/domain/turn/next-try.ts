@@ -97,6 +97,7 @@ export const nextTry = (turn: OpenTurn, policy: AgentPolicy): BeginCall | FailTu
     provider,
     model,
     failures,
+    lostDrivers: tries.filter(isLost).length,
   });
   const last = tries.at(-1);
   if (!last) {

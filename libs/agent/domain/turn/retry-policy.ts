@@ -1,11 +1,30 @@
 import type { SessionEventOf } from '@antiphon/contracts/agent';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
+import { HAND_OVER } from '../messages/hand-over.js';
 import type { TurnToolCall } from '../session/session-state.js';
 
 /** Maximum number of tries of one step at one provider. Each is a model attempt of its own. */
 export const MAX_TRIES_PER_PROVIDER = 3;
 /** Maximum number of drivers that a step may lose before it fails: the step may be their cause. */
 export const MAX_LOST_DRIVERS = 5;
+
+/** Maximum number of processes that a tool call may lose before it fails. */
+export const MAX_LOST_CALL_DRIVERS = 3;
+/**
+ * The same for a call that waits for another agent. A process may end for another reason while it
+ * waits.
+ */
+const MAX_LOST_WAITING_DRIVERS = 20;
+const WAITING_TOOLS: ReadonlySet<string> = new Set(['ask_agent', HAND_OVER]);
+/**
+ * Number of lost processes from which on work is started alone (`createTrialLane`), so that work
+ * that ends its process is not counted against other work.
+ */
+export const SUSPECT_AFTER = 2;
+
+/** Returns true if another lost process is one too many for the call. */
+export const hasLostAllDrivers = ({ name, lostDrivers = 0 }: TurnToolCall): boolean =>
+  lostDrivers + 1 >= (WAITING_TOOLS.has(name) ? MAX_LOST_WAITING_DRIVERS : MAX_LOST_CALL_DRIVERS);
 
 const BACKOFF_BASE_MS = 500;
 /** Maximum backoff between tries, also for a longer `retry-after`. */

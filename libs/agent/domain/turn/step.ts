@@ -45,6 +45,8 @@ export interface BeginCall extends ModelChoice {
   readonly step: number;
   readonly tryNumber: number;
   readonly failures: number;
+  /** Number of tries of this step whose process was lost. */
+  readonly lostDrivers: number;
 }
 
 export interface FailTurn {
@@ -74,6 +76,10 @@ export type Step =
   | ToolsStep<'await_approvals'>
   | ToolsStep<'request_tools'>
   | ToolsStep<'run_tools'>
+  /** Counts a lost process for calls, before this one makes or prepares them. */
+  | ToolsStep<'restart_tools'>
+  /** Fails calls that have lost too many processes: they may be the cause. */
+  | ToolsStep<'fail_tools'>
   /** Records an unknown outcome for calls of a lost driver that must not be repeated. */
   | ToolsStep<'abandon_tools'>
   /** Waits for the scheduled retry of tool calls. The driver has nothing to do until then. */

@@ -137,7 +137,7 @@ describe('an agent that works again after an idle hour', () => {
 });
 
 describe('an agent whose turn lost its process five times', () => {
-  it('is in the state error with its reason, and takes turns after a resume', async () => {
+  it('is in the state error with its reason, and takes turns again without an operator', async () => {
     const survivor = world.process({ times: { leaseMs: 60_000, sweepMs: 60_000 } });
     const agent = await spawn(survivor);
     world.model.reply = hangs();
@@ -170,11 +170,14 @@ describe('an agent whose turn lost its process five times', () => {
       return read.state === 'error' && read;
     });
     expect(view.reason).toBe(failed?.data['reason']);
-    const request = { workspace: WORKSPACE, agentId: agent.id, action: 'resume', actor: OWNER } as const;
-    await survivor.runtime.controlAgent(request);
-    await until(async () => (await viewOf(survivor, agent.id)).state === 'idle');
+    // A turn that is accepted in this state waits, and runs without an operator.
     const again = await submitTo(survivor, { address: newAddress(agent.id) });
-    expect((await world.ended(again.sessionId)).at(-1)).toMatchObject({ type: 'TurnCompleted' });
+    expect((await world.ended(again.sessionId, 1, 20_000)).at(-1)).toMatchObject({ type: 'TurnCompleted' });
+    expect((await factsOf(agent.id)).at(-1)).toMatchObject({
+      type: 'AgentResumed',
+      data: { actor: 'runtime', reason: 'the turn that lost its processes has ended' },
+    });
+    await until(async () => (await viewOf(survivor, agent.id)).state === 'idle');
   });
 });
 

@@ -38,6 +38,9 @@ const ENDED_SWEEP_MS = 1_000;
 const BEAT_MS = 10_000;
 /** Time without a heartbeat after which a working agent is unresponsive, ms. */
 export const UNRESPONSIVE_MS = 60_000;
+/** Time for which an agent stays failed after a turn lost too many processes, ms. */
+const FAILED_MS = 5_000;
+const CRASHED = 'the processes that drove a turn of it were lost again and again';
 const DAY_MS = 24 * 3_600_000;
 const BACKOFF = { firstMs: 100, maxMs: 5_000 };
 
@@ -56,15 +59,29 @@ export class AgentUpkeep {
     await Promise.all([
       this.recordConfigured(signal),
       repeatEvery(() => this.attempt('cancel turns', () => this.cancelEnded()), ENDED_SWEEP_MS, signal),
+      repeatEvery(() => this.attempt('resume agents', () => this.resumeFailed()), FAILED_MS, signal),
       repeatEvery(() => this.attempt('check heartbeats', () => this.checkHeartbeats()), BEAT_MS, signal),
     ]);
   }
 
-  /** Marks an agent as failed. A repeat changes nothing. */
-  fail({ workspace, agentId }: AgentRef, code: string, reason: string): Promise<void> {
+  /**
+   * Marks an agent as failed, because a turn of it lost too many processes. It is resumed after a
+   * pause, since the turn has ended and others wait. A repeat changes nothing.
+   */
+  fail({ workspace, agentId }: AgentRef, code: string): Promise<void> {
     return this.attempt('mark agent failed', () =>
-      this.change(workspace, agentId, { ...this.common(agentId, reason), type: 'Fail', data: { code } }),
+      this.change(workspace, agentId, { ...this.common(agentId, CRASHED), type: 'Fail', data: { code } }),
     );
+  }
+
+  /** Resumes agents some seconds after a turn of them failed by lost processes. */
+  async resumeFailed(): Promise<void> {
+    const { agentRows, clock } = this.deps;
+    for (const { workspace, agentId } of await agentRows.failed(CRASHED, new Date(clock.now() - FAILED_MS)))
+      await this.change(workspace, agentId, {
+        ...this.common(agentId, 'the turn that lost its processes has ended'),
+        ...{ type: 'Resume', data: {} },
+      });
   }
 
   /** Records the heartbeat of the agents that this process works for, and judges the others. */

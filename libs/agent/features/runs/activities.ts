@@ -5,6 +5,7 @@ import type {
   RunActivities,
   SweepActivities,
   ToolActivities,
+  ToolCallRef,
 } from '@antiphon/agent-workflows';
 import { isAppError, notFound, toAppError } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
@@ -65,7 +66,7 @@ const withHeartbeat = async <T>(work: (signal: AbortSignal) => Promise<T>): Prom
 /** Retries of tool calls, as the turns implement them. */
 export interface ToolRetryPort {
   read: ToolActivities['readToolCall'];
-  retry: ToolActivities['retryTool'];
+  retry(call: ToolCallRef, attempt: number): ReturnType<ToolActivities['retryTool']>;
 }
 
 export interface ActivityDeps extends Pick<RunStreams, 'runs'> {
@@ -95,12 +96,16 @@ export const createActivities = ({
       if (version === 0) throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
       return progressOf(state);
     }),
-    runTask: withFailures(logger, 'runTask', (task) => withHeartbeat((signal) => tasks.run(task, signal))),
+    runTask: withFailures(logger, 'runTask', (task) =>
+      withHeartbeat((signal) => tasks.run(task, signal, Context.current().info.attempt)),
+    ),
     tendApproval: withFailures(logger, 'tendApproval', (approval) =>
       runWithContext(contextFrom('agent'), () => tendApproval(approval)),
     ),
     readToolCall: withFailures(logger, 'readToolCall', (call) => retryTool.read(call)),
-    retryTool: withFailures(logger, 'retryTool', (call) => withHeartbeat(() => retryTool.retry(call))),
+    retryTool: withFailures(logger, 'retryTool', (call) =>
+      withHeartbeat(() => retryTool.retry(call, Context.current().info.attempt)),
+    ),
     reconcileRuns: inContext('reconcileRuns', sweeps.reconcileRuns),
     sweepTurns: inContext('sweepTurns', sweeps.sweepTurns),
     expireReservations: inContext('expireReservations', sweeps.expireReservations),

@@ -101,13 +101,18 @@ const reservedBy = async (appending: Promise<AppendResult>): Promise<ReservedInC
   return extendedBy(result)?.reserved ?? null;
 };
 
+const STARTS_CALL: ReadonlySet<string> = new Set([
+  ...['ToolCallRequested', 'ToolCallClaimed', 'ToolCallRestarted'],
+]);
+
 /** Returns what a driver has in flight after it appended these events itself. */
 const trackInFlight = (inFlight: InFlight, events: readonly SessionEvent[]): InFlight => {
   let { attempt } = inFlight;
   let calls = new Set(inFlight.calls);
   for (const { type, data } of events) {
     if (type === 'ModelCallStarted') ({ attempt } = data);
-    else if (type === 'ToolCallRequested' || type === 'ToolCallClaimed') calls.add(data.callId);
+    else if (type === 'ModelCallCompleted') for (const { callId } of data.toolCalls) calls.add(callId);
+    else if (STARTS_CALL.has(type) && 'callId' in data) calls.add(data.callId);
     else if (isTurnEnd(type)) calls = new Set();
   }
   return { attempt, calls };

@@ -1,5 +1,5 @@
 import type { ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
-import { bug, createBatcher, isoTime } from '@antiphon/kernel';
+import { bug, createBatcher, failpoint, isoTime } from '@antiphon/kernel';
 import type { NativeTools } from '../native-tools/run-native-tool.js';
 import { isNativeTool } from '../native-tools/tool-schemas.js';
 import { recordedOutcome } from './recorded-tools.js';
@@ -101,6 +101,11 @@ export class ToolRunner {
   ): Promise<ToolResult> {
     const refusal = refusalOf(context, turnId, call);
     if (refusal) return refusal;
+    const { workspace, sessionId } = context.actor;
+    await failpoint(
+      'work.tool.begun',
+      () => `${workspace} ${sessionId} ${context.agent?.id ?? ''} ${call.name}`,
+    );
     const early = await context.takeEarlyTool(call.callId);
     if (early) return early;
     return observeTool(call, () =>

@@ -91,6 +91,14 @@ export const unknownOutcome = (turnId: string, callId: string, why: string): Too
   data: { turnId, callId, message: `${why}; whether the tool acted is unknown, and it was not run again` },
 });
 
+const CALLERS_LOST = 'every process that made this call was lost, and the call may be the reason';
+
+/** Returns the outcome of a call that has lost too many processes. */
+export const lostOutcome = (turnId: string, callId: string): ToolOutcome => ({
+  type: 'ToolCallFailed',
+  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', message: CALLERS_LOST },
+});
+
 const afterLostResponse = (turnId: string, { callId, idempotent }: TurnToolCall, why: string): Attempted =>
   idempotent
     ? { retry: 'lost', otherwise: unknownOutcome(turnId, callId, 'the answer of the tool was lost') }

@@ -1,4 +1,4 @@
-import { followUps, maxRetryDelay } from '@antiphon/agent-domain';
+import { followUps, hasLostAllDrivers, maxRetryDelay } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState, TurnToolCall } from '@antiphon/agent-domain';
 import type { ToolCallRef, ToolRetryProgress } from '@antiphon/agent-workflows';
 import { isAppError, isoTime, sleep } from '@antiphon/kernel';
@@ -6,7 +6,7 @@ import { runWithContext } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { ClaimedSession, SessionRegistry } from '../sessions/session-registry.js';
 import { Stopped, retryTransient } from './step-context.js';
-import { ToolCaller, unknownOutcome } from './tool-call.js';
+import { ToolCaller, lostOutcome, unknownOutcome } from './tool-call.js';
 import type { ToolCallContext, ToolCallDeps } from './tool-call.js';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
@@ -74,15 +74,33 @@ export class ToolRetry {
     return this.progressOf(session, callId);
   }
 
-  /** Makes the next attempt and records its outcome, or when the one after it is due. */
-  async retry({ workspace, sessionId, callId }: ToolCallRef): Promise<ToolRetryProgress> {
+  /**
+   * Makes the next attempt and records its outcome, or when the one after it is due. If `attempt`
+   * is above 1, an earlier try of the activity was lost.
+   */
+  async retry({ workspace, sessionId, callId }: ToolCallRef, attempt = 1): Promise<ToolRetryProgress> {
     const { registry } = this.deps;
     const session = await registry.requireSession(workspace, sessionId);
     try {
+      if (attempt > 1) await this.countLoss(session, callId);
       return await this.retryDeferred(session, callId);
     } finally {
       registry.wakeDriver(session);
     }
+  }
+
+  /** Counts the process that was lost during a try of an idempotent call. Others have a claim. */
+  private async countLoss(session: ClaimedSession, callId: string): Promise<void> {
+    const deferred = findDeferred(session.actor.fold().state, callId);
+    if (!deferred?.call.idempotent) return;
+    const { turnId, call } = deferred;
+    const now = isoTime(this.deps.clock);
+    await this.commit(
+      session,
+      hasLostAllDrivers(call)
+        ? { type: 'RecordToolOutcomes', data: { outcomes: [lostOutcome(turnId, callId)] }, now }
+        : { type: 'RestartTools', data: { turnId, callIds: [callId] }, now },
+    );
   }
 
   private async retryDeferred(session: ClaimedSession, callId: string): Promise<ToolRetryProgress> {

@@ -1,6 +1,6 @@
-import { backoffMs, beginCommand } from '@antiphon/agent-domain';
+import { SUSPECT_AFTER, backoffMs, beginCommand } from '@antiphon/agent-domain';
 import type { BeginCall, Step, TurnToolCall } from '@antiphon/agent-domain';
-import { isAppError, isoTime, sleep } from '@antiphon/kernel';
+import { createTrialLane, isAppError, isoTime, sleep } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
 import { MessageReceiver } from '../messages/receive-messages.js';
 import type { ReceiveMessagesDeps } from '../messages/receive-messages.js';
@@ -14,7 +14,7 @@ import type { NativeTools } from '../native-tools/run-native-tool.js';
 import { ToolRunner } from './run-tools.js';
 import type { RunToolsDeps, ToolResult } from './run-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
-import { unknownOutcome } from './tool-call.js';
+import { lostOutcome, unknownOutcome } from './tool-call.js';
 import type { ToolRetries } from './tool-retry.js';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
@@ -29,12 +29,16 @@ export interface StepDeps extends ModelCallDeps, RunToolsDeps, ApprovalDeps, Pol
 export type ActiveStep = Exclude<Step, { kind: 'idle' | 'await_approvals' | 'await_resume' }>;
 
 const DRIVER_LOST = 'the process that drove this turn was lost';
+const PREPARER_LOST = 'the processes that prepared a tool call for its approval were lost';
 
 /** Performs the steps of turns and records their outcomes. */
 export class TurnSteps {
   private readonly tools: ToolRunner;
   private readonly approvals: ApprovalsInTurn;
   private readonly receiver: MessageReceiver;
+  private readonly trials = createTrialLane();
+  /** Ends of the trials of calls, by call id. */
+  private readonly leaving = new Map<string, () => void>();
 
   constructor(private readonly deps: StepDeps) {
     this.receiver = new MessageReceiver(deps);
@@ -75,6 +79,10 @@ export class TurnSteps {
         return this.runTools(context, step);
       case 'abandon_tools':
         return this.abandonTools(context, step);
+      case 'restart_tools':
+        return this.restartTools(context, step);
+      case 'fail_tools':
+        return this.failTools(context, step);
       case 'await_tools':
         return this.scheduleRetries(context, step);
       case 'request_approvals':
@@ -95,6 +103,7 @@ export class TurnSteps {
     const { actor, signal, record } = context;
     // Recorded with the start of the call, unless that waits for its backoff.
     if (await this.receiver.receive(context, step.turnId)) return;
+    if (step.lostDrivers >= SUSPECT_AFTER) await this.trials.enter(signal);
     if (step.failures > 0) await sleep(backoffMs(step.failures, random(), retryAfterMs), signal);
     const { state } = actor.fold();
     await record(beginCommand(step, state, followUpContext(this.deps, actor, state)));
@@ -140,7 +149,7 @@ export class TurnSteps {
   private async runTools(context: StepContext, step: StepOf<'run_tools'>): Promise<void> {
     const { failpoint } = this.deps;
     await failpoint('agent.tool.requested', context.actor.sessionId);
-    await this.tools.run(context, step);
+    await this.tools.run(context, step).finally(() => this.leaveTrial(step));
     await failpoint('agent.tool.recorded', context.actor.sessionId);
   }
 
@@ -156,6 +165,43 @@ export class TurnSteps {
     for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
     const outcomes = calls.map(({ callId }) => unknownOutcome(turnId, callId, DRIVER_LOST));
     return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(this.deps.clock) });
+  }
+
+  /** Counts the lost process of calls. Those that lost more than one start alone. */
+  private async restartTools(context: StepContext, step: StepOf<'restart_tools'>): Promise<void> {
+    const { turnId, calls } = step;
+    const isSuspect = calls.some(({ lostDrivers = 0 }) => lostDrivers + 1 >= SUSPECT_AFTER);
+    const callIds = calls.map(({ callId }) => callId);
+    if (isSuspect) {
+      const leave = await this.trials.enter(context.signal);
+      for (const callId of callIds) this.leaving.set(callId, leave);
+    }
+    const now = isoTime(this.deps.clock);
+    await context.record({ type: 'RestartTools', data: { turnId, callIds }, now });
+  }
+
+  /** Ends the trial of calls that have outcomes. */
+  private leaveTrial({ calls }: Pick<StepOf<'run_tools'>, 'calls'>): void {
+    for (const { callId } of calls) {
+      this.leaving.get(callId)?.();
+      this.leaving.delete(callId);
+    }
+  }
+
+  /**
+   * Fails calls that have lost too many processes. The turn itself fails where the calls were not
+   * requested yet.
+   */
+  private async failTools(context: StepContext, { turnId, calls }: StepOf<'fail_tools'>): Promise<void> {
+    const now = isoTime(this.deps.clock);
+    if (calls.some(({ status }) => status !== 'requested'))
+      return context.record({
+        ...{ type: 'EndTurn', now },
+        data: { turnId, ending: 'failed', code: 'TURN.DRIVER_LOST', message: PREPARER_LOST },
+      });
+    for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
+    const outcomes = calls.map(({ callId }) => lostOutcome(turnId, callId));
+    return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now });
   }
 
   private async scheduleRetries({ actor }: StepContext, { calls }: StepOf<'await_tools'>): Promise<void> {
