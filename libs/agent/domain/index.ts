@@ -61,7 +61,15 @@ export { beginCommand, followUps, canBegin } from './turn/follow-up.js';
 export type { FollowUpContext } from './turn/follow-up.js';
 export { nextStep } from './turn/next-step.js';
 export { MAX_CALLS_PER_STEP, NOTHING_IN_FLIGHT } from './turn/step.js';
-export { MAX_BACKOFF_MS, backoffMs, maxRetryDelay, retryDelay, retryPolicyOf } from './turn/retry-policy.js';
+export {
+  MAX_BACKOFF_MS,
+  SUSPECT_AFTER,
+  backoffMs,
+  hasLostAllDrivers,
+  maxRetryDelay,
+  retryDelay,
+  retryPolicyOf,
+} from './turn/retry-policy.js';
 export type { DeferralReason } from './turn/retry-policy.js';
 export type { AgentHalt, AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
 export { runDecider } from './run/run.decider.js';
@@ -116,6 +124,13 @@ export {
   normalizeFolder,
   normalizePath,
 } from './files/file-path.js';
+export {
+  isBareRepository,
+  isPartOfRepository,
+  outsideRepositories,
+  programOfName,
+  unsafePartOf,
+} from './files/unsafe-names.js';
 export { emptyFileTree, foldFileTree, streamVersionOf } from './files/file-tree.js';
 export type { CallVersions, FileEntry, FileTree } from './files/file-tree.js';
 export { decideFiles, requireFile } from './files/file-tree.decider.js';

@@ -12,7 +12,7 @@ import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { Chats } from './chats/chats.handler.js';
 import { RenameChat } from './chats/rename-chat.handler.js';
-import { FilesFollower, FilesOnDisk, readFilesFolder } from './files/disk/files-on-disk.js';
+import { FilesFollower, readFilesFolder } from './files/disk/files-follower.js';
 import { EraseFiles } from './files/erase-files.handler.js';
 import { ReplayParked } from './maintenance/replay-parked.handler.js';
 import { RewindFiles } from './files/rewind-files.handler.js';
@@ -105,9 +105,9 @@ const createTasks = (
 const createFilesOnDisk = (platform: AgentPlatform, runtime: AgentRuntime): FilesFollower => {
   const { config, env, identity, pool, leases, clock, logger } = platform;
   const folder = readFilesFolder(env);
-  const { files: trees } = runtime.services;
-  const own = { pool, leases, clock, logger, trees, limits: () => config.files, owner: identity.id };
-  return new FilesFollower(folder === null ? null : new FilesOnDisk({ ...own, folder }));
+  const keepsExecutable = config.files.executableOnDisk === true;
+  const own = { pool, leases, clock, logger, limits: () => config.files, owner: identity.id };
+  return new FilesFollower({ ...own, trees: runtime.services.files, folder, keepsExecutable });
 };
 
 const createPlans = (

@@ -29,6 +29,8 @@ export interface AntiphonConfig {
     /** Of all versions that the log keeps. */
     readonly maxBytes: number;
     readonly maxVersions: number;
+    /** True if files of the copy on disk keep their executable bit, default false. */
+    readonly executableOnDisk?: boolean;
   };
   readonly retention: {
     readonly eventsDays: number;

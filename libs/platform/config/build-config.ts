@@ -246,6 +246,7 @@ const settings = ({ gateway, budgets, memory, features, files, retention, messag
     maxFiles: files.max_files,
     maxBytes: files.max_bytes,
     maxVersions: files.max_versions,
+    executableOnDisk: files.executable_on_disk,
   },
   retention: {
     eventsDays: retention.events_days,

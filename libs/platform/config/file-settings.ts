@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { int, names } from './key-hints.js';
+import { bool, int, names } from './key-hints.js';
 
 /** Schema of a list of folders of the file tree. The folder `.` is the whole tree. */
 export const roots = (what: string, example: string) => names(what, /^(?!\/)(?!.*\.\.).{1,1024}$/, example);
@@ -13,6 +13,10 @@ export const Files = z.strictObject({
   max_bytes: int(1, 2 ** 50, 'bytes of all versions of all files at most', 'max_bytes = 4294967296').default(
     4 * 1024 ** 3,
   ),
+  executable_on_disk: bool(
+    'true if files of the copy on disk keep their executable bit',
+    'executable_on_disk = false',
+  ).default(false),
   max_versions: int(1, 2 ** 40, 'changes of files of a workspace at most', 'max_versions = 1000000').default(
     1_000_000,
   ),

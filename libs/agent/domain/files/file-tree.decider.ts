@@ -1,5 +1,6 @@
 import type { FileCause, FileQuotas, FileTreeEvent } from '@antiphon/contracts/agent';
 import { assertNever, conflict, exhausted, notFound, rejected } from '@antiphon/kernel';
+import { checkUnsafeNames } from './check-names.js';
 import { foldCase, foldersOf, isBelow, isVirtualPath, normalizePath } from './file-path.js';
 import { foldFileTree } from './file-tree.js';
 import type { FileEntry, FileTree } from './file-tree.js';
@@ -264,6 +265,7 @@ export const decideFiles = (
     now = foldFileTree(now, decided);
     events.push(...decided);
   }
+  checkUnsafeNames(now, events);
   checkQuotas(tree, now, limits);
   return recordQuotas(tree, events, limits);
 };

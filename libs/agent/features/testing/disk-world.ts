@@ -19,6 +19,7 @@ import { notFound } from '@antiphon/kernel';
 import { createLogger, systemClock } from '@antiphon/observability';
 import { fileTreeIdOf } from '../derived-ids.js';
 import { FileTrees } from '../files/file-trees.js';
+import { COPY_MARK } from '../files/disk/copy-mark.js';
 import { DiskStates } from '../files/disk/disk-state.js';
 import { SafeFolder } from '../files/disk/safe-folder.js';
 import { WorkspaceFolder } from '../files/disk/workspace-folder.js';
@@ -53,7 +54,7 @@ export class DiskWorld {
   }
 
   /** Follows the folder as a process that has just started. */
-  async startFollower(limits = LIMITS): Promise<WorkspaceFolder> {
+  async startFollower(limits = LIMITS, keepsExecutable = false): Promise<WorkspaceFolder> {
     const states = await SafeFolder.open(
       join(this.base, '.antiphon/state'),
       join(this.base, '.antiphon/partial'),
@@ -61,7 +62,7 @@ export class DiskWorld {
     const deps = {
       trees: this.createTrees(),
       states: new DiskStates(states),
-      limits,
+      ...{ limits, keepsExecutable },
       clock: systemClock,
       logger: createLogger({ service: 'agent', level: 'fatal' }),
       fence: () => this.fence,
@@ -113,10 +114,13 @@ export class DiskWorld {
     );
   }
 
-  /** Returns the texts of the folder's files by path. */
+  /** Returns the texts of the folder's files by path, without the mark of the copy. */
   disk(): Record<string, string> {
     const names = readdirSync(this.root, { recursive: true, withFileTypes: true });
-    const files = names.filter((name) => name.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+    const files = names
+      .filter((name) => name.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name))
+      .filter((path) => path !== join(this.root, COPY_MARK));
     return Object.fromEntries(
       files.map((path) => [path.slice(this.root.length + 1), readFileSync(path, 'utf8')]),
     );

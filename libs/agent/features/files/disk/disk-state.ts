@@ -17,6 +17,8 @@ const DiskStateSchema = z.object({
   target: Version.nullable(),
   /** Paths that could not be written, with the content that they have instead. */
   pending: z.record(z.string(), Content.nullable()),
+  /** True once no file of the folder is executable because a tree has it so. Absent: false. */
+  isPlain: z.boolean().optional(),
 });
 
 /** Progress of a folder. It is stored next to the folder, so that both are lost together. */

@@ -10,7 +10,8 @@ import { fileTreeIdOf } from '../../derived-ids.js';
 import { createTreesWorld } from '../../testing/trees-world.js';
 import type { TreesWorld } from '../../testing/trees-world.js';
 import type { FileTrees } from '../file-trees.js';
-import { FilesOnDisk, readFilesFolder } from './files-on-disk.js';
+import { readFilesFolder } from './files-follower.js';
+import { FilesOnDisk } from './files-on-disk.js';
 
 const LIMITS = { maxFileBytes: 1_000_000, maxFiles: 100, maxBytes: 1e9, maxVersions: 1e6 };
 const TIMES = { leaseMs: 900, pollMs: 20, compareMs: 50, searchMs: 50 };

@@ -1,19 +1,20 @@
 import { watch } from 'node:fs';
 import type { FSWatcher } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { join } from 'node:path';
 import type pg from 'pg';
 import type { FileLimits } from '@antiphon/agent-domain';
 import { fileTreeStream } from '@antiphon/contracts/agent';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
-import { acrossWorkspaces } from '@antiphon/database';
+import { WorkTrials, acrossWorkspaces, createWorkStarts } from '@antiphon/database';
 import type { Fence, LeaseStore } from '@antiphon/event-store';
-import { createWakeSignal, invalid } from '@antiphon/kernel';
+import { createWakeSignal, isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import { fileTreeIdOf } from '../../derived-ids.js';
 import type { FileTreesPort } from '../file-trees.js';
+import { ignoreCopies } from './copy-mark.js';
 import { DiskStates } from './disk-state.js';
 import { SafeFolder } from './safe-folder.js';
 import { WorkspaceFolder } from './workspace-folder.js';
@@ -50,18 +51,9 @@ export interface FilesOnDiskOptions {
   /** Owner of this process's leases. */
   readonly owner: string;
   readonly times?: Partial<FilesOnDiskTimes>;
+  /** True if files are executable where their tree has them so. Default: false. */
+  readonly keepsExecutable?: boolean;
 }
-
-/** Reads `ANTIPHON_FILES_FOLDER`; null if it is not set. Throws `SERVICE.BAD_ENVIRONMENT`. */
-export const readFilesFolder = (env: Readonly<Record<string, string | undefined>>): string | null => {
-  const folder = env['ANTIPHON_FILES_FOLDER'] || null;
-  if (folder !== null && !isAbsolute(folder))
-    throw invalid(
-      'SERVICE.BAD_ENVIRONMENT',
-      'the service cannot start: ANTIPHON_FILES_FOLDER: must be an absolute path',
-    );
-  return folder;
-};
 
 // Reads one row for each workspace: the smallest one after the one before.
 const WORKSPACES_SQL = `with recursive found as (
@@ -72,6 +64,9 @@ const WORKSPACES_SQL = `with recursive found as (
   select workspace from found where workspace is not null`;
 const VERSIONS_SQL = `select h.workspace, h.version from unnest($1::text[], $2::text[]) as wanted (workspace, stream_id)
   join stream_heads h on h.workspace = wanted.workspace and h.stream_id = wanted.stream_id`;
+
+/** Time for which a folder that ended its processes is not compared, ms. */
+const PARKED_MS = 3_600_000;
 
 /** Share of the time that comparisons of a folder may take: one part of this number. */
 const COMPARE_SHARE = 20;
@@ -89,6 +84,8 @@ interface Watched {
   compareAt: number;
   hint: FSWatcher | null;
   isFailing: boolean;
+  /** Monotonic time until which the folder is not compared, ms. */
+  parkedUntil: number;
 }
 
 /**
@@ -102,11 +99,13 @@ export class FilesOnDisk {
   private readonly watched = new Map<string, Watched>();
   private states: { readonly store: DiskStates; readonly folder: SafeFolder } | null = null;
   private searchAt = 0;
+  private readonly trials: WorkTrials;
   private isFailing = false;
 
   constructor(private readonly options: FilesOnDiskOptions) {
     const { leases, owner, logger, times } = options;
     this.times = { ...FILES_ON_DISK_TIMES, ...times };
+    this.trials = new WorkTrials(createWorkStarts(options.pool));
     this.leadership = new Leadership({
       ...{ leases, owner, logger, name: FILES_LEASE },
       leaseMs: this.times.leaseMs,
@@ -175,10 +174,17 @@ export class FilesOnDisk {
   /** A folder that fails does not stop those of other workspaces. */
   private async trySync(watched: Watched): Promise<void> {
     const { workspace } = watched.folder;
+    // A folder that ended three processes is left alone for some time.
+    if (performance.now() < watched.parkedUntil) return;
     try {
-      await this.sync(watched);
+      // The first comparison reads every file, and an earlier process may have ended by one.
+      await (watched.version < 0
+        ? this.trials.run(FILES_LEASE, workspace, () => this.sync(watched))
+        : this.sync(watched));
       watched.isFailing = false;
     } catch (err) {
+      if (isAppError(err) && err.code === 'WORK.PROCESS_LOST')
+        watched.parkedUntil = performance.now() + PARKED_MS;
       watched.compareAt = performance.now() + this.times.compareMs;
       if (!watched.isFailing) this.options.logger.warn({ workspace, err }, 'files of workspace not compared');
       watched.isFailing = true;
@@ -225,12 +231,12 @@ export class FilesOnDisk {
   }
 
   private createWatched(workspace: string, states: DiskStates): Watched {
-    const { trees, limits, clock, logger, folder } = this.options;
+    const { trees, limits, clock, logger, folder, keepsExecutable = false } = this.options;
     const fence = (): Fence | null => this.fence();
-    const deps = { trees, states, limits: limits(workspace), clock, logger, fence };
+    const deps = { trees, states, limits: limits(workspace), clock, logger, fence, keepsExecutable };
     const root = join(folder, workspace);
     const own = new WorkspaceFolder(deps, workspace, root);
-    return { folder: own, version: -1, compareAt: 0, hint: null, isFailing: false };
+    return { folder: own, version: -1, compareAt: 0, hint: null, isFailing: false, parkedUntil: 0 };
   }
 
   /** Returns the versions of the event streams of the workspaces' trees. */
@@ -247,6 +253,7 @@ export class FilesOnDisk {
     const own = join(this.options.folder, '.antiphon');
     if (this.states === null) {
       const folder = await SafeFolder.open(join(own, 'state'), join(own, 'partial'));
+      await ignoreCopies(this.options.folder);
       this.states = { folder, store: new DiskStates(folder) };
     }
     return this.states;
@@ -261,26 +268,5 @@ export class FilesOnDisk {
     this.searchAt = 0;
     await this.states?.folder.close();
     this.states = null;
-  }
-}
-
-/** Runs `FilesOnDisk` in a process, or nothing where no folder is set. */
-export class FilesFollower {
-  private readonly stopping = new AbortController();
-  private running: Promise<void> = Promise.resolve();
-
-  constructor(private readonly files: FilesOnDisk | null) {}
-
-  start(): void {
-    if (this.files) this.running = this.files.run(this.stopping.signal);
-  }
-
-  isLeader(): boolean {
-    return this.files?.isLeader() ?? false;
-  }
-
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    await this.running;
   }
 }

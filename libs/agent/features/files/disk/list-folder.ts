@@ -1,6 +1,8 @@
 import type { Stats } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isBareRepository, isPartOfRepository, programOfName } from '@antiphon/agent-domain';
+import { COPY_MARK } from './copy-mark.js';
 import { isPlainFile, isSafePath, openFolder, pathIn, statIn, using, walk } from './folder-walk.js';
 import type { OpenFolder } from './folder-walk.js';
 
@@ -46,10 +48,16 @@ export const listFolder = async (root: OpenFolder): Promise<FolderListing> => {
     else await using(opened, (inner) => visit(inner, `${path}/`));
   };
   const visit = async (folder: OpenFolder, prefix: string): Promise<void> => {
-    for (const name of (await readdir(pathIn(folder, '.'))).sort()) {
+    const names = (await readdir(pathIn(folder, '.'))).sort();
+    const lower = new Set(names.map((name) => name.toLowerCase()));
+    const isRepository = isBareRepository((name) => lower.has(name));
+    for (const name of names) {
       const path = prefix + name;
+      if (path === COPY_MARK) continue;
       const stats = await statIn(folder, name);
-      if (stats === null ? name.includes(NOT_UTF8) : !isSafePath(path)) refused.push(path);
+      // Neither read nor removed: a repository that a person made here stays as it is.
+      if (programOfName(name) !== null || (isRepository && isPartOfRepository(name))) refused.push(path);
+      else if (stats === null ? name.includes(NOT_UTF8) : !isSafePath(path)) refused.push(path);
       else if (stats?.isDirectory()) await visitFolder(folder, name, path);
       else if (stats && isPlainFile(stats)) files.push({ path, ...stampOf(stats) });
       else if (stats) refused.push(path);

@@ -45,7 +45,7 @@ describe('the folder of a workspace', () => {
     expect(world.disk()).toEqual({ 'a/b.txt': 'two', 'bin/c.sh': 'run' });
     await world.deleteTree('a/b.txt');
     await follower.sync();
-    expect(readdirSync(world.root)).toEqual(['bin']);
+    expect(readdirSync(world.root)).toEqual(['.git', 'bin']);
     expect(statSync(join(world.root, 'bin/c.sh')).mode & 0o777).toBe(0o644);
   });
 
@@ -78,6 +78,7 @@ describe('the folder of a workspace', () => {
   });
 
   it('keeps the mode of an executable file that a tool edits', async () => {
+    follower = await world.startFollower(LIMITS, true);
     const stored = await world.trees.putBytes('default', Buffer.from('old'));
     await world.change([{ op: 'write', path: 'run.sh', ...stored, mode: 0o755 }]);
     await follower.sync();
@@ -90,6 +91,7 @@ describe('the folder of a workspace', () => {
   });
 
   it('records the execute bit that another program sets', async () => {
+    follower = await world.startFollower(LIMITS, true);
     await world.writeTree('run.sh', 'x');
     await follower.sync();
     chmodSync(join(world.root, 'run.sh'), 0o755);

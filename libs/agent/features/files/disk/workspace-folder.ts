@@ -1,14 +1,7 @@
 import { join } from 'node:path';
 import { access } from 'node:fs/promises';
 import { compareDisk, decideFiles, emptyFileTree, foldFileTree } from '@antiphon/agent-domain';
-import type {
-  DiskDifference,
-  FileCommand,
-  FileContent,
-  FileEntry,
-  FileLimits,
-  FileTree,
-} from '@antiphon/agent-domain';
+import type { DiskDifference, FileContent, FileEntry, FileLimits, FileTree } from '@antiphon/agent-domain';
 import type { FileTreeEvent } from '@antiphon/contracts/agent';
 import type { Fence } from '@antiphon/event-store';
 import { failpoint, isAppError, isoTime } from '@antiphon/kernel';
@@ -16,10 +9,13 @@ import type { Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { fileTreeIdOf } from '../../derived-ids.js';
 import type { FileTreesPort } from '../file-trees.js';
+import { markCopy } from './copy-mark.js';
 import { NO_DISK_STATE } from './disk-state.js';
-import type { DiskContent, DiskState, DiskStates } from './disk-state.js';
+import type { DiskState, DiskStates } from './disk-state.js';
 import { FolderScan } from './folder-scan.js';
 import { SafeFolder, digestOfBytes } from './safe-folder.js';
+import { TreeCopy, contentOf } from './tree-copy.js';
+import type { Foreign, Written } from './tree-copy.js';
 
 /** Actor of changes that another program made in the folder. */
 export const DISK_ACTOR = 'disk';
@@ -32,6 +28,8 @@ export interface WorkspaceFolderDeps {
   readonly logger: Logger;
   /** Token of the process that may record changes; null after it lost the lease. */
   readonly fence: () => Fence | null;
+  /** True if files of the folder are executable where the tree has them so. */
+  readonly keepsExecutable?: boolean;
 }
 
 /** Number of files that a round changed. */
@@ -44,10 +42,7 @@ export interface SyncResult {
   readonly refused: readonly string[];
 }
 
-type Foreign = Extract<DiskDifference, { kind: 'outside' | 'conflict' }>;
 type Own = Extract<DiskDifference, { kind: 'write' | 'remove' }>;
-/** Returns what this program may have written at a path. */
-type Written = (path: string) => readonly (DiskContent | null)[];
 
 const isForeign = (difference: DiskDifference): difference is Foreign =>
   difference.kind === 'outside' || difference.kind === 'conflict';
@@ -56,9 +51,6 @@ const isOwn = (difference: DiskDifference): difference is Own =>
 
 /** Maximum number of foreign changes in one append. */
 const BATCH = 100;
-
-const contentOf = (file: FileContent | null | undefined): DiskContent | null =>
-  file ? { digest: file.digest, size: file.size, mode: file.mode } : null;
 
 /** Errors of one file, which do not stop the others. */
 const isOfOneFile = (error: unknown): boolean =>
@@ -75,6 +67,7 @@ export class WorkspaceFolder {
   /** Tree of the state's version. */
   private base: FileTree | null = null;
   private readonly treeId: string;
+  private readonly copy: TreeCopy;
   /** Paths whose refusal is in the log of this process. */
   private reported = new Set<string>();
 
@@ -84,6 +77,7 @@ export class WorkspaceFolder {
     readonly root: string,
   ) {
     this.treeId = fileTreeIdOf(workspace);
+    this.copy = new TreeCopy(deps.keepsExecutable === true);
   }
 
   /** Returns the version of the tree that the folder has. */
@@ -95,11 +89,13 @@ export class WorkspaceFolder {
   async sync(): Promise<SyncResult> {
     const { folder, scan } = await this.open();
     const seen = await this.deps.trees.read(this.workspace, this.treeId);
-    const { disk, refused } = await scan.scan();
+    await this.removeUnsafe(folder, seen);
+    const { disk: found, refused } = await scan.scan();
     const written = await this.writtenContents(seen);
-    const foreign = compareDisk({ tree: seen, disk, refused, written }).filter(isForeign);
+    const disk = this.copy.diskOf(found, written, { isPlain: this.state.isPlain === true });
+    const foreign = compareDisk({ tree: this.copy.treeOf(seen), disk, refused, written }).filter(isForeign);
     const tree = await this.record(folder, foreign, seen);
-    const left = compareDisk({ tree, disk, refused, written });
+    const left = compareDisk({ tree: this.copy.treeOf(tree), disk, refused, written });
     const done = await this.writeAll(folder, left, tree, written);
     const present = new Set([
       ...refused,
@@ -149,14 +145,31 @@ export class WorkspaceFolder {
     return { folder, scan: this.scan };
   }
 
+  /** Removes files that an earlier version of this program wrote under names that are not allowed. */
+  private async removeUnsafe(folder: SafeFolder, tree: FileTree): Promise<void> {
+    if (this.state.isPlain === true) return;
+    const isAllowed = this.copy.allowedIn(tree);
+    for (const file of tree.files.values())
+      if (!isAllowed(file))
+        await folder.remove(file.path, file.digest).catch((error: unknown) => {
+          if (!isOfOneFile(error)) throw error;
+          this.reportOne(file.path, error);
+        });
+    await markCopy(this.root);
+  }
+
   private async writtenContents(now: FileTree): Promise<Written> {
     const { version, target, pending } = this.state;
     const base = await this.treeAt(version, now);
     const unfinished = target === null ? null : await this.treeAt(target, now);
-    return (path) => {
-      const before = path in pending ? (pending[path] ?? null) : contentOf(base.files.get(path));
-      return unfinished ? [before, contentOf(unfinished.files.get(path))] : [before];
-    };
+    return this.copy.written(
+      (path) => {
+        const before = path in pending ? (pending[path] ?? null) : contentOf(base.files.get(path));
+        return unfinished ? [before, contentOf(unfinished.files.get(path))] : [before];
+      },
+      now,
+      { isPlain: this.state.isPlain === true },
+    );
   }
 
   private async treeAt(version: number, now: FileTree): Promise<FileTree> {
@@ -191,7 +204,7 @@ export class WorkspaceFolder {
       // A path that the tree changed since the comparison is compared again in the next round.
       if (now.files.get(change.path)?.version !== seen.files.get(change.path)?.version) continue;
       try {
-        const decided = decideFiles(tree, this.commandsOf(change), context);
+        const decided = decideFiles(tree, this.copy.commandsOf(change, tree), context);
         tree = foldFileTree(tree, decided);
         events.push(...decided);
       } catch (error) {
@@ -200,14 +213,6 @@ export class WorkspaceFolder {
       }
     }
     return events;
-  }
-
-  /** A conflict keeps the tree's version under another name. */
-  private commandsOf(change: Foreign): FileCommand[] {
-    const outside: FileCommand = { op: 'outside', path: change.path, file: contentOf(change.file) };
-    if (change.kind === 'outside') return [outside];
-    const { digest, size, mode } = change.kept;
-    return [outside, { op: 'write', path: change.keepAs, digest, size, mode, expect: null }];
   }
 
   /** Returns false if the file changed again since the comparison. */
@@ -236,7 +241,7 @@ export class WorkspaceFolder {
     await failpoint('files.disk.synced');
     const behind = left.filter(({ path }) => !done.has(path)).map(({ path }) => path);
     const pending = Object.fromEntries(behind.map((path) => [path, written(path)[0] ?? null]));
-    const state = { version: tree.version, target: null, pending };
+    const state = { version: tree.version, target: null, pending, isPlain: !this.deps.keepsExecutable };
     if (JSON.stringify(state) !== JSON.stringify(this.state)) await this.save(state);
     this.base = tree;
     return done;
