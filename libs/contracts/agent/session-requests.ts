@@ -47,6 +47,14 @@ export const listSessions = defineRequest({
   timeoutMs: 15_000,
 });
 
+/** Returns the sessions that may have an open turn at a position of the log, 10,000 at most. */
+export const listOpenSessions = defineRequest({
+  subject: 'cmd.agent.session.list-open',
+  request: z.strictObject({ workspace: WorkspaceId, upTo: z.int().nonnegative() }),
+  reply: z.object({ sessionIds: z.array(z.uuid()) }),
+  timeoutMs: 15_000,
+});
+
 /** Returns one session. Throws `SESSION.NOT_FOUND`. */
 export const getSession = defineRequest({
   subject: 'cmd.agent.session.get',

@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import { getSession, listSessions, sessionStream } from '@antiphon/contracts/agent';
+import { getSession, listOpenSessions, listSessions, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionSummary } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { WorkspaceQueries } from '@antiphon/database';
@@ -13,6 +13,7 @@ import { AGENT_SERVICES } from '../agent.tokens.js';
 
 type ListRequest = z.output<typeof listSessions.request>;
 type ListReply = z.input<typeof listSessions.reply>;
+type OpenRequest = z.output<typeof listOpenSessions.request>;
 type GetRequest = z.output<typeof getSession.request>;
 
 const MAX_TITLE = 200;
@@ -52,6 +53,13 @@ const TITLES_SQL = `select distinct on (stream_id) stream_id, data ->> 'turnId' 
 /** Messages that were deleted at any time: a view of the past does not show them again. */
 const DELETED_SQL = `select data ->> 'turnId' as turn_id from events
   where workspace = $1 and type = 'ChatMessageDeleted' and stream_id = any ($2) and data ->> 'part' = 'message'`;
+
+/** Sessions with an open turn: those of the projection, and those that it has not seen yet. */
+const OPEN_SQL = `select session_id::text as id from agent_sessions where workspace = $1 and open_turns > 0
+  union select substr(stream_id, 9) from events where workspace = $1 and category = 'session' and position <= $2
+    and position > coalesce((select position from projection_checkpoints where name = 'agent-sessions'), 0)
+    and stream_id !~ '^session-key-'
+  limit 10000`;
 
 const stateOf = ({ open_turns: open, pending }: Row): SessionSummary['state'] => {
   if (Number(pending) > 0) return 'waiting';
@@ -165,6 +173,14 @@ export class ReadSessions {
         sessions: await toSummaries(queries, workspace, shown, upTo),
         nextCursor: rows.length > limit && last ? encodeCursor(Number(last.last_position)) : null,
       };
+    });
+  }
+
+  @HandleRequest(listOpenSessions)
+  listOpen({ workspace, upTo }: OpenRequest): Promise<z.input<typeof listOpenSessions.reply>> {
+    return this.deps.past.readAsOf(workspace, undefined, async (queries) => {
+      const { rows } = await queries.query<{ id: string }>(OPEN_SQL, [workspace, upTo]).catch(failTranslated);
+      return { sessionIds: rows.map(({ id }) => id) };
     });
   }
 

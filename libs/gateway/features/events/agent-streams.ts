@@ -6,6 +6,7 @@ import type {
 } from '@antiphon/contracts/gateway';
 import type { AgentFold } from './agent-frames.js';
 import { loadAgents } from './load-agents.js';
+import type { FindOpenSessions } from './load-agents.js';
 import type { LogTail } from './log-tail.js';
 import { canChangeMemory, MemoryReads, type MemoryFrames } from './memory-frames.js';
 import type { TailEvent, WorkspaceTail } from './workspace-tail.js';
@@ -114,12 +115,14 @@ const MAX_AGENTS = 1_000;
  */
 export class AgentStreams {
   readonly #log: LogTail;
+  readonly #findOpenSessions: FindOpenSessions;
   readonly #memory: MemoryFrames | null;
   readonly #groups = new Map<string, Promise<Group>>();
 
   /** Without `memory` no frames of memory are sent: the feature is off. */
-  constructor(log: LogTail, memory: MemoryFrames | null = null) {
+  constructor(log: LogTail, findOpenSessions: FindOpenSessions, memory: MemoryFrames | null = null) {
     this.#log = log;
+    this.#findOpenSessions = findOpenSessions;
     this.#memory = memory;
   }
 
@@ -152,6 +155,7 @@ export class AgentStreams {
   }
 
   async #open(workspace: string): Promise<Group> {
+    const findOpenSessions = this.#findOpenSessions;
     const { tail, release } = await this.#log.open(workspace);
     try {
       let at: number;
@@ -159,7 +163,7 @@ export class AgentStreams {
       // Again if the log has grown beyond the buffer while the agents were read.
       do {
         at = tail.position;
-        fold = await loadAgents(this.#log.pool, workspace, tail.agents, at);
+        fold = await loadAgents({ pool: this.#log.pool, findOpenSessions }, workspace, tail.agents, at);
       } while (!tail.failure && tail.eventsAfter(at) === null);
       const stopListening = tail.onMove(() => this.#advance(group));
       const end = (): void => (stopListening(), release());

@@ -11,6 +11,7 @@ import { AgentStates } from './agent-states.js';
 import { AgentStreams } from './agent-streams.js';
 import { agentSubscriptions } from './agent-subscriptions.js';
 import { eventMethods } from './event-methods.js';
+import { askForOpenSessions } from './load-agents.js';
 import type { LogTail } from './log-tail.js';
 import { MemoryFrames } from './memory-frames.js';
 
@@ -20,7 +21,11 @@ export const eventMethodsProviders: Provider[] = [
     provide: AgentStreams,
     inject: [LOG_TAIL, REQUESTS, CONFIG],
     useFactory: (log: LogTail, requests: RequestClient, { features }: AntiphonConfig) =>
-      new AgentStreams(log, features.memoryV1 ? new MemoryFrames(requests) : null),
+      new AgentStreams(
+        log,
+        askForOpenSessions(requests),
+        features.memoryV1 ? new MemoryFrames(requests) : null,
+      ),
   },
   {
     provide: AgentStates,

@@ -1,5 +1,12 @@
-import { LIFE_EVENTS, PHASE_EVENTS, TURN_ENDS } from '@antiphon/contracts/agent';
+import {
+  LIFE_EVENTS,
+  PHASE_EVENTS,
+  TURN_ENDS,
+  listOpenSessions,
+  sessionStream,
+} from '@antiphon/contracts/agent';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import type { RequestClient } from '@antiphon/messaging';
 import type { Pool } from 'pg';
 import { AgentFold } from './agent-frames.js';
 import type { AgentsOfEvents } from './agents-of-events.js';
@@ -10,12 +17,17 @@ const list = (types: readonly string[]): string => types.map((type) => `'${type}
 const LIVES_SQL = `select distinct on (data ->> 'agentId') data ->> 'agentId' as agent_id, type from events
   where workspace = $1 and type in (${list(LIFE_EVENTS)}) and position <= $2
   order by data ->> 'agentId', position desc`;
-/** Sessions with an open turn: those of the projection, and those that it has not seen yet. */
-const OPEN_SESSIONS_SQL = `select 'session-' || session_id as stream_id from agent_sessions
-    where workspace = $1 and open_turns > 0
-  union select stream_id from events where workspace = $1 and category = 'session' and position <= $2
-    and position > coalesce((select position from projection_checkpoints where name = 'agent-sessions'), 0)
-  limit 10000`;
+/** Returns the event streams of sessions that may have an open turn: the agent service knows them. */
+export type FindOpenSessions = (workspace: string, upTo: number) => Promise<readonly string[]>;
+
+/** Asks the agent service for open sessions. */
+export const askForOpenSessions =
+  (requests: RequestClient): FindOpenSessions =>
+  async (workspace, upTo) => {
+    const { sessionIds } = await requests.request(listOpenSessions, { workspace, upTo });
+    return sessionIds.map(sessionStream);
+  };
+
 /** Number of a session's newest events that are read for its open turns. */
 const MAX_EVENTS = 2_000;
 const TURNS_SQL = `select s.stream_id, e.type, e.turn_id, e.has_text from unnest($3::text[]) s (stream_id),
@@ -33,7 +45,7 @@ interface TurnRow {
 
 /** Reads the state of all agents of a workspace at a position of the log. */
 export const loadAgents = async (
-  pool: Pool,
+  { pool, findOpenSessions }: { readonly pool: Pool; readonly findOpenSessions: FindOpenSessions },
   workspace: string,
   agents: AgentsOfEvents,
   position: number,
@@ -43,8 +55,7 @@ export const loadAgents = async (
   try {
     const lives = await db.query<{ agent_id: string; type: string }>(LIVES_SQL, [workspace, position]);
     for (const { agent_id: id, type } of lives.rows) fold.apply(id, { type, turnId: null, hasText: false });
-    const open = await db.query<{ stream_id: string }>(OPEN_SESSIONS_SQL, [workspace, position]);
-    const streams = open.rows.map(({ stream_id: stream }) => stream);
+    const streams = await findOpenSessions(workspace, position);
     const { rows } = await db.query<TurnRow>(TURNS_SQL, [workspace, position, streams]);
     const evidence = rows.map(({ stream_id: streamId, type }) => ({
       category: 'session',

@@ -215,12 +215,18 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         onError: () => undefined,
       });
       ends.push(() => log.close());
+      // Without an agent service: every session of the workspace may have an open turn.
+      const findOpenSessions = async (workspace: string): Promise<string[]> => {
+        const text = `select stream_id from stream_heads where workspace = $1 and starts_with(stream_id, 'session-')`;
+        const found = await inWorkspace(pool, workspace).query<{ stream_id: string }>(text, [workspace]);
+        return found.rows.map(({ stream_id: stream }) => stream);
+      };
       const requireSession = (): Promise<void> => Promise.resolve();
       const resumed = sessionResume({ feeds, frameLog, logger: silentLogger, requireSession });
       const memory = requests ? new MemoryFrames(requests) : null;
       const features = { agentRuntimeV1: true, workersV1: true, memoryV1: requests !== undefined };
       const agentAccess = new AgentAccess({ request: () => Promise.reject(new Error('no agent service')) });
-      const streams = new AgentStreams(log, memory);
+      const streams = new AgentStreams(log, findOpenSessions, memory);
       const states = new AgentStates({ features, streams, access: agentAccess, logger: silentLogger });
       const methods = [
         ...connectionMethods(
