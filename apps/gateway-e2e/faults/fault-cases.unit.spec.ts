@@ -1,7 +1,13 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { DISK_FAILPOINTS, FAILPOINTS, FILE_FAILPOINTS, RESTORE_FAILPOINTS } from '@antiphon/kernel';
+import {
+  DISK_FAILPOINTS,
+  FAILPOINTS,
+  FILE_FAILPOINTS,
+  RESTORE_FAILPOINTS,
+  WORK_FAILPOINTS,
+} from '@antiphon/kernel';
 import { FAULT_CASES } from './fault-cases.js';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -23,13 +29,13 @@ const failpointsInSource = (): Set<string> => {
 const sorted = (names: Iterable<string>): string[] => [...names].sort();
 
 describe('the failpoint sweep', () => {
-  // Points of a restore and of files have sweeps of their own:
+  // Points of a restore, of files and of lost work have specs of their own:
   // libs/platform/database/backup/restore.nightly.spec.ts, libs/agent/features/files.
   it('has a case for each failpoint of the source, and no other', () =>
     expect(
       sorted([
         ...FAULT_CASES.map(({ point }) => point),
-        ...[...RESTORE_FAILPOINTS, ...FILE_FAILPOINTS, ...DISK_FAILPOINTS],
+        ...[...RESTORE_FAILPOINTS, ...FILE_FAILPOINTS, ...DISK_FAILPOINTS, ...WORK_FAILPOINTS],
       ]),
     ).toEqual(sorted(failpointsInSource())));
 

@@ -3,6 +3,7 @@ import type { OnApplicationBootstrap, OnApplicationShutdown, Provider } from '@n
 import type pg from 'pg';
 import { budgetLimitsOf, findPrice } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
+import { createWorkStarts } from '@antiphon/database';
 import { PastReads, SnapshotMaker } from '@antiphon/event-store';
 import type { EventStore, EventStorePg } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
@@ -136,11 +137,18 @@ const followersProvider: Provider = {
   ],
 };
 
+const CONSUMERS = Symbol('CONSUMERS');
+const consumersProvider: Provider = {
+  provide: CONSUMERS,
+  inject: [NATS, LOGGER, DATABASE_POOL],
+  useFactory: (link: NatsLink, logger: Logger, pool: pg.Pool) =>
+    createConsumerHost({ link, logger, starts: createWorkStarts(pool) }),
+};
+
 /** Starts metering's background work, and stops it before the ledger. */
 @Injectable()
 export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #sweep: ReservationSweep;
-  readonly #consumers: ConsumerHost;
   #stopObserving: () => void = () => undefined;
   readonly #stopping = new AbortController();
   #following: Promise<unknown> | undefined;
@@ -152,15 +160,14 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     @Inject(FOLLOWERS) private readonly followers: readonly Follower[],
     @Inject(END_RESERVATIONS) endReservations: EndReservations,
     @Inject(PAST_READS) private readonly past: PastReads,
-    @Inject(NATS) link: NatsLink,
+    @Inject(CONSUMERS) private readonly consumers: ConsumerHost,
     @Inject(LOGGER) logger: Logger,
   ) {
     this.#sweep = new ReservationSweep(endReservations, logger, SWEEP_EVERY_MS);
-    this.#consumers = createConsumerHost({ link, logger });
   }
 
   onApplicationBootstrap(): void {
-    this.#consumers.run(settleCalls, this.settleBudget);
+    this.consumers.run(settleCalls, this.settleBudget);
     this.#sweep.start();
     this.#following = Promise.all(this.followers.map((follower) => follower.follow(this.#stopping.signal)));
     this.#stopObserving = observeBudgets(this.readBudgets);
@@ -169,7 +176,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   async onApplicationShutdown(): Promise<void> {
     this.#stopObserving();
     this.#stopping.abort();
-    await Promise.all([this.#consumers.stop(), this.#sweep.stop(), this.#following]);
+    await Promise.all([this.consumers.stop(), this.#sweep.stop(), this.#following]);
     await this.past.close();
     await this.ledger.close();
   }
@@ -198,6 +205,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     endReservationsProvider,
     pastProvider,
     usageProjectionProvider,
+    consumersProvider,
     MeteringLifecycle,
     SettleBudget,
     ReadBudgets,

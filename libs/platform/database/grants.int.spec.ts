@@ -11,7 +11,7 @@ const LIST = fileURLToPath(new URL('../../../prisma/functions/grants.txt', impor
 const SHARED = new Set([
   ...['events', 'stream_heads', 'log_head', 'log_roots', 'archived_streams', 'archive_requests', 'log_archives'],
   ...['leases', 'lease_floor', 'idempotency', 'category_owners', 'projection_checkpoints', 'projection_parked'],
-  ...['session_snapshots', 'work_starts', 'file_blobs'],
+  ...['session_snapshots', 'work_starts', 'file_blobs', 'projection_snapshots', 'projection_snapshot_rows'],
 ]);
 
 /** Service of a table, by the beginning of its name. */

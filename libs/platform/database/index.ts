@@ -41,5 +41,8 @@ export {
   setWorkspaceSql,
 } from './workspace.js';
 export type { WorkspaceQueries } from './workspace.js';
+export { createWorkStarts } from './work-starts.js';
+export type { WorkStarts } from './work-starts.js';
+export { MAX_LOST_PROCESSES, WorkTrials } from './work-trials.js';
 export { BlobStore, CITE_SQL, PATH_SQL, SWEEP_SQL } from './blob-store.js';
 export type { StoredBytes } from './blob-store.js';

@@ -1,5 +1,6 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { DynamicModule, OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
+import { createWorkStarts } from '@antiphon/database';
 import { createSharedLogPages } from '@antiphon/event-store';
 import type { EventStore, LeaseStore } from '@antiphon/event-store';
 import type pg from 'pg';
@@ -47,7 +48,8 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
     const { link, leases, logger, announce } = this;
     const { readLogPage, leave } = createSharedLogPages(this.pool, this.log);
     const log = { ...this.log, readLogPage, leaveLogPages: leave };
-    const relay = startRelay({ link, log, leases, owner: this.identity.id, logger, announce });
+    const starts = createWorkStarts(this.pool);
+    const relay = startRelay({ link, log, leases, owner: this.identity.id, logger, announce, starts });
     this.relay = relay;
     const manager = await openJetStreamManager(link.connection);
     this.health.addCheck('jetstream', async () => void (await manager.streams.info('EVENTS')));

@@ -1,14 +1,15 @@
-import type { PlanEvent } from '@antiphon/contracts/agent';
-import { nextPlanStep } from '@antiphon/agent-domain';
 import type { PlanFold, PlanRun, PlanStep } from '@antiphon/agent-domain';
+import { WorkTrials, createWorkStarts } from '@antiphon/database';
 import { createLogMarks } from '@antiphon/event-store';
 import type { LogMarks } from '@antiphon/event-store';
-import { createWakeSignal, isAppError, toStorable } from '@antiphon/kernel';
+import { createWakeSignal, failpoint, isAppError, toStorable } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { isPermanentError } from '../runs/run-task.js';
 import { readOutcome } from '../runs/turn-ends.js';
 import type { TurnLeaderDeps, TurnRef } from '../runs/turn-ends.js';
+import { nextAction, promptOf } from './next-action.js';
+import type { Action, End } from './next-action.js';
 import { OpenPlanRuns, PlanRunFailures, readPlanRunFacts } from './open-plan-runs.js';
 import type { OpenPlanRun } from './open-plan-runs.js';
 import type { PlanAt, PlanRef, PlanStore } from './plan-store.js';
@@ -29,38 +30,14 @@ const RUNTIME = { actor: 'runtime', agentId: null };
 /** Maximum length of a recorded message, UTF-16 units. */
 const MAX_MESSAGE = 2_000;
 
-/** Text of the turn that does a step. */
-const promptOf = (path: string, { stepId, text, body }: PlanStep): string =>
-  [
-    `Do step ${stepId} of the plan ${path}: ${text}`,
-    ...(body.trim() === '' ? [] : [body.trimEnd()]),
-    `Then call plan_step with the path "${path}" and the step "${stepId}": status "done" with the evidence, ` +
-      'or status "failed" with a note. Only that call completes the step.',
-  ].join('\n\n');
+/** Kind of the counted starts of runs. */
+const PLAN_RUN = 'plan-run';
 
-type End = Extract<PlanEvent, { type: 'PlanRunEnded' }>['data']['reason'];
-
-/** Next action of a run. */
-type Action =
-  | { readonly kind: 'end'; readonly reason: End; readonly message: string | null }
-  | { readonly kind: 'start'; readonly step: PlanStep }
-  | { readonly kind: 'await'; readonly step: PlanStep };
-
-/** Decides on the next action from the facts alone. */
-export const nextAction = ({ state, file, isInvalid }: PlanAt, run: PlanRun): Action => {
-  const end = (reason: End, message: string | null = null): Action => ({ kind: 'end', reason, message });
-  const started = state.steps.find(({ status }) => status === 'started');
-  if (run.isStopRequested && !started) return end('stopped');
-  if (!file && !started) return end('plan_removed', 'the file of the plan was removed');
-  if (started) return { kind: 'await', step: started };
-  if (isInvalid) return end('stopped', 'the file of the plan has no steps');
-  const failed = state.steps.find(({ status }) => status === 'failed');
-  if (failed) return end('step_failed', `step ${failed.stepId}: ${failed.note ?? 'failed'}`);
-  const next = nextPlanStep(state);
-  if (!next) return end('completed');
-  if (run.turns >= run.maxTurns) return end('turn_limit', `the run has had ${run.turns} turns`);
-  return { kind: 'start', step: next };
-};
+/** Time in which this process drives a run. `survive` ends the trial of the run. */
+interface Term {
+  readonly signal: AbortSignal;
+  readonly survive: () => Promise<void>;
+}
 
 /**
  * Does the runs of plans: one turn for each step, in a session for each run. One process does so at
@@ -78,11 +55,13 @@ export class PlanRuns {
   private readonly marks: LogMarks;
   private open: OpenPlanRuns;
   private readonly failures = new PlanRunFailures(() => performance.now());
+  private readonly trials: WorkTrials;
 
   constructor(private readonly deps: PlanRunsDeps) {
     const { leases, owner, logger, leaseMs = LEASE_MS } = deps;
     this.leadership = new Leadership({ leases, owner, logger, leaseMs, name: LEASE });
     this.marks = createLogMarks(deps.pool, ['plan']);
+    this.trials = new WorkTrials(createWorkStarts(deps.pool));
     this.open = this.createOpenRuns();
   }
 
@@ -132,7 +111,10 @@ export class PlanRuns {
     }
     for (const run of await this.open.find()) {
       if (this.running.has(run.runId) || this.failures.isWaiting(run.runId)) continue;
-      const done = this.drive(run, run.runId, this.term.signal)
+      const done = this.trials
+        .run(PLAN_RUN, run.runId, (survive) =>
+          this.drive(run, run.runId, { signal: this.term.signal, survive }),
+        )
         .catch((error: unknown) => this.handleFailure(run, error))
         .catch((error: unknown) => this.warnOnce(error))
         .finally(() => this.running.delete(run.runId));
@@ -168,8 +150,10 @@ export class PlanRuns {
   }
 
   /** Performs the actions of a run until it ends or waits for its agent. */
-  private async drive(ref: PlanRef, runId: string, signal: AbortSignal): Promise<void> {
+  private async drive(ref: PlanRef, runId: string, term: Term): Promise<void> {
+    const { signal } = term;
     while (!signal.aborted && this.leadership.isLeader()) {
+      await failpoint('work.plan.begun', () => `${ref.workspace} ${ref.path} ${runId}`);
       const at = await this.deps.plans.read(ref);
       const { run } = at.state;
       if (!run || run.ended || run.runId !== runId) return;
@@ -178,7 +162,7 @@ export class PlanRuns {
       if (action === null) return;
       if (action.kind === 'end') return this.end(ref, runId, action);
       if (action.kind === 'start') await this.start(ref, run, action.step);
-      else await this.finish(ref, at.state, run, action.step, signal);
+      else await this.finish(ref, at.state, run, action.step, term);
       this.failures.clear(runId);
     }
   }
@@ -222,7 +206,7 @@ export class PlanRuns {
     state: PlanFold,
     run: PlanRun,
     step: PlanStep,
-    signal: AbortSignal,
+    { signal, survive }: Term,
   ): Promise<void> {
     const turn = await this.submit(ref, state, run, step).catch((error: unknown) => {
       if (!isAppError(error) || !isPermanentError(error.kind)) throw error;
@@ -231,6 +215,8 @@ export class PlanRuns {
     if ('code' in turn) return this.fail(ref, run, step, turn);
     this.turns.set(run.runId, turn);
     if (run.isStopRequested) await this.deps.turns.cancelTurn({ ...turn, caller: 'plan' });
+    // The turn counts the processes that it loses.
+    await survive();
     await this.waitForEnd(ref, run, turn, signal);
     this.turns.delete(run.runId);
     const outcome = await readOutcome(this.deps.store, turn);

@@ -2,9 +2,11 @@ import { MAX_CONTENT_BYTES } from '@antiphon/contracts/agent';
 import type { RunProgress, RunRef, TaskResult } from '@antiphon/agent-workflows';
 import { isOpenRun, openTasks, renderPrompt, runDecider } from '@antiphon/agent-domain';
 import type { RunCommand, RunState, TaskState } from '@antiphon/agent-domain';
+import { WorkTrials } from '@antiphon/database';
+import type { WorkStarts } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
 import { failpoint, isAppError, isoTime, notFound, transient } from '@antiphon/kernel';
-import type { Clock, ErrorKind, Ids } from '@antiphon/kernel';
+import type { AppError, Clock, ErrorKind, Ids } from '@antiphon/kernel';
 import { contextFrom, runWithContext } from '@antiphon/observability';
 import { runEndAppends } from './run-streams.js';
 import type { RunStreams, TurnCommands } from './run-streams.js';
@@ -17,6 +19,7 @@ export interface RunTaskDeps extends Pick<RunStreams, 'runs'> {
   readonly ids: Ids;
   readonly turns: TurnCommands;
   readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
+  readonly starts: WorkStarts;
 }
 
 /** Error kinds that a retry does not change; a full queue, for example, may empty. */
@@ -60,6 +63,16 @@ const toCommand = (nodeId: string, outcome: TurnOutcome, now: string): RunComman
   }
 };
 
+/** Kind of the counted starts of tasks of runs. */
+const NODE = 'run-node';
+type NodeRef = RunRef & { readonly nodeId: string };
+
+interface Attempt {
+  readonly signal: AbortSignal;
+  /** Ends the trial of the task. */
+  readonly survive: () => Promise<void>;
+}
+
 /** Accepted turn of a task, or the command that records its refusal. */
 type Submitted =
   | { readonly turn: Pick<TurnRef, 'sessionId' | 'turnId'>; readonly attempt: number }
@@ -67,25 +80,55 @@ type Submitted =
 
 /** Runs tasks of runs. Each task is a turn of its agent, in a session of its own. */
 export class TaskRunner {
-  constructor(private readonly deps: RunTaskDeps) {}
+  private readonly trials: WorkTrials;
+
+  constructor(private readonly deps: RunTaskDeps) {
+    this.trials = new WorkTrials(deps.starts, { countsFirst: false });
+  }
 
   /**
    * Runs one task to its end in the log. Safe to repeat: the turn has an idempotency key, and the
    * decider ignores repeated events. Throws `TASK.TRY_AGAIN` (transient) after a retryable failure.
    */
-  async run(task: RunRef & { readonly nodeId: string }, signal: AbortSignal): Promise<TaskResult> {
+  async run(
+    task: RunRef & { readonly nodeId: string },
+    signal: AbortSignal,
+    attempt = 1,
+  ): Promise<TaskResult> {
+    const begin = (survive: () => Promise<void>): Promise<TaskResult> => this.runOnce(task, signal, survive);
+    // An earlier attempt of the activity may have ended its process.
+    if (attempt === 1) return begin(() => Promise.resolve());
+    return this.trials.run(NODE, `${task.runId}/${task.nodeId}`, begin).catch((error: unknown) => {
+      if (!isAppError(error) || error.code !== 'WORK.PROCESS_LOST') throw error;
+      return this.fail(task, error);
+    });
+  }
+
+  /** Fails a task without another attempt. */
+  private async fail(
+    { workspace, runId, nodeId }: NodeRef,
+    { code, message }: AppError,
+  ): Promise<TaskResult> {
+    const data = { nodeId, code, message, retryable: false };
+    const now = isoTime(this.deps.clock);
+    const state = await this.record(workspace, runId, { type: 'FailTask', data, now });
+    return { ...progressOf(state), sessionId: state.tasks.get(nodeId)?.sessionId ?? null };
+  }
+
+  private async runOnce(
+    task: NodeRef,
+    signal: AbortSignal,
+    survive: () => Promise<void>,
+  ): Promise<TaskResult> {
+    await failpoint('work.node.begun', () => `${task.workspace} ${task.runId}/${task.nodeId}`);
     const { state, origin, version } = await this.deps.runs.read(task.workspace, task.runId);
     if (version === 0) throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
     await failpoint('agent.task.claimed');
     // All work for a run has the correlation of the request that started it.
-    return runWithContext(contextFrom('agent', origin), () => this.advance(task, state, signal));
+    return runWithContext(contextFrom('agent', origin), () => this.advance(task, state, { signal, survive }));
   }
 
-  private async advance(
-    ref: RunRef & { readonly nodeId: string },
-    before: RunState,
-    signal: AbortSignal,
-  ): Promise<TaskResult> {
+  private async advance(ref: NodeRef, before: RunState, { signal, survive }: Attempt): Promise<TaskResult> {
     const taskIn = (state: RunState): TaskState => {
       const task = state.tasks.get(ref.nodeId);
       if (!task) throw notFound('TASK.NOT_FOUND', 'the run has no such task');
@@ -93,6 +136,8 @@ export class TaskRunner {
     };
     let state = before;
     if (taskIn(state).status === 'ready') state = await this.start(ref.workspace, state, taskIn(state));
+    // The turn counts the processes that it loses.
+    if (taskIn(state).status === 'running') await survive();
     if (taskIn(state).status === 'running') state = await this.finish(ref, state, taskIn(state), signal);
     const task = taskIn(state);
     if (!isOver(state, task))

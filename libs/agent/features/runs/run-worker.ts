@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { tasksQueue } from '@antiphon/agent-workflows/tasks-queue';
 import type { ApprovalRef, ApprovalTimer, SweepInput, SweepName } from '@antiphon/agent-workflows';
 import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/metering';
+import { createWorkStarts } from '@antiphon/database';
 import { runProjection } from '@antiphon/event-store';
 import type { RunningProjection } from '@antiphon/event-store';
 import { createSerialQueue } from '@antiphon/kernel';
@@ -175,7 +176,12 @@ class TemporalRuns {
     const { services, runtime, requests, turnEnds } = this.options;
     return createActivities({
       ...services,
-      tasks: new TaskRunner({ ...services, turns: runtime, turnEnds }),
+      tasks: new TaskRunner({
+        ...services,
+        turns: runtime,
+        turnEnds,
+        starts: createWorkStarts(services.pool),
+      }),
       retryTool: runtime.retryTool,
       tendApproval: (approval) => runtime.approvals.applyDeadlines(approval),
       archiveOldEvents: createArchiveOldEvents({ ...services, retention }),

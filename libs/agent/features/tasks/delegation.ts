@@ -1,5 +1,6 @@
+import { WorkTrials, createWorkStarts } from '@antiphon/database';
 import type { Fence } from '@antiphon/event-store';
-import { createWakeSignal, failpoint, isAppError } from '@antiphon/kernel';
+import { createBoundedMap, createWakeSignal, failpoint, isAppError } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { TurnLeaderDeps } from '../runs/turn-ends.js';
@@ -44,6 +45,10 @@ export interface DelegationDeps extends TurnLeaderDeps {
   readonly times?: Partial<DelegationTimes>;
 }
 
+/** Kind of the counted starts of tasks. */
+const TASK = 'task';
+const MAX_ASSIGNED = 10_000;
+
 /** A task that this process waits for. */
 interface Running {
   readonly epoch: number;
@@ -62,6 +67,9 @@ export class Delegation {
   private readonly wakeSignal = createWakeSignal();
   private readonly running = new Map<string, Running>();
   private readonly retryAt = new Map<string, number>();
+  /** Epochs of the claims that this process made, by task. */
+  private readonly assigned = createBoundedMap<number>(MAX_ASSIGNED);
+  private readonly trials: WorkTrials;
   /** Aborted when this process stops to lead. */
   private term = new AbortController();
   private upkeepAt = 0;
@@ -76,6 +84,7 @@ export class Delegation {
     });
     this.runner = new AgentTaskRunner(deps);
     this.upkeep = new TaskUpkeep(deps);
+    this.trials = new WorkTrials(createWorkStarts(deps.pool), { countsFirst: false });
   }
 
   /** Starts the next round soon. */
@@ -153,6 +162,7 @@ export class Delegation {
         { known: task, fence },
       );
       await failpoint('agent.task.assigned');
+      this.assigned.put(taskId, data.epoch);
       open.put({ workspace, taskId, state, version });
     } catch (error) {
       // The next round has the task again, in the state that the log has by then.
@@ -178,8 +188,7 @@ export class Delegation {
     const running: Running = { epoch: state.epoch, isCancelSent: false };
     this.running.set(taskId, running);
     const { signal } = this.term;
-    void this.runner
-      .run(task, fence, signal)
+    void this.runTask(task, fence, signal)
       .catch((error: unknown) => {
         if (signal.aborted) return;
         this.retryAt.set(taskId, performance.now() + this.times.retryMs);
@@ -189,6 +198,20 @@ export class Delegation {
         if (this.running.get(taskId) === running) this.running.delete(taskId);
         this.wake();
       });
+  }
+
+  /** Does a task. One that this process has not assigned itself may have ended another process. */
+  private async runTask(task: OpenTask, fence: Fence, signal: AbortSignal): Promise<void> {
+    const { taskId, state } = task;
+    const begin = async (onTurn: () => Promise<void>): Promise<void> => {
+      await failpoint('work.task.begun', () => `${task.workspace} ${taskId} ${state.agentId ?? ''}`);
+      await this.runner.run(task, fence, signal, onTurn);
+    };
+    if (this.assigned.get(taskId) === state.epoch) return begin(() => Promise.resolve());
+    return this.trials.run(TASK, `${taskId}/${state.epoch}`, begin).catch((error: unknown) => {
+      if (!isAppError(error) || error.code !== 'WORK.PROCESS_LOST') throw error;
+      return this.runner.fail(task, error, fence);
+    });
   }
 
   private sendCancel(task: OpenTask, running: Running): void {

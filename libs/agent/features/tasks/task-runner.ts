@@ -1,6 +1,7 @@
 import type { TaskFold } from '@antiphon/agent-domain';
 import type { EventStore, Fence } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
+import type { AppError } from '@antiphon/kernel';
 import { isPermanentError } from '../runs/run-task.js';
 import type { TurnCommands } from '../runs/run-streams.js';
 import { readOutcome } from '../runs/turn-ends.js';
@@ -44,15 +45,27 @@ export class AgentTaskRunner {
 
   /**
    * Does an assigned task to its end in the log. Safe to repeat in any process: the turn has an
-   * idempotency key for each claim, and the decider ignores repeated events.
+   * idempotency key for each claim, and the decider ignores repeated events. `onTurn` is called
+   * when the turn has been submitted, because a turn counts the processes that it loses.
    */
-  async run(task: OpenTask, fence: Fence, signal: AbortSignal): Promise<void> {
+  async run(
+    task: OpenTask,
+    fence: Fence,
+    signal: AbortSignal,
+    onTurn: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<void> {
     const begun = task.state.status === 'assigned' ? await this.begin(task, fence) : task;
     const turn = begun && turnOf(begun);
     if (!begun || !turn) return;
+    await onTurn();
     await this.deps.turnEnds.waitForEnd(turn, signal);
     const outcome = await readOutcome(this.deps.store, turn);
     await this.end(begun, outcome, fence);
+  }
+
+  /** Ends a task as failed, without another attempt. */
+  async fail(task: OpenTask, { code, message }: AppError, fence: Fence): Promise<void> {
+    await this.end(task, { kind: 'failed', code, message }, fence, false);
   }
 
   /** Requests the cancel of a task's turn. An ended turn stays as it is. */

@@ -3,7 +3,13 @@ import { failpoint } from '@antiphon/kernel';
 import type { RecordedEvent } from '../event-store.port.js';
 import { runWithMove } from './projection-checkpoint.js';
 import type { ProjectionSource } from './projection-definition.js';
-import { isPoison, parkStream, readParkedStreams, toStreamKey } from './projection-parking.js';
+import {
+  isPoison,
+  parkLostStream,
+  parkStream,
+  readParkedStreams,
+  toStreamKey,
+} from './projection-parking.js';
 import type { ProjectionSnapshot } from './projection-snapshot.js';
 
 /** With `behind` there are more events; with `contended` another process moved the checkpoint. */
@@ -77,6 +83,9 @@ export const applyInTransaction: ApplyEvents = async (handler, client, events) =
   return parked;
 };
 
+const describeEvents = (name: string, events: Events): string =>
+  events.map(({ workspace, streamId, type }) => `${name} ${workspace} ${streamId} ${type}`).join(' ');
+
 const moveAndApply = async (
   source: ProjectionSource,
   snapshot: ProjectionSnapshot,
@@ -87,6 +96,7 @@ const moveAndApply = async (
   const { position, upTo, head, epoch, events, hasParkedStreams } = snapshot;
   const work = async (client: pg.ClientBase): Promise<readonly ParkedEvent[]> => {
     const free = hasParkedStreams ? await withoutParkedStreams(name, client, events) : events;
+    await failpoint('work.events.applied', () => describeEvents(name, free));
     const parked = await apply(source, client, free);
     await failpoint('projection.rows.written');
     return parked;
@@ -118,4 +128,19 @@ export const runBatch = async (
     if (!isPoison(error)) throw error;
     return moveAndApply(source, snapshot, applyOneByOne, { waitForMove: true });
   }
+};
+
+/** Moves the checkpoint past an event that ended its processes, and parks the stream of it. */
+export const parkLostEvent = async (
+  { name, pool }: ProjectionSource,
+  { position, upTo, head, epoch }: ProjectionSnapshot,
+  event: RecordedEvent,
+  lost: number,
+): Promise<BatchResult['state']> => {
+  const park = (client: pg.ClientBase): Promise<void> => parkLostStream(client, name, event, lost);
+  const moved = await runWithMove(pool, { name, from: position, to: upTo, epoch }, park, {
+    waitForMove: true,
+  });
+  if (moved.state === 'contended') return 'contended';
+  return upTo < head ? 'behind' : 'caught_up';
 };

@@ -3,13 +3,15 @@ import { borrowClient, isDatabaseError, translateDatabaseError } from '@antiphon
 import { type AppError, bug } from '@antiphon/kernel';
 import { sendInOneWrite } from '@antiphon/unsafe';
 
-/** Inserts a projection's checkpoint at the log's beginning, if it has none. */
-export const ensureCheckpoint = async (pool: pg.Pool, name: string): Promise<void> => {
-  const text = `insert into projection_checkpoints (name, position, epoch, updated_at)
-    select $1, 0, epoch, now() from log_head where id = 1 on conflict do nothing`;
-  await pool.query(text, [name]).catch((error: unknown) => {
+/** Inserts a projection's checkpoint at the log's beginning, if it has none. Returns its position. */
+export const ensureCheckpoint = async (pool: pg.Pool, name: string): Promise<number> => {
+  const text = `with added as (insert into projection_checkpoints (name, position, epoch, updated_at)
+      select $1, 0, epoch, now() from log_head where id = 1 on conflict do nothing)
+    select coalesce(max(position), 0) as position from projection_checkpoints where name = $1`;
+  const { rows } = await pool.query<{ position: string }>(text, [name]).catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
+  return Number(rows[0]?.position ?? 0);
 };
 
 /** Creates the error of a checkpoint with another epoch than the log, which was restored. */

@@ -55,6 +55,25 @@ export const parkStream = async (
   await client.query(PARK_SQL, [projection, workspace, streamId, position, describeError(error), delay]);
 };
 
+/** Reason of streams whose event ended its process. Only an operator's replay applies them again. */
+export const PROCESS_LOST = 'PROJECTION.PROCESS_LOST';
+
+const PARK_LOST_SQL = `insert into projection_parked
+    (projection, workspace, stream_id, position, reason, parked_at, tries, retry_at)
+  values ($1, $2, $3, $4, $5, clock_timestamp(), $6, null)
+  on conflict (projection, workspace, stream_id) do nothing`;
+
+/** Parks the stream of an event that ended each process which applied it. */
+export const parkLostStream = async (
+  client: pg.ClientBase,
+  projection: string,
+  { workspace, streamId, position }: RecordedEvent,
+  lost: number,
+): Promise<void> => {
+  const reason = `${PROCESS_LOST}: ${lost} processes ended while they applied the event`;
+  await client.query(PARK_LOST_SQL, [projection, workspace, streamId, position, reason, lost]);
+};
+
 /** Reads the parked streams of a projection, each as `toStreamKey` writes it. */
 export const readParkedStreams = async (
   client: pg.ClientBase,

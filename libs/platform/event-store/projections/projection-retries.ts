@@ -7,7 +7,7 @@ import { createLogReader } from '../read/log-reader.js';
 import type { ParkedEvent } from './projection-batch.js';
 import { lockCheckpoint } from './projection-checkpoint.js';
 import type { ProjectionDefinition, ProjectionSource } from './projection-definition.js';
-import { describeError, isPoison, retryDelayAfter } from './projection-parking.js';
+import { PROCESS_LOST, describeError, isPoison, retryDelayAfter } from './projection-parking.js';
 
 /** A projection whose parked streams can be retried; the pool may be any. */
 export type ReplaySource = Pick<ProjectionSource, 'pool' | 'name' | 'handle' | 'retryDelaysMs'>;
@@ -19,6 +19,8 @@ export interface ReplayFilter {
   readonly workspace?: string | undefined;
   /** Only streams whose retry is due; by default all parked streams, once. */
   readonly onlyDue?: boolean;
+  /** False to leave out streams whose event ended its process. Default: true, as for an operator. */
+  readonly withLost?: boolean;
 }
 
 /** A stream whose retry failed. */
@@ -130,7 +132,7 @@ const replayStream = (
 
 const PARKED_SQL = `select workspace, stream_id, position, tries from projection_parked
   where projection = $1 and ($2::text is null or stream_id = $2) and (not $3 or retry_at <= clock_timestamp())
-    and ($4::text is null or workspace = $4)
+    and ($4::text is null or workspace = $4) and ($5 or reason not like '${PROCESS_LOST}%')
   order by position`;
 
 /**
@@ -139,9 +141,9 @@ const PARKED_SQL = `select workspace, stream_id, position, tries from projection
  */
 export const replayParked = async (
   source: ReplaySource,
-  { streamId, workspace, onlyDue = false }: ReplayFilter = {},
+  { streamId, workspace, onlyDue = false, withLost = true }: ReplayFilter = {},
 ): Promise<ReplayResult> => {
-  const values = [source.name, streamId ?? null, onlyDue, workspace ?? null];
+  const values = [source.name, streamId ?? null, onlyDue, workspace ?? null, withLost];
   const { rows } = await acrossWorkspaces(source.pool).query<ParkedRow>(PARKED_SQL, values);
   const stillParked: StillParked[] = [];
   let replayed = 0;
@@ -212,7 +214,7 @@ export class ProjectionRetries {
 
   /** Retries all parked streams, due or not: a new start of the process may bring a fix. */
   async retryAll(): Promise<void> {
-    this.report(await replayParked(this.source));
+    this.report(await replayParked(this.source, { withLost: false }));
     this.hasScheduled = true;
   }
 

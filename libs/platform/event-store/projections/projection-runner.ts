@@ -1,8 +1,10 @@
 import type pg from 'pg';
-import { ALL_WORKSPACES, createPipelinedPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPipelinedPool, createWorkStarts } from '@antiphon/database';
+import type { WorkStarts } from '@antiphon/database';
 import { backoffDelay, createWakeSignal, isAppError, transient } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { type BatchResult, runBatch } from './projection-batch.js';
+import { CarefulBatches } from './careful-batches.js';
+import { type BatchResult, parkLostEvent, runBatch } from './projection-batch.js';
 import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
 import type { HandleEvents, ProjectionSource } from './projection-definition.js';
 import { observeProjectionLag } from './projection-progress.js';
@@ -27,6 +29,8 @@ export interface ProjectionOptions {
   readonly batchSize?: number;
   /** Delays before the retries of an event that failed, ms. Then its stream stays parked. */
   readonly retryDelaysMs?: readonly number[];
+  /** Counts of starts. Default: those of the database. */
+  readonly starts?: WorkStarts;
 }
 
 export interface RunningProjection {
@@ -100,6 +104,7 @@ class ProjectionRunner implements RunningProjection {
   private readonly wakeSignal = createWakeSignal();
   private readonly waiters = new PositionWaiters();
   private readonly retries: ProjectionRetries;
+  private readonly careful: CarefulBatches;
   private readonly running: Promise<void>;
   private readonly unsubscribe: (() => void) | undefined;
   private readonly stopObserving: () => void;
@@ -119,6 +124,7 @@ class ProjectionRunner implements RunningProjection {
     });
     this.source = { pool: this.ownPool, name, categories, handle, batchSize, retryDelaysMs };
     this.retries = new ProjectionRetries({ ...this.source, pool }, logger);
+    this.careful = new CarefulBatches(options.starts ?? createWorkStarts(pool), name);
     this.pollMs = options.pollMs ?? 1_000;
     this.unsubscribe = options.subscribe?.(this.wakeSignal.wake, categories);
     const { tail, leave } = joinSharedTail(pool, { name, categories });
@@ -133,6 +139,7 @@ class ProjectionRunner implements RunningProjection {
     this.unsubscribe?.();
     this.wakeSignal.wake();
     await this.running;
+    await this.careful.end().catch(() => undefined); // a count that stays costs one careful batch
     const message = `projection ${this.source.name} has stopped`;
     this.waiters.rejectAll(transient('LOG.PROJECTION_STOPPED', message));
   }
@@ -167,7 +174,7 @@ class ProjectionRunner implements RunningProjection {
   /** Applies all new events and due retries. Returns the time until the next run, ms. */
   private async runOnce(maxAgeMs: number): Promise<number> {
     if (!this.isPrepared) {
-      await ensureCheckpoint(this.options.pool, this.source.name);
+      await this.careful.begin(await ensureCheckpoint(this.options.pool, this.source.name));
       await this.retries.retryAll();
       this.isPrepared = true;
     }
@@ -187,8 +194,11 @@ class ProjectionRunner implements RunningProjection {
         if (snapshot.upTo < snapshot.head) continue;
         return 'done';
       }
-      const state = await this.applyBatch(snapshot);
+      const isCareful = this.careful.isCareful(snapshot);
+      const state = isCareful ? await this.applyFirst(snapshot) : await this.applyBatch(snapshot);
       if (state === 'contended') return 'contended';
+      if (isCareful) continue;
+      await this.careful.end();
       // A later append sends its own notification.
       if (state === 'caught_up') return 'done';
     }
@@ -211,6 +221,23 @@ class ProjectionRunner implements RunningProjection {
     this.skipped = { from: position, to: upTo };
     this.waiters.advanceTo(upTo);
     return performance.now() - this.movedAt < SKIP_WITHIN_MS;
+  }
+
+  /** Applies the first event alone, or parks its stream: an earlier process may have ended by it. */
+  private applyFirst(snapshot: ProjectionSnapshot): Promise<BatchResult['state']> {
+    const { name } = this.source;
+    return this.careful.applyFirst(
+      snapshot,
+      (first) => this.applyBatch(first),
+      async (first, event, lost) => {
+        const { workspace, streamId, position, eventId, type } = event;
+        const fields = { projection: name, workspace, streamId, position, eventId, type, lost, alert: true };
+        const state = await parkLostEvent(this.source, first, event, lost);
+        this.isContended = state === 'contended';
+        if (state !== 'contended') this.options.logger.error(fields, 'event ends its process, stream parked');
+        return state;
+      },
+    );
   }
 
   private async applyBatch(snapshot: ProjectionSnapshot): Promise<BatchResult['state']> {

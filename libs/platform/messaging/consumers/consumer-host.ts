@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { WorkStarts } from '@antiphon/database';
 import { createKeyedQueue } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { NatsLink } from '../link/nats-link.js';
@@ -35,6 +36,8 @@ export interface ConsumerHostOptions {
   readonly logger: Logger;
   /** Time limit of `stop` for running handlers. Default: 10,000 ms. */
   readonly drainTimeoutMs?: number;
+  /** Counts of starts of messages (`MessageWorker`). */
+  readonly starts?: WorkStarts;
 }
 
 const DEFAULT_CONCURRENCY = 16;
@@ -42,7 +45,7 @@ const DEFAULT_CONCURRENCY = 16;
 const runConsumer = <Schema extends z.ZodType, Dependencies>(
   definition: ConsumerDefinition<Schema, Dependencies>,
   dependencies: Dependencies,
-  { link, logger, drainTimeoutMs = 10_000 }: ConsumerHostOptions,
+  { link, logger, drainTimeoutMs = 10_000, starts }: ConsumerHostOptions,
 ): RunningConsumer => {
   const { durable, order = 'none', concurrency = DEFAULT_CONCURRENCY } = definition;
   if (!durable.startsWith(`${link.service}-`))
@@ -50,7 +53,7 @@ const runConsumer = <Schema extends z.ZodType, Dependencies>(
   const queue = createKeyedQueue(concurrency);
   const handle = definition.handle(dependencies);
   const ledger = new DeliveryLedger();
-  const worker = new MessageWorker({ settings: definition, handle, link, logger, ledger });
+  const worker = new MessageWorker({ settings: definition, handle, link, logger, ledger, starts });
   const loop = new ConsumerLoop({
     settings: definition,
     link,

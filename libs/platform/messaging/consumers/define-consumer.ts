@@ -43,7 +43,7 @@ export interface ConsumerSettings<Schema extends z.ZodType> {
    * version check.
    */
   readonly order?: 'none' | 'subject';
-  /** Time without a sign of life after which the server redelivers. Default: 30,000 ms. */
+  /** Time without a sign of life after which the server redelivers. Default: 10,000 ms. */
   readonly ackWaitMs?: number;
   readonly policy?: Partial<AckPolicy>;
 }

@@ -16,7 +16,19 @@ const removeOldest = <K, V>(map: Map<K, V>): void => {
 /** Records what one process knows about deliveries; JetStream only counts them. */
 export class DeliveryLedger {
   readonly #excused = new Map<number, number>();
+  readonly #seen = new Map<number, true>();
   readonly #retries = new Map<string, Map<number, Retry>>();
+
+  /** Records that this process handles a message. */
+  see(sequence: number): void {
+    this.#seen.set(sequence, true);
+    removeOldest(this.#seen);
+  }
+
+  /** Returns true for a message whose earlier delivery had an outcome in this process. */
+  hasSeen(sequence: number): boolean {
+    return this.#seen.has(sequence);
+  }
 
   /** Records a failed attempt that the message did not cause. */
   excuse(sequence: number): void {
@@ -54,6 +66,7 @@ export class DeliveryLedger {
   /** Forgets a message that has been acknowledged or given up. */
   settle(subject: string, sequence: number): void {
     this.#excused.delete(sequence);
+    this.#seen.delete(sequence);
     const waiting = this.#retries.get(subject);
     if (waiting?.delete(sequence) && waiting.size === 0) this.#retries.delete(subject);
   }

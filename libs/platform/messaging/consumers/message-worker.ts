@@ -1,6 +1,8 @@
 import type { JsMsg } from '@nats-io/jetstream';
 import type { z } from 'zod';
-import { invalid, isAppError } from '@antiphon/kernel';
+import { MAX_LOST_PROCESSES } from '@antiphon/database';
+import type { WorkStarts } from '@antiphon/database';
+import { createTrialLane, failpoint, invalid, isAppError } from '@antiphon/kernel';
 import { contextFrom, countError, runWithContext, withSpan } from '@antiphon/observability';
 import type { Logger, RequestContext, SpanStart } from '@antiphon/observability';
 import { HEADERS } from '@antiphon/contracts/messaging';
@@ -19,9 +21,16 @@ export interface WorkerOptions<Schema extends z.ZodType> {
   readonly link: NatsLink;
   readonly logger: Logger;
   readonly ledger: DeliveryLedger;
+  /** Counts of starts of messages whose earlier delivery had no outcome. Absent: not counted. */
+  readonly starts?: WorkStarts | undefined;
 }
 
-export const DEFAULT_ACK_WAIT_MS = 30_000;
+/** Kind of the counted starts. */
+const MESSAGE = 'message';
+/** Counted starts after which a message is given up: its first delivery was not counted. */
+const MAX_COUNTED_STARTS = MAX_LOST_PROCESSES - 1;
+
+export const DEFAULT_ACK_WAIT_MS = 10_000;
 /**
  * Maximum deliveries without an outcome: such a message kills its worker, or is never acknowledged
  * in time.
@@ -115,6 +124,7 @@ export class MessageWorker<Schema extends z.ZodType> {
   readonly #policy: AckPolicy;
   readonly #span: SpanStart;
   readonly #acks = new AckBatcher();
+  readonly #trials = createTrialLane();
   readonly #ackWaitMs: number;
   readonly #isOrdered: boolean;
 
@@ -150,7 +160,12 @@ export class MessageWorker<Schema extends z.ZodType> {
     if (!this.#isWanted(message)) return this.#succeed(message);
     const stopHeartbeat = startHeartbeat(link, message, this.#ackWaitMs);
     try {
-      await withSpan(this.#span, () => this.#handle(message, meta));
+      const { starts } = this.#options;
+      const isRepeated = meta.deliveryCount > 1 && !ledger.hasSeen(meta.sequence);
+      ledger.see(meta.sequence);
+      await withSpan(this.#span, () =>
+        starts && isRepeated ? this.#handleAlone(message, meta, starts) : this.#handle(message, meta),
+      );
       await this.#succeed(message);
     } catch (error) {
       await this.#fail(message, meta, error);
@@ -165,8 +180,32 @@ export class MessageWorker<Schema extends z.ZodType> {
     return types === undefined || !type || types.includes(type);
   }
 
+  /**
+   * Handles a message whose earlier delivery had no outcome in this process, alone and counted: the
+   * process that had it may have ended by it.
+   */
+  async #handleAlone(message: JsMsg, meta: MessageMeta, starts: WorkStarts): Promise<void> {
+    const item = `${this.#options.settings.durable}@${meta.sequence}`;
+    if ((await starts.read(MESSAGE, item)) >= MAX_COUNTED_STARTS) {
+      await starts.end(MESSAGE, item);
+      throw invalid(
+        'MESSAGING.PROCESS_LOST',
+        `${MAX_LOST_PROCESSES} processes that handled the message were lost, and it may be the reason`,
+      );
+    }
+    const leave = await this.#trials.enter();
+    try {
+      await starts.begin(MESSAGE, item);
+      await this.#handle(message, meta);
+    } finally {
+      leave();
+      await starts.end(MESSAGE, item).catch(() => undefined); // a count that stays costs one trial
+    }
+  }
+
   async #handle(message: JsMsg, meta: MessageMeta): Promise<void> {
     const { handle, ledger, settings } = this.#options;
+    await failpoint('work.message.begun', () => [settings.durable, ...Object.values(meta)].join(' '));
     if (ledger.countFailures(meta.sequence, meta.deliveryCount) > MAX_DELIVERIES_WITHOUT_OUTCOME)
       throw invalid(
         'MESSAGING.NO_OUTCOME',

@@ -87,13 +87,13 @@ export class EventPublisher {
   /**
    * Publishes consecutive events and resolves when all are stored. The server stores an event only
    * directly after its predecessor. No event is stored behind a failed one, and a second relay can
-   * neither repeat nor skip one.
+   * neither repeat nor skip one. With `omits`, the messages have no data.
    */
-  publish(events: readonly RecordedEvent[]): Promise<void> {
+  publish(events: readonly RecordedEvent[], { omits = false } = {}): Promise<void> {
     return callWhileConnected(this.link, async () => {
-      if (await this.#tryBatch(this.#prepareAll(events))) return;
+      if (await this.#tryBatch(this.#prepareAll(events, omits))) return;
       // Prepared again, because the refused batch has changed the headers.
-      await publishEach(this.#client, this.#prepareAll(events));
+      await publishEach(this.#client, this.#prepareAll(events, omits));
     });
   }
 
@@ -113,15 +113,16 @@ export class EventPublisher {
     }
   }
 
-  #prepareAll(events: readonly RecordedEvent[]): Prepared[] {
-    return events.map((event) => this.#prepare(event));
+  #prepareAll(events: readonly RecordedEvent[], omits: boolean): Prepared[] {
+    return events.map((event) => this.#prepare(event, omits));
   }
 
-  #prepare(event: RecordedEvent): Prepared {
-    const message = eventMessage(event, this.link.connection.info?.max_payload ?? DEFAULT_MAX_PAYLOAD);
+  #prepare(event: RecordedEvent, omits: boolean): Prepared {
+    const max = omits ? 0 : (this.link.connection.info?.max_payload ?? DEFAULT_MAX_PAYLOAD);
+    const message = eventMessage(event, max);
     if (message.omittedBytes !== null) {
       const fields = { position: event.position, bytes: message.omittedBytes, alert: true };
-      this.logger.error(fields, 'event too large for a message');
+      this.logger.error(fields, omits ? 'event published without data' : 'event too large for a message');
     }
     return { ...message, event, subject: subjectOf(event) };
   }

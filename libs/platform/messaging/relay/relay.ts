@@ -1,9 +1,11 @@
 import { backoffDelay, createWakeSignal, failpoint } from '@antiphon/kernel';
+import type { WorkStarts } from '@antiphon/database';
 import type { LeaseStore, RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { onLogNotification } from '../link/log-notification.js';
 import type { NatsLink } from '../link/nats-link.js';
 import { openJetStreamManager } from '../link/streams.js';
+import { CarefulRelay } from './careful-relay.js';
 import { EventPublisher } from './event-publisher.js';
 import { alignStream, lastSequence } from './event-stream.js';
 import type { LogForRelay, RelayTarget } from './event-stream.js';
@@ -22,6 +24,8 @@ export interface RelayOptions {
   readonly leaseMs?: number;
   /** Maximum published events that are not acknowledged yet. Default: 256. */
   readonly maxInFlight?: number;
+  /** Counts of starts (`CarefulRelay`). */
+  readonly starts?: WorkStarts;
   /** Returns the message about an event that `EVENTS` has; null for an event without one. */
   readonly announce?: (event: RecordedEvent) => Announcement | null;
 }
@@ -51,7 +55,7 @@ export class Relay {
   readonly #log: LogForRelay;
   readonly #logger: Logger;
   readonly #pollMs: number;
-  readonly #maxInFlight: number;
+  readonly #careful: CarefulRelay;
   readonly #leadership: Leadership;
   readonly #publisher: EventPublisher;
   readonly #announce: NonNullable<RelayOptions['announce']>;
@@ -67,7 +71,7 @@ export class Relay {
     this.#log = log;
     this.#logger = logger;
     this.#pollMs = options.pollMs ?? 1_000;
-    this.#maxInFlight = options.maxInFlight ?? 256;
+    this.#careful = new CarefulRelay(options.starts, options.maxInFlight ?? 256);
     this.#announce = options.announce ?? (() => null);
     this.#leadership = new Leadership({ leases, name: LEASE_NAME, owner, leaseMs, logger });
     this.#publisher = new EventPublisher(link, logger);
@@ -120,6 +124,7 @@ export class Relay {
   async #lead(target: RelayTarget): Promise<void> {
     let position = await alignStream(target, this.#log, this.#logger);
     this.#position = position;
+    this.#careful.beginTerm();
     for (let checkAt = performance.now() + this.#pollMs; this.#canPublish();) {
       position = await this.#catchUp(position);
       await this.#signal.wait(this.#pollMs);
@@ -133,12 +138,16 @@ export class Relay {
   async #catchUp(from: number): Promise<number> {
     let position = from;
     while (this.#canPublish()) {
-      const { events, hasMore } = await this.#log.readLogPage({ after: position, limit: this.#maxInFlight });
+      const { limit, omits } = await this.#careful.beginPage(position);
+      const { events, hasMore } = await this.#log.readLogPage({ after: position, limit });
+      if (events.length > 0) {
+        await failpoint('relay.batch.read');
+        await this.#publisher.publish(events, { omits });
+        await failpoint('relay.batch.published');
+        if (!omits) this.#publishAnnouncements(events);
+      }
+      await this.#careful.endPage(events.length);
       if (events.length === 0) break;
-      await failpoint('relay.batch.read');
-      await this.#publisher.publish(events);
-      await failpoint('relay.batch.published');
-      this.#publishAnnouncements(events);
       position = events.at(-1)?.position ?? position;
       this.#position = position;
       if (!hasMore) break;

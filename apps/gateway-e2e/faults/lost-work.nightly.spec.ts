@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { connectClient } from '@antiphon/testing/client';
+import { startMockModel, type MockModel } from '@antiphon/testing/providers';
+import type { TestStack } from '@antiphon/testing/stack';
+import { startStack } from '@antiphon/testing/stack';
+import { CANARY_KEY, runCli, waitForAccepted, waitForValue } from '../stack-under-test.js';
+import { lostWorkConfig, turnsWhile, waitForEvent } from './lost-work.js';
+
+jest.setTimeout(240_000);
+
+/** Each process that reaches such a point with such work is killed, every time. */
+const DEADLY = [
+  'work.tool.begun:*:kill9:deadly ls',
+  'work.plan.begun:*:kill9:deadly.plan.md',
+  'work.task.begun:*:kill9:deadly',
+  'work.events.applied:*:kill9:agent-runs default workflow-',
+  'work.message.begun:*:kill9:metering-settle-calls',
+].join(',');
+
+let mock: MockModel;
+let stack: TestStack;
+
+beforeAll(async () => {
+  mock = await startMockModel(({ user, toolResults }) => {
+    if (user === 'fail') return { status: 400, body: { error: { message: 'refused' } } };
+    if (user === 'list' && toolResults.length === 0) return { tools: [{ id: 'c', name: 'ls', input: {} }] };
+    return { text: ['done'] };
+  });
+  const env = { E2E_PROVIDER_KEY: CANARY_KEY, FAILPOINTS: DEADLY };
+  stack = await startStack({ config: lostWorkConfig(mock.url), env, shareDatabase: true });
+});
+afterAll(async () => {
+  await stack?.stop();
+  await mock?.close();
+});
+
+const post = async (path: string, body: unknown): Promise<{ status: number; body: { id?: string } }> => {
+  const response = await fetch(`${stack.gatewayUrl}/api/v1${path}`, {
+    ...{ method: 'POST', body: JSON.stringify(body) },
+    headers: { 'content-type': 'application/json' },
+  });
+  return { status: response.status, body: (await response.json()) as { id?: string } };
+};
+
+/** Runs work while another agent answers. Returns the result of the work. */
+const nextToOthers = async <T>(work: () => Promise<T>): Promise<T> => {
+  const working = work();
+  const ends = await turnsWhile(stack, 'quiet', working);
+  const result = await working;
+  expect(new Set(ends)).toEqual(new Set(['completed']));
+  return result;
+};
+
+describe('work that ends each process that takes it up', () => {
+  it('a call of a native tool fails, and its turn completes', async () => {
+    const client = await connectClient(stack.wsUrl);
+    const address = { channel: 'test', account: 'lost', peer: 'tool', agent: 'deadly' };
+    const stream = client.stream('chat.send', { ...address, content: 'list' });
+    const { turnId } = await waitForAccepted(stream);
+    const failed = await nextToOthers(() =>
+      waitForEvent(stack, 'ToolCallFailed', (data) => data['turnId'] === turnId),
+    );
+    expect(failed.data).toMatchObject({ code: 'TOOL.DRIVER_LOST' });
+    expect((await stream.done()).at(-1)).toMatchObject({ event: 'done', data: { status: 'completed' } });
+    await client.close();
+  });
+
+  it('a step of a plan fails with its run', async () => {
+    const url = `${stack.gatewayUrl}/api/v1/workspaces/default/files/deadly.plan.md?expect=none`;
+    const headers = { 'content-type': 'application/octet-stream' };
+    const written = await fetch(url, { method: 'PUT', body: '# Plan\n\n- [ ] One\n', headers });
+    expect(written.status).toBe(200);
+    const started = await post('/plans/run', { path: 'deadly.plan.md', agent: 'deadly' });
+    expect(started).toMatchObject({ status: 202 });
+    const ended = await nextToOthers(() => waitForEvent(stack, 'PlanRunEnded', () => true));
+    expect(ended.data).toMatchObject({
+      reason: 'failed',
+      message: expect.stringContaining('WORK.PROCESS_LOST'),
+    });
+  });
+
+  it('a task of the queue fails', async () => {
+    const { status, body } = await post('/tasks', { prompt: 'hello', agent: 'deadly' });
+    expect([200, 201, 202]).toContain(status);
+    const ended = await nextToOthers(() =>
+      waitForEvent(stack, 'TaskEnded', (data) => data['taskId'] === body.id),
+    );
+    expect(ended.data).toMatchObject({ status: 'failed' });
+  });
+
+  it('an event of a projection is parked with its stream', async () => {
+    const definition = { name: 'w', nodes: [{ id: 'a', agent: 'quiet', prompt: 'x' }], edges: [] };
+    await post('/workflows', { definition });
+    const parked = await nextToOthers(() =>
+      waitForValue(
+        'the parked stream',
+        async () => {
+          const { stdout } = await runCli(stack, ['dlq', 'list', '--json']);
+          return stdout.includes('PROJECTION.PROCESS_LOST') ? stdout : undefined;
+        },
+        60_000,
+      ),
+    );
+    expect(parked).toContain('agent-runs');
+  });
+
+  it('a message is a dead letter', async () => {
+    const client = await connectClient(stack.wsUrl);
+    const address = { channel: 'test', account: 'lost', peer: 'message', agent: 'quiet' };
+    await client.stream('chat.send', { ...address, content: 'fail' }).done();
+    const letter = await nextToOthers(() =>
+      waitForValue(
+        'the dead letter',
+        async () => {
+          const { stdout } = await runCli(stack, ['dlq', 'list', '--json']);
+          return stdout.includes('MESSAGING.PROCESS_LOST') ? stdout : undefined;
+        },
+        60_000,
+      ),
+    );
+    expect(letter).toContain('metering-settle-calls');
+    await client.close();
+  });
+});

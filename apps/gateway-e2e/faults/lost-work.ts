@@ -1,0 +1,74 @@
+import { connectClient } from '@antiphon/testing/client';
+import type { TestStack } from '@antiphon/testing/stack';
+import { readEvents, waitForValue } from '../stack-under-test.js';
+
+/** Time within which work that ends its process must be given up, ms. */
+export const GIVEN_UP_WITHIN_MS = 60_000;
+
+/** Configures two agents; each call of `deadly` ends its process by the failpoints of the stack. */
+export const lostWorkConfig = (mockUrl: string): string => `
+[gateway]
+host = "127.0.0.1"
+port = 0
+
+[[providers]]
+name = "openai"
+kind = "openai"
+base_url = "${mockUrl}/v1"
+api_key_env = "E2E_PROVIDER_KEY"
+${['deadly', 'quiet']
+  .map(
+    (id) => `
+[[agents]]
+id = "${id}"
+name = "${id}"
+provider = "openai"
+model = "gpt-4o"
+tools = ["ls", "plan_step"]
+`,
+  )
+  .join('')}`;
+
+/** Waits for an event of a type whose data matches. */
+export const waitForEvent = (
+  stack: TestStack,
+  type: string,
+  isWanted: (data: Readonly<Record<string, unknown>>) => boolean,
+) =>
+  waitForValue(
+    type,
+    async () => {
+      // The gateway may be without its agent for some time.
+      const events = await readEvents(stack, { type }).catch(() => []);
+      return events.find(({ data }) => isWanted(data));
+    },
+    GIVEN_UP_WITHIN_MS,
+  );
+
+/** Makes turns of an agent one after another until a promise settles. Returns how they ended. */
+export const turnsWhile = async (
+  stack: TestStack,
+  agent: string,
+  until: Promise<unknown>,
+): Promise<string[]> => {
+  const ends: string[] = [];
+  let isOver = false;
+  const over = until.then(
+    () => (isOver = true),
+    () => (isOver = true),
+  );
+  const client = await connectClient(stack.wsUrl);
+  while (!isOver) {
+    const address = { channel: 'test', account: 'lost', peer: `${agent}-${ends.length}` };
+    const frames = await client
+      .stream('chat.send', { ...address, content: 'hello', agent })
+      .done()
+      .catch((error: unknown) => [{ event: 'refused', data: { status: String(error) } }]);
+    const last = frames.at(-1);
+    // A message that is refused while the agent starts was not accepted, and is sent again.
+    if (last?.event === 'done') ends.push((last.data as { status: string }).status);
+    else await Promise.race([over, new Promise((resolve) => setTimeout(resolve, 200))]);
+  }
+  await client.close();
+  return ends;
+};

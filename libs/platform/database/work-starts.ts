@@ -1,0 +1,39 @@
+import type pg from 'pg';
+import { acrossWorkspaces } from './workspace.js';
+import { translateDatabaseError } from './database-error.js';
+
+/** Counts the starts of work that processes took up and did not finish. */
+export interface WorkStarts {
+  /** Returns the number of starts since the last progress. Their processes were lost. */
+  read(kind: string, item: string): Promise<number>;
+  /** Counts a start and returns the number of starts. Committed before the work begins. */
+  begin(kind: string, item: string): Promise<number>;
+  /** Forgets the starts of work that made progress or was given up. */
+  end(kind: string, item: string): Promise<void>;
+}
+
+const READ_SQL = 'select starts from work_starts where owner = current_user and kind = $1 and item = $2';
+// Work that has ended in another way leaves a row, which a later start deletes.
+const BEGIN_SQL = `with old as (delete from work_starts where owner = current_user
+    and started_at < clock_timestamp() - interval '7 days' and (kind, item) <> ($1, $2))
+  insert into work_starts as w (kind, item, starts, started_at) values ($1, $2, 1, clock_timestamp())
+  on conflict (owner, kind, item) do update set starts = w.starts + 1, started_at = excluded.started_at
+  returning starts`;
+const END_SQL = 'delete from work_starts where owner = current_user and kind = $1 and item = $2';
+
+/** Returns the counts in the database of a service. */
+export const createWorkStarts = (pool: pg.Pool): WorkStarts => {
+  const run = async (text: string, kind: string, item: string): Promise<number> => {
+    try {
+      const { rows } = await acrossWorkspaces(pool).query<{ starts: number }>(text, [kind, item]);
+      return rows[0]?.starts ?? 0;
+    } catch (error) {
+      throw translateDatabaseError(error);
+    }
+  };
+  return {
+    read: (kind, item) => run(READ_SQL, kind, item),
+    begin: (kind, item) => run(BEGIN_SQL, kind, item),
+    end: async (kind, item) => void (await run(END_SQL, kind, item)),
+  };
+};

@@ -1,0 +1,83 @@
+import type { WorkStarts } from '@antiphon/database';
+import { createTrialLane } from '@antiphon/kernel';
+import type { RecordedEvent } from '../event-store.port.js';
+import type { BatchResult } from './projection-batch.js';
+import type { ProjectionSnapshot } from './projection-snapshot.js';
+
+/** Kinds of counted work: a start of a projection at a checkpoint, and the application of an event. */
+const START = 'projection';
+const EVENT = 'projection-event';
+/** Number of starts at a checkpoint from which on its next events are applied one at a time. */
+const CAREFUL_FROM = 2;
+/** Number of earlier starts after which an event that ended the last one is given up. */
+const MAX_EARLIER_STARTS = 2;
+
+/** Projections of a process apply such events one after another, so that one of them is counted. */
+const LANE = createTrialLane();
+
+type Apply = (snapshot: ProjectionSnapshot) => Promise<BatchResult['state']>;
+type Park = (
+  snapshot: ProjectionSnapshot,
+  event: RecordedEvent,
+  lost: number,
+) => Promise<BatchResult['state']>;
+
+/**
+ * Finds the event that ends each process which applies it. A projection may start again and again
+ * at one checkpoint. It applies the events after it one at a time then, and counts each before.
+ */
+export class CarefulBatches {
+  #starts = 0;
+  #startItem: string | null = null;
+  /** Last position of the batch in which an earlier process was lost; null before it is known. */
+  #upTo: number | null = null;
+
+  constructor(
+    private readonly counts: WorkStarts,
+    private readonly name: string,
+  ) {}
+
+  /** Counts a start of the projection at its checkpoint. */
+  async begin(checkpoint: number): Promise<void> {
+    this.#startItem = `${this.name}@${checkpoint}`;
+    this.#starts = await this.counts.begin(START, this.#startItem);
+  }
+
+  /** Forgets the start, after a batch was applied or at a drain. */
+  async end(): Promise<void> {
+    const item = this.#startItem;
+    this.#startItem = null;
+    if (item !== null) await this.counts.end(START, item);
+  }
+
+  /** Returns true while events are applied one at a time. */
+  isCareful({ position, upTo }: ProjectionSnapshot): boolean {
+    if (this.#startItem === null || this.#starts < CAREFUL_FROM) return false;
+    this.#upTo ??= upTo;
+    return position < this.#upTo;
+  }
+
+  /** Applies the first event of a snapshot, or parks its stream. */
+  async applyFirst(snapshot: ProjectionSnapshot, apply: Apply, park: Park): Promise<BatchResult['state']> {
+    const [event] = snapshot.events;
+    if (!event) return apply(snapshot);
+    const first = { ...snapshot, events: [event], upTo: event.position };
+    const item = `${this.name}@${event.position}`;
+    const lost = await this.counts.read(EVENT, item);
+    const earlier = this.#starts - 1;
+    if (lost > 0 && earlier >= MAX_EARLIER_STARTS) {
+      const state = await park(first, event, earlier + 1);
+      if (state !== 'contended') await this.counts.end(EVENT, item);
+      return state;
+    }
+    const leave = await LANE.enter();
+    try {
+      await this.counts.begin(EVENT, item);
+      const state = await apply(first);
+      await this.counts.end(EVENT, item);
+      return state;
+    } finally {
+      leave();
+    }
+  }
+}
