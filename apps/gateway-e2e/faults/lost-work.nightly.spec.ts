@@ -13,7 +13,7 @@ const DEADLY = [
   'work.tool.begun:*:kill9:deadly ls',
   'work.plan.begun:*:kill9:deadly.plan.md',
   'work.task.begun:*:kill9:deadly',
-  'work.events.applied:*:kill9:agent-runs default workflow-',
+  'work.events.applied:*:kill9:agent-agents/AgentPaused',
   'work.message.begun:*:kill9:metering-settle-calls',
 ].join(',');
 
@@ -34,13 +34,16 @@ afterAll(async () => {
   await mock?.close();
 });
 
-const post = async (path: string, body: unknown): Promise<{ status: number; body: { id?: string } }> => {
+type Answer = Promise<{ status: number; body: { id?: string } }>;
+
+const send = async (method: string, path: string, body: unknown): Answer => {
   const response = await fetch(`${stack.gatewayUrl}/api/v1${path}`, {
-    ...{ method: 'POST', body: JSON.stringify(body) },
+    ...{ method, body: JSON.stringify(body) },
     headers: { 'content-type': 'application/json' },
   });
   return { status: response.status, body: (await response.json()) as { id?: string } };
 };
+const post = (path: string, body: unknown): Answer => send('POST', path, body);
 
 /** Runs work while another agent answers. Returns the result of the work. */
 const nextToOthers = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -89,8 +92,8 @@ describe('work that ends each process that takes it up', () => {
   });
 
   it('an event of a projection is parked with its stream', async () => {
-    const definition = { name: 'w', nodes: [{ id: 'a', agent: 'quiet', prompt: 'x' }], edges: [] };
-    await post('/workflows', { definition });
+    const paused = await send('PATCH', '/agents/deadly', { action: 'pause' });
+    expect(paused).toMatchObject({ status: 200 });
     const parked = await nextToOthers(() =>
       waitForValue(
         'the parked stream',
@@ -101,7 +104,7 @@ describe('work that ends each process that takes it up', () => {
         60_000,
       ),
     );
-    expect(parked).toContain('agent-runs');
+    expect(parked).toContain('agent-agents');
   });
 
   it('a message is a dead letter', async () => {

@@ -1,9 +1,12 @@
+import { sleep } from '@antiphon/kernel';
 import { connectClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { readEvents, waitForValue } from '../stack-under-test.js';
 
 /** Time within which work that ends its process must be given up, ms. */
 export const GIVEN_UP_WITHIN_MS = 60_000;
+
+const POLL_MS = 200;
 
 /** Configures two agents; each call of `deadly` ends its process by the failpoints of the stack. */
 export const lostWorkConfig = (mockUrl: string): string => `
@@ -45,7 +48,7 @@ export const waitForEvent = (
     GIVEN_UP_WITHIN_MS,
   );
 
-/** Makes turns of an agent one after another until a promise settles. Returns how they ended. */
+/** Makes turns of an agent until a promise settles, at least one. Returns how they ended. */
 export const turnsWhile = async (
   stack: TestStack,
   agent: string,
@@ -53,12 +56,12 @@ export const turnsWhile = async (
 ): Promise<string[]> => {
   const ends: string[] = [];
   let isOver = false;
-  const over = until.then(
+  void until.then(
     () => (isOver = true),
     () => (isOver = true),
   );
   const client = await connectClient(stack.wsUrl);
-  while (!isOver) {
+  while (!isOver || ends.length === 0) {
     const address = { channel: 'test', account: 'lost', peer: `${agent}-${ends.length}` };
     const frames = await client
       .stream('chat.send', { ...address, content: 'hello', agent })
@@ -67,7 +70,7 @@ export const turnsWhile = async (
     const last = frames.at(-1);
     // A message that is refused while the agent starts was not accepted, and is sent again.
     if (last?.event === 'done') ends.push((last.data as { status: string }).status);
-    else await Promise.race([over, new Promise((resolve) => setTimeout(resolve, 200))]);
+    else await sleep(POLL_MS);
   }
   await client.close();
   return ends;

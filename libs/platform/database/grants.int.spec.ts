@@ -9,14 +9,30 @@ const LIST = fileURLToPath(new URL('../../../prisma/functions/grants.txt', impor
 
 /** Tables of the log and of the platform, which several services use by design (docs/adr/0009). */
 const SHARED = new Set([
-  ...['events', 'stream_heads', 'log_head', 'log_roots', 'archived_streams', 'archive_requests', 'log_archives'],
-  ...['leases', 'lease_floor', 'idempotency', 'category_owners', 'projection_checkpoints', 'projection_parked'],
+  ...[
+    'events',
+    'stream_heads',
+    'log_head',
+    'log_roots',
+    'archived_streams',
+    'archive_requests',
+    'log_archives',
+  ],
+  ...[
+    'leases',
+    'lease_floor',
+    'idempotency',
+    'category_owners',
+    'projection_checkpoints',
+    'projection_parked',
+  ],
   ...['session_snapshots', 'work_starts', 'file_blobs', 'projection_snapshots', 'projection_snapshot_rows'],
 ]);
 
 /** Service of a table, by the beginning of its name. */
 const OWNERS: readonly (readonly [prefix: string, service: string])[] = [
   ['agent_', 'agent'],
+  ['file_tree', 'agent'],
   ['provider_', 'agent'],
   ['budget_', 'metering'],
   ['memory_', 'memory'],

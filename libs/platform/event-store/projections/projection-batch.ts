@@ -84,7 +84,7 @@ export const applyInTransaction: ApplyEvents = async (handler, client, events) =
 };
 
 const describeEvents = (name: string, events: Events): string =>
-  events.map(({ workspace, streamId, type }) => `${name} ${workspace} ${streamId} ${type}`).join(' ');
+  events.map(({ workspace, streamId, type }) => `${name}/${type} ${workspace} ${streamId}`).join(' ');
 
 const moveAndApply = async (
   source: ProjectionSource,

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { createTestDatabase } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+import { createPool } from './pool.js';
+import { createWorkStarts } from './work-starts.js';
+import { WorkTrials } from './work-trials.js';
+
+let database: TestDatabase;
+let pool: pg.Pool;
+let other: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 4 });
+  other = createPool({ url: database.urlFor('memory'), applicationName: 'spec', max: 2 });
+}, 60_000);
+afterAll(async () => {
+  await pool?.end();
+  await other?.end();
+  await database?.drop();
+});
+
+const never = (): Promise<never> => new Promise(() => undefined);
+
+describe('work that is taken up', () => {
+  it('is given up after three processes, and begins again from nothing', async () => {
+    const item = randomUUID();
+    const starts = createWorkStarts(pool);
+    for (let life = 1; life <= 3; life++) {
+      const begun = Promise.withResolvers<void>();
+      // The process ends here: nothing of it settles.
+      void new WorkTrials(starts).run('spec', item, () => (begun.resolve(), never()));
+      await begun.promise;
+      expect(await starts.read('spec', item)).toBe(life);
+    }
+    const again = new WorkTrials(starts);
+    await expect(again.run('spec', item, never)).rejects.toMatchObject({
+      kind: 'rejected',
+      code: 'WORK.PROCESS_LOST',
+    });
+    await expect(again.run('spec', item, () => Promise.resolve('done'))).resolves.toBe('done');
+  });
+
+  it('is forgotten once it made progress, failed by itself, or ran for the time of a trial', async () => {
+    const item = randomUUID();
+    const starts = createWorkStarts(pool);
+    const trials = new WorkTrials(starts, { trialMs: 5 });
+    const seen: number[] = [];
+    await trials.run('spec', item, async (survive) => {
+      seen.push(await starts.read('spec', item));
+      await survive();
+      seen.push(await starts.read('spec', item));
+    });
+    await expect(trials.run('spec', item, () => Promise.reject(new Error('failed')))).rejects.toThrow(
+      'failed',
+    );
+    seen.push(await starts.read('spec', item));
+    await trials.run('spec', item, async () => {
+      while ((await starts.read('spec', item)) > 0) await new Promise((resolve) => setImmediate(resolve));
+    });
+    expect(seen).toEqual([1, 0, 0]);
+  });
+
+  it('starts alone at its last start', async () => {
+    const starts = createWorkStarts(pool);
+    const [first, second] = [randomUUID(), randomUUID()];
+    for (const item of [first, second])
+      for (let start = 0; start < 2; start++) await starts.begin('spec', item);
+    const trials = new WorkTrials(starts);
+    const leave = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const one = trials.run('spec', first, () => (begun.resolve(), leave.promise));
+    await begun.promise;
+    const two = trials.run('spec', second, () => Promise.resolve());
+    // The second one waits, and is not counted.
+    expect(await starts.read('spec', second)).toBe(2);
+    leave.resolve();
+    await Promise.all([one, two]);
+    expect(await starts.read('spec', second)).toBe(0);
+  });
+
+  it('is counted for each service on its own', async () => {
+    const item = randomUUID();
+    await createWorkStarts(pool).begin('spec', item);
+    expect(await createWorkStarts(other).read('spec', item)).toBe(0);
+    const rows = await other.query('select from work_starts');
+    expect(rows.rowCount).toBe(0);
+  });
+});
