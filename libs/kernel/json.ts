@@ -40,7 +40,8 @@ export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__']);
  * it once, so that every later reader sees the same bytes.
  */
 export const toStorable = (text: string): string =>
-  (text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text).toWellFormed();
+  // `replaceAll` takes twice the time for a text that is full of U+0000.
+  (text.includes('\0') ? text.split('\0').join('\uFFFD') : text).toWellFormed();
 
 const toStorableArray = (items: readonly JsonValue[]): readonly JsonValue[] => {
   let changed: JsonValue[] | null = null;
