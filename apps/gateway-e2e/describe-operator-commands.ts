@@ -51,6 +51,15 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
       expect([changed.code, changed.stderr]).toEqual([1, expect.stringContaining('the proof does not hold')]);
     });
 
+    it('roots adopt refuses a log whose roots begin with it', async () => {
+      const refused = await cli('roots', 'adopt', '--reason', 'a test');
+      expect([refused.code, refused.stderr]).toEqual([
+        expect.any(Number),
+        expect.stringContaining('there is nothing to adopt'),
+      ]);
+      expect(refused.code).toBeGreaterThan(0);
+    });
+
     it('events archive, archives and restore move closed streams out of the log and back', async () => {
       const archived = await runJson<{ archives: { events: number }[] }>(
         ...['events', 'archive', '--before', '999999999'],
