@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { isSignedReport, parseSigningKeys, signReport } from '@antiphon/event-store';
+import type { SignedReportProof } from '@antiphon/event-store';
+import type { JsonObject } from '@antiphon/kernel';
+import { connectNats, type NatsLink } from '@antiphon/messaging';
+import { silentLogger } from '@antiphon/observability';
 import type { RunningService } from '@antiphon/service-host';
 import { until } from '@antiphon/testing';
 import { connectClient } from '@antiphon/testing/client';
@@ -8,15 +13,38 @@ import { createGatewayWorld, type GatewayWorld } from '../testing/gateway-world.
 jest.setTimeout(60_000);
 
 const BOOTSTRAP = `ak_bootstrapkeytest_${'b'.repeat(43)}`;
+const KEYS = parseSigningKeys(
+  String(generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })),
+  'spec',
+);
 let world: GatewayWorld;
 let gateways: RunningService[];
+let memory: NatsLink;
+
+/** Verifies reports as the memory service does, with the key of this spec. */
+const serveVerification = async (): Promise<NatsLink> => {
+  const link = await connectNats({ url: world.nats.url, service: 'memory', logger: silentLogger });
+  link.connection.subscribe('cmd.memory.log.verify', {
+    callback: (_error, message) => {
+      const { kind, report, ...proof } = message.json<
+        SignedReportProof & { kind: string; report: JsonObject }
+      >();
+      const isValid = isSignedReport(kind, report, proof, KEYS.publicKeys);
+      message.respond(JSON.stringify({ ok: true, result: { isValid, hasKeys: true } }));
+    },
+  });
+  await link.connection.flush();
+  return link;
+};
 
 beforeAll(async () => {
   world = await createGatewayWorld();
+  memory = await serveVerification();
   const start = () => world.start({ ANTIPHON_BOOTSTRAP_KEY: BOOTSTRAP });
   gateways = await Promise.all([start(), start()]);
 });
 afterAll(async () => {
+  await memory?.drain();
   await world?.close();
 });
 
@@ -214,15 +242,22 @@ describe('the routes of audits', () => {
       { name: 'turns-end-once', about: 'each once', counts: 'turns', checked: 3, violations: 0, open: 0 },
     ],
   });
+  const sign = (report: JsonObject) => ({
+    ...report,
+    proof: signReport('audit', report, new Date().toISOString(), KEYS),
+  });
 
   it('record a result once for an id, and list results newest first, also as of a position', async () => {
     const [first, second] = [randomUUID(), randomUUID()];
-    for (const auditId of [first, first]) {
-      const recorded = await call(BOOTSTRAP, 'POST', '/audits', result(auditId, true));
+    const signed = sign(result(first, true));
+    for (const body of [signed, signed]) {
+      const recorded = await call(BOOTSTRAP, 'POST', '/audits', body);
       expect(recorded).toMatchObject({ status: 201, body: { recorded: true } });
     }
-    expect(await call(BOOTSTRAP, 'POST', '/audits', result(first, false))).toMatchObject({ status: 409 });
-    await call(BOOTSTRAP, 'POST', '/audits', result(second, false));
+    expect(await call(BOOTSTRAP, 'POST', '/audits', sign(result(first, false)))).toMatchObject({
+      status: 409,
+    });
+    await call(BOOTSTRAP, 'POST', '/audits', sign(result(second, false)));
     const { body } = await call(BOOTSTRAP, 'GET', '/audits');
     expect(body.audits).toMatchObject([
       { auditId: second, ok: false, recordedBy: 'key/bootstrapkeytest', checks: [{ checked: 3 }] },
@@ -240,7 +275,7 @@ describe('the routes of audits', () => {
       ['acme', false],
     ] as const) {
       const first = { check: 'turns-end-once', message: 'twice', workspace, ...place };
-      const sent = { ...result(randomUUID(), false), first };
+      const sent = sign({ ...result(randomUUID(), false), first });
       expect(await call(BOOTSTRAP, 'POST', '/audits', sent)).toMatchObject({ status: 201 });
       const { body } = await call(BOOTSTRAP, 'GET', '/audits?limit=1');
       expect(body.audits[0].first).toEqual(isNamed ? first : null);
