@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { HTTP_ROUTES } from '@antiphon/contracts/reference';
+import { parseSigningKeys, signReport } from '@antiphon/event-store';
 import { sleep } from '@antiphon/kernel';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { checkFigure, percentile, report } from '@antiphon/testing/load';
@@ -120,11 +123,16 @@ const writePlan = async (): Promise<void> => {
   newest['plan'] = plan;
 };
 
-const record = (): Promise<Json> =>
-  change('POST', '/audits', {
+/** Records a report of an audit, signed with the key of the log. */
+const record = (): Promise<Json> => {
+  const audit = {
     ...{ auditId: randomUUID(), ok: true, headPosition: 1, events: 1, since: null, isLive: false },
     ...{ signing: null, durationMs: 1, checks: [], first: null },
-  });
+  };
+  const key = readFileSync(join(stack.home, 'credentials', 'log-signing.key'), 'utf8');
+  const proof = signReport('audit', audit, new Date().toISOString(), parseSigningKeys(key, 'spec'));
+  return change('POST', '/audits', { ...audit, proof });
+};
 
 /**
  * Routes whose `at` is a position of the log. Files and texts of chats have versions of their own.
