@@ -38,6 +38,13 @@ export const readSettings = (adminUrl) =>
     return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
   });
 
+/** Returns the bytes of WAL that the server has written since it began. */
+export const readWalBytes = (adminUrl) =>
+  asOwner(adminUrl, async (client) => {
+    const { rows } = await client.query(`select (pg_current_wal_insert_lsn() - '0/0')::float8 as bytes`);
+    return rows[0].bytes;
+  });
+
 /**
  * Databases of the benchmark's own on the stack's server: the same binaries and settings for
  * everyone.

@@ -8,16 +8,17 @@ export const driveTurns = async (turn, { tag, tools, turns, sessions, turnsPerSe
   const firsts = [];
   const cpu = process.cpuUsage();
   const began = performance.now();
-  const lane = async (number) => {
+  const lane = async (laneNumber) => {
     for (let i = 0; i < turns; i += 1) {
-      const session = `${tag}-${number}-${Math.floor(i / turnsPerSession)}`;
+      const session = `${tag}-${laneNumber}-${Math.floor(i / turnsPerSession)}`;
       const from = performance.now();
-      await turn({ session, content: `turn ${i % turnsPerSession} TOOLS=${tools}`, tools });
+      const number = i % turnsPerSession;
+      await turn({ session, number, content: `turn ${number} TOOLS=${tools}`, tools });
       latencies.push(performance.now() - from);
-      firsts.push(i % turnsPerSession === 0);
+      firsts.push(number === 0);
     }
   };
-  await Promise.all(Array.from({ length: sessions }, (_, number) => lane(number)));
+  await Promise.all(Array.from({ length: sessions }, (_, laneNumber) => lane(laneNumber)));
   const ms = performance.now() - began;
   const { user, system } = process.cpuUsage(cpu);
   return { latencies, firsts, ms, cpuMs: (user + system) / 1_000 };

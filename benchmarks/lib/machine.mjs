@@ -25,6 +25,10 @@ export const describeMachine = () => ({
 });
 
 const PEERS = [
+  '@restatedev/restate-server',
+  '@restatedev/restate-sdk',
+  '@dbos-inc/dbos-sdk',
+  'langchain',
   '@langchain/langgraph',
   '@langchain/langgraph-checkpoint-postgres',
   '@langchain/openai',
@@ -36,5 +40,7 @@ const PEERS = [
   'pg',
 ];
 
-export const describePeers = () =>
-  Object.fromEntries(PEERS.map((name) => [name, versionOf(`../node_modules/${name}/package.json`)]));
+export const versionsOf = (names) =>
+  Object.fromEntries(names.map((name) => [name, versionOf(`../node_modules/${name}/package.json`)]));
+
+export const describePeers = () => versionsOf(PEERS);

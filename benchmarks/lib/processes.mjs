@@ -18,12 +18,29 @@ export const startMockProvider = async () => {
 };
 
 /**
+ * No library of a peer reports its use to its vendor, in any environment, and none
+ * prints a line for each turn.
+ */
+export const PEER_ENVIRONMENT = {
+  DO_NOT_TRACK: '1',
+  LANGSMITH_TRACING: 'false',
+  LANGCHAIN_TRACING_V2: 'false',
+  MASTRA_TELEMETRY_DISABLED: '1',
+  SCARF_ANALYTICS: 'false',
+  RESTATE_LOGGING: 'ERROR',
+};
+
+/**
  * A subject in a process of its own. `subjects/<name>.mjs` exports `open(options)`, which returns
  * functions that are called by name. A call that takes longer than its bound ends the subject and
  * the benchmark with it. `label` names the subject in figures.
  */
 export const startSubject = async (name, options, { timeoutMs = 600_000, label = name } = {}) => {
-  const child = fork(here('./subject-host.mjs'), [name], { stdio: 'inherit', serialization: 'advanced' });
+  const child = fork(here('./subject-host.mjs'), [name], {
+    stdio: 'inherit',
+    serialization: 'advanced',
+    env: { ...process.env, ...PEER_ENVIRONMENT },
+  });
   let lastId = 0;
   const call = async (method, params) => {
     const id = (lastId += 1);

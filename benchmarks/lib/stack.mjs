@@ -110,14 +110,15 @@ const memoryOf = async (roots) => {
 /**
  * A stack of the benchmark's own, in a home of its own, started and stopped by the project's two
  * commands. The first start may install, build and fetch; `restart` tells how long one takes with
- * everything cached. `args` are arguments of `npm start`, such as `--compact`.
+ * everything cached. `args` are arguments of `npm start`, such as `--compact`. `write` returns
+ * another configuration for the folder of the stack, and `extra` variables of its processes.
  */
-export const startStack = async (providerUrl, args = []) => {
+export const startStack = async (providerUrl, args = [], { write, extra } = {}) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-bench-'));
   const config = join(folder, 'antiphon.toml');
   const home = join(folder, 'home');
-  writeFileSync(config, CONFIG(providerUrl));
-  const env = ownEnvironment(home, config);
+  writeFileSync(config, write?.(folder) ?? CONFIG(providerUrl));
+  const env = { ...ownEnvironment(home, config), ...extra?.(folder) };
   const readStack = () => JSON.parse(readFileSync(join(home, 'stack.json'), 'utf8'));
   const up = async (timeoutMs) => {
     const from = performance.now();

@@ -4,8 +4,14 @@ import { spread, table } from './tables.mjs';
 export const TURN_NAMES = {
   'antiphon-turn': 'Antiphon',
   'antiphon-compact': 'Antiphon, compact form',
+  restate: 'Restate',
+  'dbos-lean': 'DBOS, lean',
+  dbos: 'DBOS, as documented',
+  'dbos-queue': 'DBOS, lean, in order by a queue',
   langgraph: 'LangGraph.js + PostgreSQL',
   'langgraph-sync': 'LangGraph.js, durability sync',
+  langchain: 'LangChain createAgent + PostgreSQL',
+  'langchain-sync': 'LangChain createAgent, durability sync',
   mastra: 'Mastra + PostgreSQL',
   'ai-sdk': 'AI SDK, messages in PostgreSQL',
   'bare-provider': 'provider calls alone',
@@ -54,11 +60,13 @@ const firstTurns = (rows) =>
 
 const processorTime = (rows) =>
   table(
-    ['scenario', 'subject', 'own processes', 'PostgreSQL', 'together'],
+    ['scenario', 'subject', 'own processes', 'PostgreSQL', 'together', 'WAL of PostgreSQL, KiB'],
     rows
       .filter(({ subject }) => subject !== 'bare-provider')
-      .map(({ name, subject, ownMs, databaseMs }) => [
+      .map(({ name, subject, ownMs, databaseMs, walKiB }) => [
         ...[name, TURN_NAMES[subject], show(ownMs), show(databaseMs), show(ownMs + databaseMs)],
+        // Restate stores its log in its own process.
+        subject === 'restate' ? '–' : show(walKiB),
       ]),
   );
 
@@ -102,7 +110,7 @@ export const renderTurns = (rows) => [
     ratioTable(rows),
     'The first turn of a session, and the later ones',
     firstTurns(rows),
-    'Processor time of a turn, in milliseconds: a peer runs in the process of its caller',
+    'Processor time of a turn, in milliseconds, and what PostgreSQL writes: a peer runs in the process of its caller',
     processorTime(rows),
     ...turnCosts(rows),
   ].join('\n\n'),

@@ -1,4 +1,4 @@
-import { createDatabases } from '../lib/databases.mjs';
+import { createDatabases, readWalBytes } from '../lib/databases.mjs';
 import { costOf, familyOf } from '../lib/process-cost.mjs';
 import { startSubject } from '../lib/processes.mjs';
 import { startStack } from '../lib/stack.mjs';
@@ -28,10 +28,18 @@ const COMPACT = 'antiphon-compact';
 const PEER = 'langgraph';
 const BARE = 'bare-provider';
 
+const CREATE_AGENT = { builder: 'createAgent' };
+
 /** Peers with a database each. Those that only run one after another would take too long in lanes. */
 const PEERS = [
+  { name: 'restate' },
+  { name: 'dbos-lean', module: 'dbos', options: { form: 'lean' } },
+  { name: 'dbos', options: { form: 'documented' } },
+  { name: 'dbos-queue', module: 'dbos', options: { form: 'queue' }, isSequential: true },
   { name: PEER },
   { name: 'langgraph-sync', module: PEER, options: { durability: 'sync' } },
+  { name: 'langchain', module: PEER, options: CREATE_AGENT },
+  { name: 'langchain-sync', module: PEER, options: { ...CREATE_AGENT, durability: 'sync' } },
   { name: 'mastra', isSequential: true },
   { name: 'ai-sdk', isSequential: true },
 ];
@@ -63,20 +71,25 @@ const warmUp = async (subjects, turns) => {
 
 const databaseCost = (stack) => costOf(familyOf(stack.read().engines.postgres.pid)).cpuMs;
 
-/** One block of turns of a subject, with the processor time of its processes and of PostgreSQL. */
+/**
+ * One block of turns of a subject, with the processor time of its processes and of PostgreSQL, and
+ * the WAL that it writes.
+ */
 const runBlock = async (stack, subject, params) => {
   const measured = subject.stack ?? stack;
   const isOurs = subject.name === OURS || subject.name === COMPACT;
   const before = isOurs ? await readTurnCosts(measured) : undefined;
+  const walBytes = await readWalBytes(measured.adminUrl());
   const database = databaseCost(measured);
   const { latencies, firsts, ms, cpuMs } = await subject.call('turns', params);
   const count = latencies.length;
   const databaseMs = (databaseCost(measured) - database) / count;
+  const walKiB = ((await readWalBytes(measured.adminUrl())) - walBytes) / count / 1_024;
   const costs = before && turnCostsBetween(before, await readTurnCosts(measured), count);
   const ownMs = costs
     ? costs.processors.filter(({ name }) => name !== 'postgres').reduce((sum, one) => sum + one.cpuMs, 0)
     : cpuMs / count;
-  return { latencies, firsts, rate: (count / ms) * 1_000, ownMs, databaseMs, costs };
+  return { latencies, firsts, rate: (count / ms) * 1_000, ownMs, databaseMs, walKiB, costs };
 };
 
 const runScenario = async (stack, subjects, scenario, { rounds, turns, tag }) => {
@@ -105,6 +118,7 @@ const toRow = (scenario, subject, blocks) => {
     turnsPerSecond: summarize(blocks.map(({ rate }) => rate)).p50,
     ownMs: median(blocks.map(({ ownMs }) => ownMs)),
     databaseMs: median(blocks.map(({ databaseMs }) => databaseMs)),
+    walKiB: median(blocks.map(({ walKiB }) => walKiB)),
     // For ratios of the same round.
     rounds: blocks.map(({ latencies, rate }) => ({ p50: median(latencies), rate })),
     ...(costs.length > 0 && { costs: summarizeTurnCosts(costs) }),

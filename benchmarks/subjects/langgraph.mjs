@@ -1,29 +1,15 @@
-// LangGraph.js: its prebuilt agent with the PostgreSQL checkpointer, as its documentation sets it
-// up, in the same process as the caller. The tool is a local function; ours runs in a WebAssembly
-// cell.
+// LangGraph.js: an agent with the PostgreSQL checkpointer, as its documentation sets it up, in the
+// same process as the caller. The agent is the prebuilt one of LangGraph, or with the builder
+// `createAgent` that of LangChain, which replaces it. The tool is a local function; ours runs in a
+// WebAssembly cell.
 import { tool } from '@langchain/core/tools';
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres';
 import { createReactAgent } from '@langchain/langgraph/prebuilt';
-import { ChatOpenAICompletions } from '@langchain/openai';
+import { createAgent } from 'langchain';
 import pg from 'pg';
 import { z } from 'zod';
 import { driveTurns } from '../lib/drive-turns.mjs';
-
-/**
- * After a streamed answer the stock class estimates tokens with a table that it downloads, which
- * hangs without a network. An estimate that costs nothing is in the peer's favour.
- */
-class Chat extends ChatOpenAICompletions {
-  getNumTokens(content) {
-    return Promise.resolve(Math.ceil(String(content).length / 4));
-  }
-  _getEstimatedTokenCountFromPrompt() {
-    return Promise.resolve(100);
-  }
-  _getNumTokensFromGenerations() {
-    return Promise.resolve(20);
-  }
-}
+import { createLangChainModel } from '../lib/langchain-model.mjs';
 
 const echo = tool(async () => 'result', {
   name: 'echo',
@@ -31,18 +17,17 @@ const echo = tool(async () => 'result', {
   schema: z.object({ q: z.string() }),
 });
 
-export const open = async ({ providerUrl, databaseUrl, durability }) => {
+const builders = {
+  createReactAgent: (model, tools, saver) => createReactAgent({ llm: model, tools, checkpointSaver: saver }),
+  createAgent: (model, tools, saver) => createAgent({ model, tools, checkpointer: saver }),
+};
+
+export const open = async ({ providerUrl, databaseUrl, durability, builder = 'createReactAgent' }) => {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 32 });
   const checkpointSaver = new PostgresSaver(pool);
   await checkpointSaver.setup();
-  const llm = new Chat({
-    model: 'mock',
-    apiKey: 'none',
-    streaming: true,
-    maxRetries: 0,
-    configuration: { baseURL: `${providerUrl}/v1` },
-  });
-  const agent = createReactAgent({ llm, tools: [echo], checkpointSaver });
+  const model = createLangChainModel(providerUrl);
+  const agent = builders[builder](model, [echo], checkpointSaver);
   const turn = async ({ session, content }) => {
     const config = { configurable: { thread_id: session }, recursionLimit: 20 };
     const input = { messages: [{ role: 'user', content }] };
