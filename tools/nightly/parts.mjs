@@ -395,6 +395,14 @@ export const listParts = ({ quick, cold }, root = ROOT) => {
       ...{ args: ['tools/deploy/validate.mjs'], missing: needCommand('go') },
     },
     ...findSpecs(root).map((path) => specPart(path, quick)),
+    {
+      ...{
+        name: 'kill-table',
+        shows: 'no effect is repeated or lost at 209 kills, next to peers',
+        minutes: 120,
+      },
+      ...{ args: ['benchmarks/kill-table.mjs', ...(quick ? ['--quick'] : [])], missing: needLinux },
+    },
     ...compactParts(quick),
     hostileTextPart(quick),
     {
