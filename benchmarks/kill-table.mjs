@@ -37,7 +37,7 @@ const results = await measureKills({
   log: (line) => console.log(line),
 });
 console.log(`\n${renderResults(results)}\n`);
-if (values.write) await writePage(storeResults(results));
+if (values.write) await writePage(await storeResults(results));
 const verdicts = results.rows.flatMap(verdictsOf);
 for (const verdict of verdicts) {
   const { what, figure, ok } = verdict;

@@ -76,24 +76,28 @@ export const renderResults = ({ machine, versions, seed, rows }) =>
     runTable(rows),
   ].join('\n');
 
+/** Formats a text as the formatter of the project does. */
+const formatAs = async (parser, text) => format(text, { ...(await resolveConfig(PAGE)), parser });
+
 export const readResults = () => JSON.parse(readFileSync(RESULTS, 'utf8'));
 
 /** Stores the rows, with those of earlier runs that were not measured again. */
-export const storeResults = (results) => {
+export const storeResults = async (results) => {
   const earlier = existsSync(RESULTS) ? readResults().rows : [];
   const rows = ROW_NAMES.flatMap(
     (name) => [...results.rows, ...earlier].find((row) => row.name === name) ?? [],
   );
   const stored = { ...results, rows };
-  writeFileSync(RESULTS, `${JSON.stringify(stored, null, 2)}\n`);
+  writeFileSync(RESULTS, await formatAs('json', JSON.stringify(stored, null, 2)));
   return stored;
 };
 
-/** Writes the measured part into the page, as the formatter would. */
-export const writePage = async (results) => {
-  const page = readFileSync(PAGE, 'utf8');
+/** Returns the page with this measured part, as the formatter writes it. */
+export const renderPage = async (results, page) => {
   if (!SECTION.test(page)) throw new Error(`${PAGE} has no generated section`);
   const text = page.replace(SECTION, (_, begin, end) => `${begin}\n${renderResults(results)}\n${end}`);
-  const options = { ...(await resolveConfig(PAGE)), parser: 'markdown' };
-  writeFileSync(PAGE, await format(text, options));
+  return formatAs('markdown', text);
 };
+
+export const readPage = () => readFileSync(PAGE, 'utf8');
+export const writePage = async (results) => writeFileSync(PAGE, await renderPage(results, readPage()));

@@ -4,11 +4,15 @@ import os from 'node:os';
 
 const versionOf = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
 
+/** Files that a measurement writes: they do not change what is measured. */
+const RESULTS = [':(top)', ':(top,exclude)benchmarks/RESULTS.md', ':(top,exclude)docs/kill-table.md'];
+const MORE_RESULTS = ':(top,exclude)benchmarks/kill-table/results.json';
+
 const commit = () => {
   try {
     const git = (...args) =>
       execFileSync('git', args, { cwd: new URL('.', import.meta.url), encoding: 'utf8' }).trim();
-    return `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain') === '' ? '' : ' with changes'}`;
+    return `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain', '--', ...RESULTS, MORE_RESULTS) === '' ? '' : ' with changes'}`;
   } catch {
     return 'unknown';
   }
