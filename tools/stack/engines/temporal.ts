@@ -22,13 +22,15 @@ const RETENTION_S = 3 * 24 * 3600;
 const KEYWORD = 2;
 const GRPC = { notFound: 5, alreadyExists: 6 } as const;
 
-const argumentsFor = (port: number, uiPort: number, database: string): string[] => [
+/** Returns the arguments of Temporal's server. It does not ask its vendor for newer versions. */
+export const temporalArguments = (port: number, uiPort: number, database: string): string[] => [
   'server',
   'start-dev',
   ...['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
   ...['--namespace', TEMPORAL_NAMESPACE, '--db-filename', database, '--log-level', 'warn'],
   ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
   ...['--dynamic-config-value', 'system.enableActivityEagerExecution=true'],
+  ...['--dynamic-config-value', 'frontend.enableServerVersionCheck=false'],
   ...SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`]),
 ];
 
@@ -52,7 +54,11 @@ export const temporalProcess = (
   const prepare = async (): Promise<Incarnation> => ({
     launch: {
       command,
-      args: argumentsFor(await port.ensure(), await uiPort.ensure(), join(paths.temporal, 'temporal.db')),
+      args: temporalArguments(
+        await port.ensure(),
+        await uiPort.ensure(),
+        join(paths.temporal, 'temporal.db'),
+      ),
       env: { PATH: process.env['PATH'], HOME: paths.temporal },
       cwd: paths.temporal,
       home: paths.home,
