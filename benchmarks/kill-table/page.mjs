@@ -15,12 +15,18 @@ const percent = (share) => `${Math.round(share * 100)} %`;
 const mainTable = (rows) =>
   table(
     [
-      ...['runtime', 'kills', 'interrupted', 'repeated', 'lost', 'said to be unknown', 'of these not made'],
-      ...['never resumed', 'model calls repeated', 'resume p50, s', 'p99, s'],
+      ...['runtime', 'kills', 'interrupted', 'repeated', 'lost', 'said to be unknown', 'not made'],
+      ...['never resumed', 'failed', 'model calls repeated', 'resume p50, s', 'p99, s'],
     ],
     rows.map((row) => [
       ...[row.title, row.kills, row.interrupted, row.repeated, row.lost, row.unknown, row.none - row.lost],
-      ...[row.neverResumed, row.modelCallsRepeated, seconds(row.resumeP50Ms), seconds(row.resumeP99Ms)],
+      ...[
+        row.neverResumed,
+        row.failed,
+        row.modelCallsRepeated,
+        seconds(row.resumeP50Ms),
+        seconds(row.resumeP99Ms),
+      ],
     ]),
   );
 

@@ -34,7 +34,7 @@ export const summarizeSubject = ({ turnMs, turns, audit }) => {
     once: count(turns, ({ effects }) => effects === 1),
     repeated: count(turns, ({ effects }) => effects > 1),
     none: count(turns, ({ effects }) => effects === 0),
-    /** Turns that ended without the effect, while the model was told that it had happened. */
+    /** Turns that ended without the effect, and without a word about it. */
     lost: count(turns, (turn) => turn.effects === 0 && turn.isEnded && hasResult(turn)),
     unknown: count(turns, (turn) => !hasResult(turn)),
     neverResumed: count(turns, ({ isEnded }) => !isEnded),

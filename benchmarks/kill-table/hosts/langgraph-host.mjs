@@ -32,18 +32,23 @@ const agent = createAgent({
 
 const running = new Map();
 
-/** Begins a turn, or continues it from its last checkpoint. */
+const isAnswer = (message) => message?.getType() === 'ai' && !message.tool_calls?.length;
+
+/**
+ * Begins a turn, or continues it from its last checkpoint. The list of next nodes does not say
+ * whether a turn has ended: it is also empty if a node's writes are saved and its step is not.
+ */
 const runTurn = async (id, content) => {
   const config = { configurable: { thread_id: id }, recursionLimit: 20 };
   if (DURABILITY !== undefined) config.durability = DURABILITY;
-  const { values, next } = await agent.graph.getState(config);
-  let state = values;
-  if (!values.messages?.length && next.length === 0)
-    state = await agent.invoke({ messages: [{ role: 'user', content }] }, config);
-  else if (next.length > 0) state = await agent.graph.invoke(null, config);
-  const answer = String(state.messages.at(-1).content);
-  await pool.query('update turns set answer = $2 where id = $1', [id, answer]);
-  return answer;
+  const isBegun = (await checkpointer.getTuple(config)) !== undefined;
+  if (isBegun) await agent.graph.invoke(null, config);
+  else await agent.invoke({ messages: [{ role: 'user', content }] }, config);
+  const { values } = await agent.graph.getState(config);
+  const last = values.messages?.at(-1);
+  if (!isAnswer(last)) throw new Error(`turn ${id} ended without an answer`);
+  await pool.query('update turns set answer = $2 where id = $1', [id, String(last.content)]);
+  return String(last.content);
 };
 
 const begin = (id, content) => {
