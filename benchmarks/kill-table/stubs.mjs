@@ -42,23 +42,30 @@ const readRequest = ({ messages }) => {
   return { id, told: result === undefined ? undefined : textOf(result.content) };
 };
 
-const chunk = (delta, finish_reason = null) =>
-  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'mock', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
-
-const toolCall = (name, url) => ({
-  tool_calls: [
-    { index: 0, id: 'call_1', type: 'function', function: { name, arguments: JSON.stringify({ url }) } },
-  ],
-});
-
-const answerOf = (body, told, url) =>
-  told === undefined
-    ? [
-        chunk({ role: 'assistant', content: null }),
-        chunk(toolCall(body.tools[0].function.name, url)),
-        chunk({}, 'tool_calls'),
-      ]
-    : [chunk({ role: 'assistant', content: '' }), ...WORDS.map((content) => chunk({ content }))];
+/** Pieces of an answer. Each answer and each call has an id of its own, as those of vendors have. */
+const createAnswer = (number) => {
+  const head = { id: `chatcmpl-${number}`, object: 'chat.completion.chunk', created: 1, model: 'mock' };
+  const chunk = (delta, finish_reason = null) =>
+    `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+  const callOf = (name, url) => [
+    {
+      ...{ index: 0, id: `call_${number}`, type: 'function' },
+      function: { name, arguments: JSON.stringify({ url }) },
+    },
+  ];
+  return {
+    text: () => [
+      chunk({ role: 'assistant', content: '' }),
+      ...WORDS.map((content) => chunk({ content })),
+      chunk({}, 'stop'),
+    ],
+    call: (name, url) => [
+      chunk({ role: 'assistant', content: null }),
+      chunk({ tool_calls: callOf(name, url) }),
+      chunk({}, 'tool_calls'),
+    ],
+  };
+};
 
 const writePaced = async (response, pieces) => {
   await wait(FIRST_WORD_MS);
@@ -67,7 +74,7 @@ const writePaced = async (response, pieces) => {
     response.write(piece);
     await wait(WORD_MS);
   }
-  response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`);
+  response.end('data: [DONE]\n\n');
 };
 
 /** Counts and boundaries of each turn, as the outside saw them. */
@@ -91,6 +98,8 @@ class TurnRecords {
   }
 }
 
+let answers = 0;
+
 const handleModel = (records, targetUrl) => async (request, response) => {
   const body = JSON.parse(await readBody(request));
   const { id, told } = readRequest(body);
@@ -102,7 +111,12 @@ const handleModel = (records, targetUrl) => async (request, response) => {
   response.once('finish', () => records.mark(id, `model ${number} answered`));
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   response.flushHeaders();
-  await writePaced(response, answerOf(body, told, `${targetUrl()}/act?turn=${id}`));
+  const answer = createAnswer((answers += 1));
+  const url = `${targetUrl()}/act?turn=${id}`;
+  await writePaced(
+    response,
+    told === undefined ? answer.call(body.tools[0].function.name, url) : answer.text(),
+  );
 };
 
 const handleTarget = (records) => async (request, response) => {
