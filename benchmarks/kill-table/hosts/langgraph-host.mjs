@@ -36,7 +36,7 @@ const isAnswer = (message) => message?.getType() === 'ai' && !message.tool_calls
 
 /**
  * Begins a turn, or continues it from its last checkpoint. The list of next nodes does not say
- * whether a turn has ended: it is also empty if a node's writes are saved and its step is not.
+ * whether a turn has ended. It is also empty if a node's writes are saved and its step is not.
  */
 const runTurn = async (id, content) => {
   const config = { configurable: { thread_id: id }, recursionLimit: 20 };
