@@ -95,4 +95,20 @@ describe('the folder of a workspace compared with the fold of its facts', () => 
     await writeFile(join(folder, '.antiphon/state/default.json'), JSON.stringify(state));
     expect((await compare()).found).toEqual(['open 2 docs/a.md is not in the folder as a plain file']);
   });
+
+  it('names files that the copy leaves out as open, and ignores its mark and the modes of a plain copy', async () => {
+    await mkdir(join(folder, '.antiphon/state'), { recursive: true });
+    const state = { version: 6, target: null, pending: {}, isPlain: true, leftOut: ['.vscode', 'docs/a.md'] };
+    await writeFile(join(folder, '.antiphon/state/default.json'), JSON.stringify(state));
+    await write('.git', 'no repository');
+    await write('.vscode/tasks.json', '{}');
+    await rm(join(folder, 'default/docs/a.md'));
+    await chmod(join(folder, 'default/bin/run.sh'), 0o644);
+    await write('docs/.git', 'other');
+    expect((await compare()).found).toEqual([
+      'open 2 docs/a.md is not in the folder as a plain file',
+      'open 0 .vscode/tasks.json is in the folder and not in the tree',
+      'violation 0 docs/.git is in the folder and not in the tree',
+    ]);
+  });
 });

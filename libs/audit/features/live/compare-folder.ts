@@ -14,7 +14,7 @@ import type { Poll } from './poll-within.js';
 
 export const foldersEqualTheFiles: About = {
   name: 'folders-equal-the-files',
-  about: 'the folder of every workspace has the files that the facts fold to, with their bytes and modes',
+  about: 'the folder of every workspace has the files that the facts fold to, with their bytes',
   counts: 'files',
 };
 
@@ -79,6 +79,8 @@ const listFolder = async (root: string): Promise<Present> => {
       throw error;
     });
     for (const entry of entries) {
+      // The mark of a copy, or a repository that a person made: git stops here, and it is no file.
+      if (prefix === '' && entry.name === '.git') continue;
       const [path, full] = [`${prefix}${entry.name}`, join(folder, entry.name)];
       if (entry.isDirectory()) await visit(full, `${path}/`);
       else
@@ -94,14 +96,30 @@ const listFolder = async (root: string): Promise<Present> => {
   return found;
 };
 
-/** Returns the paths that the service could not write yet, from its own state. */
-const readPending = async (folder: string, workspace: string): Promise<ReadonlySet<string>> => {
+/** State of a folder that its service stores next to it. */
+interface FolderState {
+  /** Paths that could not be written yet. */
+  readonly pending: ReadonlySet<string>;
+  /** Paths and folders that are neither written nor recorded, such as unsafe names. */
+  readonly leftOut: readonly string[];
+  /** True if the modes of files are not those of the tree: a person decides what is run. */
+  readonly isPlain: boolean;
+}
+
+const readState = async (folder: string, workspace: string): Promise<FolderState> => {
   const file = join(folder, '.antiphon', 'state', `${workspace}.json`);
   try {
-    const state = JSON.parse(await readFile(file, 'utf8')) as { pending?: object };
-    return new Set(Object.keys(state.pending ?? {}));
+    const { pending, leftOut, isPlain } = JSON.parse(await readFile(file, 'utf8')) as {
+      readonly pending?: object;
+      readonly leftOut?: readonly string[];
+      readonly isPlain?: boolean;
+    };
+    return {
+      ...{ pending: new Set(Object.keys(pending ?? {})), leftOut: leftOut ?? [] },
+      isPlain: isPlain === true,
+    };
   } catch {
-    return new Set();
+    return { pending: new Set(), leftOut: [], isPlain: false };
   }
 };
 
@@ -109,23 +127,24 @@ const compareFiles = (
   workspace: string,
   expected: Expected,
   present: Present,
-  pending: ReadonlySet<string>,
+  { pending, leftOut, isPlain }: FolderState,
 ): Finding[] => {
   const findings: Finding[] = [];
+  const isLeftOut = (path: string): boolean =>
+    leftOut.some((name) => path === name || path.startsWith(`${name}/`));
   for (const [path, { at, digest, mode }] of expected) {
     const isExecutable = (mode & EXECUTABLE) !== 0;
     const own = present.get(path);
-    const found = pending.has(path) || own === null ? openFinding : violation;
+    const found = pending.has(path) || own === null || isLeftOut(path) ? openFinding : violation;
     if (!own) findings.push(found(at, `${path} is not in the folder as a plain file`));
-    else if (own.digest !== digest || own.isExecutable !== isExecutable)
+    else if (own.digest !== digest || (!isPlain && own.isExecutable !== isExecutable))
       findings.push(found(at, `${path} has other bytes or another mode in the folder`));
   }
   for (const [path, content] of present) {
     if (expected.has(path)) continue;
     const message = `${path} is in the folder and not in the tree`;
-    findings.push(
-      content === null ? openFinding(nowhere(workspace), message) : violation(nowhere(workspace), message),
-    );
+    const found = content === null || isLeftOut(path) ? openFinding : violation;
+    findings.push(found(nowhere(workspace), message));
   }
   return findings;
 };
@@ -147,8 +166,8 @@ export const compareFolders = async (
       async () => {
         const expected = await foldTree(pool, tree);
         const present = await listFolder(join(folder, workspace));
-        const pending = await readPending(folder, workspace);
-        return { files: expected.size, findings: compareFiles(workspace, expected, present, pending) };
+        const state = await readState(folder, workspace);
+        return { files: expected.size, findings: compareFiles(workspace, expected, present, state) };
       },
       ({ findings }) => findings.every(({ kind }) => kind === 'open'),
     );

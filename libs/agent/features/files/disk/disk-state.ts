@@ -19,6 +19,8 @@ const DiskStateSchema = z.object({
   pending: z.record(z.string(), Content.nullable()),
   /** True once no file of the folder is executable because a tree has it so. Absent: false. */
   isPlain: z.boolean().optional(),
+  /** Paths of the folder and of the tree that are left out, such as unsafe names. Absent: none. */
+  leftOut: z.array(z.string()).optional(),
 });
 
 /** Progress of a folder. It is stored next to the folder, so that both are lost together. */

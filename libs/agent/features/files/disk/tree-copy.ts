@@ -33,6 +33,12 @@ export class TreeCopy {
     return { ...tree, files };
   }
 
+  /** Returns the paths of a tree that are in no folder. */
+  leftOut(tree: FileTree): string[] {
+    const isAllowed = this.allowedIn(tree);
+    return [...tree.files.values()].filter((file) => !isAllowed(file)).map(({ path }) => path);
+  }
+
   /** Returns which files of a tree may be in the folder (`unsafe-names.ts`). */
   allowedIn({ names }: FileTree): (file: FileEntry) => boolean {
     const isOutside = outsideRepositories(names);

@@ -59,6 +59,16 @@ const isOfOneFile = (error: unknown): boolean =>
     (error as NodeJS.ErrnoException).code ?? '',
   );
 
+/** Maximum number of paths of a state that are left out. */
+const MAX_LEFT_OUT = 1_000;
+
+/** Tree that a round writes, and what the scan before it found. */
+interface Round {
+  readonly tree: FileTree;
+  readonly written: Written;
+  readonly refused: Iterable<string>;
+}
+
 /** The folder of a workspace's file tree. One process at a time writes and compares it. */
 export class WorkspaceFolder {
   private folder: SafeFolder | null = null;
@@ -96,7 +106,7 @@ export class WorkspaceFolder {
     const foreign = compareDisk({ tree: this.copy.treeOf(seen), disk, refused, written }).filter(isForeign);
     const tree = await this.record(folder, foreign, seen);
     const left = compareDisk({ tree: this.copy.treeOf(tree), disk, refused, written });
-    const done = await this.writeAll(folder, left, tree, written);
+    const done = await this.writeAll(folder, left, { tree, written, refused });
     const present = new Set([
       ...refused,
       ...left.filter(({ path }) => !done.has(path)).map(({ path }) => path),
@@ -228,8 +238,7 @@ export class WorkspaceFolder {
   private async writeAll(
     folder: SafeFolder,
     left: readonly DiskDifference[],
-    tree: FileTree,
-    written: Written,
+    { tree, written, refused }: Round,
   ): Promise<Set<string>> {
     const own = left.filter(isOwn);
     const done = new Set<string>();
@@ -241,7 +250,9 @@ export class WorkspaceFolder {
     await failpoint('files.disk.synced');
     const behind = left.filter(({ path }) => !done.has(path)).map(({ path }) => path);
     const pending = Object.fromEntries(behind.map((path) => [path, written(path)[0] ?? null]));
-    const state = { version: tree.version, target: null, pending, isPlain: !this.deps.keepsExecutable };
+    const isPlain = !this.deps.keepsExecutable;
+    const leftOut = [...refused, ...this.copy.leftOut(tree)].sort().slice(0, MAX_LEFT_OUT);
+    const state = { version: tree.version, target: null, pending, isPlain, leftOut };
     if (JSON.stringify(state) !== JSON.stringify(this.state)) await this.save(state);
     this.base = tree;
     return done;
