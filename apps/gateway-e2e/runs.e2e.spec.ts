@@ -251,8 +251,15 @@ describe('an open run', () => {
     });
     expect(archives[0]).toMatchObject({ state: 'intact' });
     expect(readdirSync(folder)).not.toEqual([]);
-    const audit = await runCli(stack, ['audit']);
-    expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
+    // The audit reads the archive. It names the dates that this spec changed, and nothing else.
+    const { checks } = JSON.parse((await runCli(stack, ['audit', '--json'])).stdout) as {
+      readonly checks: readonly { readonly name: string; readonly violations: number }[];
+    };
+    const broken = checks.filter(({ violations }) => violations > 0).map(({ name }) => name);
+    expect(broken).toContain('signed-roots-match');
+    const isOfDates = (name: string): boolean =>
+      /^(signed-roots-match$|projection-equals-the-log:)/.test(name);
+    expect(broken.filter((name) => !isOfDates(name))).toEqual([]);
   });
 });
 

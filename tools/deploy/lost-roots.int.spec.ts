@@ -137,8 +137,9 @@ const forge = async (): Promise<void> => {
 const rootPositions = (file: string): number[] =>
   existsSync(file)
     ? readFileSync(file, 'utf8')
-        .trim()
         .split('\n')
+        // The last line is written at this moment, or empty.
+        .slice(0, -1)
         .map((line) => (JSON.parse(line) as { position: number }).position)
     : [];
 
