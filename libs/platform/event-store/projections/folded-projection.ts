@@ -21,6 +21,9 @@ const PAGE_SQL = `${pageSql(
 )} order by position`;
 const CHECKPOINT_SQL = 'select position from projection_checkpoints where name = $1';
 
+/** Returns the words of a statement, among them the names of its tables. */
+const wordsOf = (text: string): readonly string[] => text.split(/\W/u);
+
 /** Temporary tables of one projection in one workspace, as of a position that can be moved. */
 export class FoldedProjection {
   #at: Fold = EMPTY_FOLD;
@@ -28,7 +31,9 @@ export class FoldedProjection {
   #savedAt = 0;
   #savedBytes = 0;
   readonly #snapshots: PastSnapshots;
-  readonly #names: RegExp;
+  readonly #names: ReadonlySet<string>;
+  /** Tables whose rows are only inserted: their live rows are read. */
+  readonly #liveNames: ReadonlySet<string>;
   readonly #tables: readonly string[];
 
   constructor(
@@ -39,19 +44,27 @@ export class FoldedProjection {
   ) {
     this.#snapshots = new PastSnapshots(definition);
     const { tables } = definition;
-    this.#names = new RegExp(`\\b(?:${tables.map(({ name }) => name).join('|')})\\b`, 'u');
+    const names = tables.map(({ name }) => name);
     this.#tables = tables
       .filter(({ positionColumn }) => positionColumn === undefined)
       .map(({ name }) => name);
+    this.#names = new Set(names);
+    this.#liveNames = new Set(names.filter((name) => !this.#tables.includes(name)));
   }
 
   /** Returns true if a statement names one of the tables. */
   isNamedIn(text: string): boolean {
-    return this.#names.test(text);
+    return wordsOf(text).some((word) => this.#names.has(word));
   }
 
-  /** Moves the tables to a position. Throws `LOG.PAST_NOT_READY` if that takes longer. */
-  async moveTo(position: number, endsAt: number): Promise<void> {
+  /** Moves the tables of a statement to a position. Throws `LOG.PAST_NOT_READY` if that takes longer. */
+  async moveFor(text: string, position: number, endsAt: number): Promise<void> {
+    await this.#moveTo(position, endsAt);
+    const isLive = wordsOf(text).some((word) => this.#liveNames.has(word));
+    if (isLive) await this.#waitForLiveRows(position, endsAt);
+  }
+
+  async #moveTo(position: number, endsAt: number): Promise<void> {
     if (position === this.#at.position) return;
     const from = await this.#snapshots.find(this.client, this.workspace, position);
     const isAhead = from !== undefined && from.position > this.#at.position;
@@ -61,7 +74,6 @@ export class FoldedProjection {
       await this.#saveIfDue(position);
       if (this.#at.position < position) this.#requireTime(endsAt, position);
     }
-    await this.#waitForLiveRows(position, endsAt);
   }
 
   /** Empties the tables, which frees their files. */
@@ -125,7 +137,6 @@ export class FoldedProjection {
 
   /** Rows that are only inserted are read from the live table, which follows the log. */
   async #waitForLiveRows(position: number, endsAt: number): Promise<void> {
-    if (this.#tables.length === this.definition.tables.length) return;
     for (;;) {
       const values = [this.definition.name];
       const { rows } = await this.client.query<{ position: string }>(CHECKPOINT_SQL, values);

@@ -120,7 +120,7 @@ export class FoldedTables {
       const given = typeof config === 'string' ? { text: config, ...(values ? { values } : {}) } : config;
       const found = last.then(async () => {
         for (const projection of this.#projections)
-          if (projection.isNamedIn(given.text)) await projection.moveTo(position, endsAt);
+          if (projection.isNamedIn(given.text)) await projection.moveFor(given.text, position, endsAt);
         return this.client.query<Row>(given);
       });
       last = found.catch(() => undefined);
