@@ -5,6 +5,8 @@ import { HTTP_ROUTES, SOCKET_METHODS, type HttpRoute } from '@antiphon/contracts
 import { connectClient, type Incoming, type SocketClient } from '@antiphon/testing/client';
 import { ChatStream } from './chat-stream.js';
 import { CANARY, createAccessWorld, type AccessWorld, type Holder } from './access-world.js';
+import { describeContentRights } from './describe-content-rights.js';
+import { describeDeletedTexts } from './describe-deleted-texts.js';
 
 jest.setTimeout(120_000);
 
@@ -110,6 +112,24 @@ describe('every route, for every credential that does not satisfy its rule or is
   });
 });
 
+const READS = ENTRIES.filter(([, { method }]) => method === 'get');
+
+describe('every read, by a viewer', () => {
+  it.each(READS)('%s writes nothing', async (_, route) => {
+    await world.request(
+      'put',
+      '/api/v1/workspaces/acme/files/release.plan.md',
+      world.holder('acme admin').token,
+      {
+        text: `- [ ] a step ${randomUUID()}\n`,
+      },
+    );
+    const before = await logOfAcme();
+    for (const label of ['acme viewer', 'acme agent']) await send(route, world.holder(label));
+    expect(await logOfAcme()).toBe(before);
+  });
+});
+
 /** Reads whose `at` is a position of the log. Files and chats have versions of their own. */
 const PAST = ENTRIES.filter(
   ([, { method, path, query }]) =>
@@ -211,7 +231,7 @@ describe('an API key', () => {
     const granted = await world.request(
       'get',
       '/api/v1/events?type=ApprovalGranted',
-      world.holder('acme scoped').token,
+      world.holder('acme viewer').token,
     );
     const { events } = JSON.parse(granted.text) as { events: { data: Record<string, unknown> }[] };
     expect(events[0]?.data).toMatchObject({
@@ -277,3 +297,6 @@ describe('every route and method, for every credential that satisfies its rule',
     },
   );
 });
+
+describeContentRights(() => world);
+describeDeletedTexts(() => world);

@@ -199,6 +199,11 @@ export class ChatTranscript {
     turn.changes[part] = change;
   }
 
+  /** Deletes a part of a turn at any version: its deletion may be later. */
+  delete(turnId: string, part: MessagePart, at: string): void {
+    this.change(turnId, part, { at, content: null });
+  }
+
   attach({ path, digest, size }: ChatAttachment): void {
     this.#attachments.set(path, { path, digest, size });
   }
@@ -252,6 +257,6 @@ const FOLDS: Folds = {
   TurnFailed: (to, { turnId, message, failedAt }) => to.end(turnId, 'failed', failedAt, message),
   TurnCancelled: (to, { turnId, cancelledAt }) => to.end(turnId, 'cancelled', cancelledAt),
   ChatMessageEdited: (to, { turnId, part, content, at }) => to.change(turnId, part, { content, at }),
-  ChatMessageDeleted: (to, { turnId, part, at }) => to.change(turnId, part, { content: null, at }),
+  ChatMessageDeleted: (to, { turnId, part, at }) => to.delete(turnId, part, at),
   ChatFileAttached: (to, data) => to.attach(data),
 };

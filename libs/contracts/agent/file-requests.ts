@@ -19,6 +19,9 @@ const tree = {
   session: z.uuid().optional(),
 };
 
+/** False for a caller who may not read chats: the tree then has none of their files. */
+const chats = z.boolean().optional();
+
 /** A file of a tree, or a folder that holds files. */
 export const FileEntryView = z.object({
   path: z.string(),
@@ -44,6 +47,7 @@ export const listFiles = defineRequest({
     recursive: z.boolean().default(false),
     /** Lists the bin instead. */
     bin: z.boolean().default(false),
+    chats,
     at: Version.optional(),
     limit: z.int().min(1).max(1_000).default(200),
     cursor: z.string().max(4_000).optional(),
@@ -60,11 +64,12 @@ export const listFiles = defineRequest({
 /**
  * Returns a file. Its bytes are in the blob store under its digest. The digest of a virtual file is
  * null: the reader renders it.
- * Errors: `FILE.NOT_FOUND`, `FILE.IS_FOLDER`, `FILE.INVALID_PATH`, `FILE.NO_SUCH_VERSION`.
+ * Errors: `FILE.NOT_FOUND`, `FILE.IS_FOLDER`, `FILE.INVALID_PATH`, `FILE.NO_SUCH_VERSION`,
+ * `FILE.NOT_ALLOWED`.
  */
 export const statFile = defineRequest({
   subject: 'cmd.agent.file.stat',
-  request: z.strictObject({ ...tree, path: FilePath, at: Version.optional() }),
+  request: z.strictObject({ ...tree, path: FilePath, at: Version.optional(), chats }),
   reply: z.object({
     version: Version,
     file: FileEntryView,

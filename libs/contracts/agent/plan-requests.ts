@@ -53,12 +53,13 @@ export type PlanView = z.infer<typeof PlanView>;
 const place = { workspace: WorkspaceId, path: PlanPath };
 
 /**
- * Reads a plan. An edit of its file becomes facts first, except for a read of the past. Errors:
+ * Reads a plan. With `takesEdits` an edit of its file becomes facts first, except for a read of the
+ * past. Without it the edit is shown, and nothing is recorded. Errors:
  * `PLAN.NOT_FOUND`, `PLAN.NO_STEPS`, `PLAN.TOO_LARGE`.
  */
 export const getPlan = defineRequest({
   subject: 'cmd.agent.plan.get',
-  request: z.strictObject({ ...place, ...asOfRequest }),
+  request: z.strictObject({ ...place, ...asOfRequest, takesEdits: z.boolean().optional() }),
   reply: z.object({ plan: PlanView, ...asOfReply }),
   timeoutMs: 10_000,
 });

@@ -16,7 +16,9 @@ export const AgentSubscribeParams = z.strictObject({
     .array(z.enum(AGENT_FRAME_KINDS))
     .min(1)
     .optional()
-    .describe('Kinds of frames to send. Default: all. `memory` needs the feature `memory_v1`.'),
+    .describe(
+      'Kinds of frames to send. Default: all that the caller may read. `memory` needs the feature `memory_v1`.',
+    ),
 });
 export type AgentSubscribeParams = z.infer<typeof AgentSubscribeParams>;
 export const AgentUnsubscribeParams = AgentSubscribeParams.pick({ agent: true });

@@ -105,6 +105,10 @@ export const ExportQuery = z.strictObject({
     '`jsonl`: a header line, then one event a line. `json`: one document.',
   ),
   at: Position.optional().describe('Position of the log up to which the events are exported. Default: all.'),
+  deleted: z
+    .enum(['hide', 'include'])
+    .default('hide')
+    .describe('`include`: with the texts of deleted messages, for the permission `operations:write`.'),
 });
 
 /** Query of `GET /api/v1/sessions`. */

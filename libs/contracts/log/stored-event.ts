@@ -98,7 +98,10 @@ export const SessionExportHeader = z.object({
 export type SessionExportHeader = z.infer<typeof SessionExportHeader>;
 
 /** An exported session as one document. As JSON lines: the header, then one event a line. */
-export const SessionExport = SessionExportHeader.extend({ events: z.array(StoredEvent) });
+export const SessionExport = SessionExportHeader.extend({
+  /** An event that is `withheld` lacks texts of a deleted message: its content lacks its hash. */
+  events: z.array(StoredEvent.extend({ withheld: z.literal('deleted').optional() })),
+});
 export type SessionExport = z.infer<typeof SessionExport>;
 
 export const ExportFormat = z.enum(['jsonl', 'json']);

@@ -14,7 +14,7 @@ export const AGENT_STREAM_METHODS = [
       '`agent_state_update` for one agent or `agent_broadcast_state` for all, `agent.progress`, `agent.blocked`, `agent.plan` ' +
       'and `memory.event`. A client that has not subscribed gets none of them, except `agent_broadcast_state` if it speaks typed ' +
       'frames or has named the capability `agent-states`. While a client reads too slowly, it gets only the newest state of each ' +
-      'agent. Errors: -32029 over 100 agents; -32004 for `memory` where `memory_v1` is off.',
+      'agent. `blocked` needs `approvals:read`, `plan` `runs:read` and `memory` `memory:read`: by default the kinds without their right are left out. Errors: -32003 for a named kind without its right; -32029 over 100 agents; -32004 for `memory` where `memory_v1` is off.',
     params: AgentSubscribeParams,
     answer: z.object({
       agents: z.array(AgentStateView),

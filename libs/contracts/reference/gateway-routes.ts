@@ -26,6 +26,12 @@ export const EventView = z.object({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .describe('SHA-256 of the event and the hash before it in its stream, hex.'),
+  withheld: z
+    .string()
+    .optional()
+    .describe(
+      'Why `data` is not complete: the permission that the caller lacks for all of it, or `deleted` for texts of deleted messages.',
+    ),
 });
 
 /** Result of `status` and `GET /api/v1/health`. */
@@ -73,7 +79,8 @@ export const GATEWAY_ROUTES = {
     summary: 'Read the event log',
     description:
       'Returns events of the workspace, oldest first by default. Filters combine with AND. A page holds 100 events by default and ' +
-      '1,000 at most. Continue with `cursor`; a cursor from before a restore of the log is refused with 409.',
+      '1,000 at most. The data of an event needs the right of its category too, such as `sessions:read`: else `data` is empty and ' +
+      '`withheld` names the right. Continue with `cursor`; a cursor from before a restore of the log is refused with 409.',
     query: EventsQuery,
     reply: {
       schema: z.object({

@@ -22,6 +22,7 @@ export { AGENT_ROUTES } from './agent-routes.js';
 export { APPROVAL_ROUTES } from './approval-routes.js';
 export { AUDIT_ROUTES, RecordedAudit } from './audit-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
+export { CONTENT_RIGHTS, rightOfEvent, VIRTUAL_FILE_KINDS } from './content-rights.js';
 export { CHAT_ROUTES } from './chat-routes.js';
 export { CONTEXT_ROUTES } from './context-routes.js';
 export { DASHBOARD_ROUTES, Identity } from './dashboard-routes.js';

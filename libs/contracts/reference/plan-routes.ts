@@ -46,8 +46,8 @@ export const PLAN_ROUTES = {
     feature: 'agent_runtime_v1',
     summary: 'Show a plan',
     description:
-      'Returns a plan by the path of its file. An edit of the file becomes facts first; parts of it that ' +
-      'contradict the facts are in `conflicts`. With `at`, the facts up to that position of the log, without later ' +
+      'Returns a plan by the path of its file, with an edit of the file. For a caller with `runs:write`, no agent, the edit ' +
+      'becomes facts first; for others nothing is recorded. Parts of it that contradict the facts are in `conflicts`. With `at`, the facts up to that position of the log, without later ' +
       'edits of the file.',
     query: ByPath.extend({ at: At }),
     reply: { schema: PlanView.extend(asOfReply) },

@@ -186,7 +186,8 @@ export const SESSION_ROUTES = {
     description:
       'Streams all events of a session with their hashes. The hash chain is verified before the first byte is sent. ' +
       '`jsonl` (the default) has a header line, then one event a line; `json` is one document. ' +
-      'The same session at the same version always gives the same bytes. With `at`, the headers ' +
+      'The same session at the same version always gives the same bytes, until a message of it is deleted: `withheld` marks the events ' +
+      'whose texts are left out, and their content no longer has their hash. With `at`, the headers ' +
       '`antiphon-position` and `antiphon-head` have the position and the head of the log.',
     params: ById,
     query: ExportQuery,

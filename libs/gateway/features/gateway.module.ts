@@ -44,6 +44,7 @@ import { LogTail } from './events/log-tail.js';
 import { FrameLog } from './frames/frame-log.js';
 import { createVersionReader } from './frames/log-poller.js';
 import { createNatsFrameBus } from './frames/nats-frame-bus.js';
+import { createDeletedAnswersReader } from './frames/hidden-frames.js';
 import { SessionFeeds } from './frames/session-feeds.js';
 import {
   AUTHENTICATOR,
@@ -185,7 +186,8 @@ const methodsProvider: Provider = {
     {
       provide: FRAME_LOG,
       inject: [EVENT_STORE, DATABASE_POOL],
-      useFactory: (store: EventStore, pool: Pool) => new FrameLog(store, createVersionReader(pool)),
+      useFactory: (store: EventStore, pool: Pool) =>
+        new FrameLog(store, createVersionReader(pool), createDeletedAnswersReader(pool)),
     },
     {
       provide: SESSION_FEEDS,

@@ -2,7 +2,20 @@ import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES } from './antiphon-config.js';
 import * as defaults from './build-config.js';
 import { roots } from './file-settings.js';
-import { NAME, TOOL, hint, int, name, names, show, shownText, text, usd, workspace } from './key-hints.js';
+import {
+  NAME,
+  TOOL,
+  bool,
+  hint,
+  int,
+  name,
+  names,
+  show,
+  shownText,
+  text,
+  usd,
+  workspace,
+} from './key-hints.js';
 
 const Fallback = hint(
   z.strictObject({
@@ -122,6 +135,9 @@ export const Agent = z.strictObject({
     .default(null),
   read_roots: roots('folders that the agent may read', 'read_roots = ["docs"]').optional(),
   write_roots: roots('folders that the agent may change', 'write_roots = ["drafts"]').optional(),
+  read_chats: bool('whether its tools read the chats of the workspace as files', 'read_chats = true').default(
+    false,
+  ),
   fallback: Fallback.nullable().default(null),
   budget: AgentBudget.nullable().default(null),
   approvals: hint(

@@ -128,6 +128,8 @@ export interface AgentConfig {
   readonly position: string | null;
   /** Folders of the file tree that its tools read; absent for the whole tree. */
   readonly readRoots?: readonly string[];
+  /** True if its tools read chats, which are files on read. */
+  readonly readChats?: boolean;
   /** Folders that its tools change; absent for the whole tree. */
   readonly writeRoots?: readonly string[];
   readonly fallback: { readonly provider: string; readonly model: string } | null;

@@ -165,6 +165,7 @@ const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): 
   maxIterations: item.max_iterations,
   position: item.position,
   ...(item.read_roots ? { readRoots: item.read_roots } : {}),
+  ...(item.read_chats ? { readChats: true } : {}),
   ...(item.write_roots ? { writeRoots: item.write_roots } : {}),
   fallback: item.fallback,
   approvals: item.approvals.map(approval),

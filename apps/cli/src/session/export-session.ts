@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { SessionExport } from '@antiphon/contracts/log';
 import type { ExportFormat } from '@antiphon/contracts/log';
 import { verifyChain } from '@antiphon/event-store';
-import type { RecordedEvent } from '@antiphon/event-store';
+import type { ChainStart, ChainVerdict, RecordedEvent } from '@antiphon/event-store';
 import { invalid, rejected } from '@antiphon/kernel';
 import type { GatewayAddress } from '../connection/gateway-address.js';
 import { getText } from '../connection/http-client.js';
@@ -43,11 +43,31 @@ const parseFormat = (format: string): ExportFormat => {
   throw invalid('CLI.USAGE', `--format ${format}: expected jsonl or json`);
 };
 
+/** Verifies events in order. The hash of one without its deleted texts is taken as it is. */
+const verifyEvents = (events: SessionExport['events']): ChainVerdict => {
+  let at: ChainStart | undefined;
+  let from = 0;
+  for (const [index, event] of events.entries()) {
+    if (event.withheld === undefined) continue;
+    const verdict = verifyChain(events.slice(from, index) as readonly RecordedEvent[], at);
+    if (!verdict.isIntact) return verdict;
+    const { streamVersion: version, hash } = event;
+    if (version !== verdict.version + 1)
+      return {
+        isIntact: false,
+        event: event as RecordedEvent,
+        reason: `version ${version} follows ${verdict.version}`,
+      };
+    [at, from] = [{ version, hash }, index + 1];
+  }
+  return verifyChain(events.slice(from) as readonly RecordedEvent[], at);
+};
+
 /**
  * Verifies the hash chain again on this side, so that the received events are the appended ones.
  */
 const verifyExport = ({ events, head }: SessionExport): void => {
-  const verdict = verifyChain(events as readonly RecordedEvent[]);
+  const verdict = verifyEvents(events);
   if (!verdict.isIntact) {
     const { eventId, streamVersion } = verdict.event;
     throw rejected('LOG.CHAIN_BROKEN', `event ${streamVersion} (${eventId}): ${verdict.reason}`);
@@ -61,8 +81,9 @@ export const fetchExport = async (
   gateway: GatewayAddress,
   sessionId: string,
   format: ExportFormat = 'jsonl',
+  includesDeleted = false,
 ): Promise<{ text: string; record: SessionExport }> => {
-  const path = `/api/v1/sessions/${encodeURIComponent(sessionId)}/export?format=${format}`;
+  const path = `/api/v1/sessions/${encodeURIComponent(sessionId)}/export?format=${format}${includesDeleted ? '&deleted=include' : ''}`;
   const text = await getText(gateway, path);
   const record = parseExport(text, `the response of ${gateway.url}`);
   verifyExport(record);
@@ -72,6 +93,7 @@ export const fetchExport = async (
 export interface ExportOptions {
   readonly out?: string;
   readonly format: string;
+  readonly includeDeleted?: boolean;
 }
 
 /** Prints a session's events, or writes them to a file. */
@@ -80,13 +102,16 @@ export const exportSession = async (
   session: string,
   options: ExportOptions,
 ): Promise<void> => {
-  const { text, record } = await fetchExport(await gateway(), session, parseFormat(options.format));
+  const { format, includeDeleted } = options;
+  const { text, record } = await fetchExport(await gateway(), session, parseFormat(format), includeDeleted);
   if (options.out === undefined) return void process.stdout.write(text);
   const file = resolve(cwd, options.out);
   writeFileSync(file, text, { mode: 0o600 });
   const { sessionId, head } = record;
+  const withheld = record.events.filter((event) => event.withheld !== undefined).length;
+  const note = withheld === 0 ? '' : `; ${withheld} without the texts of deleted messages`;
   output.result(
-    { sessionId, file, events: head.version, head: head.hash },
-    `${head.version} events, chain whole up to ${head.hash.slice(0, 16)}…, in ${options.out}`,
+    { sessionId, file, events: head.version, head: head.hash, withheld },
+    `${head.version} events, chain whole up to ${head.hash.slice(0, 16)}…, in ${options.out}${note}`,
   );
 };

@@ -1,6 +1,6 @@
 import { replayRecord, type Divergence, type ReplayReport } from '@antiphon/agent-features/replay';
 import type { SessionExport } from '@antiphon/contracts/log';
-import { invalid } from '@antiphon/kernel';
+import { invalid, rejected } from '@antiphon/kernel';
 import type { CommandContext } from '../output.js';
 import { fetchExport, readExportFile } from './export-session.js';
 
@@ -36,19 +36,29 @@ const render = (report: ReplayReport): string => {
   ].join('\n');
 };
 
+/** Throws for a record without the texts of deleted messages: its events have other hashes. */
+const requireTexts = (record: SessionExport): SessionExport => {
+  const withheld = record.events.filter((event) => event.withheld !== undefined).length;
+  if (withheld === 0) return record;
+  throw rejected(
+    'REPLAY.TEXTS_WITHHELD',
+    `${withheld} events lack the texts of deleted messages. What to do: antiphon session export ${record.sessionId} --include-deleted --out FILE, and replay it --from FILE`,
+  );
+};
+
 const loadRecord = async (
   { gateway, cwd }: CommandContext,
   session: string | undefined,
   file: string | undefined,
 ): Promise<SessionExport> => {
   if (file === undefined) {
-    if (session !== undefined) return (await fetchExport(await gateway(), session)).record;
+    if (session !== undefined) return requireTexts((await fetchExport(await gateway(), session)).record);
     throw invalid('CLI.USAGE', 'name the session to replay, or an exported one with --from');
   }
   const record = readExportFile(cwd, file);
   if (session !== undefined && session !== record.sessionId)
     throw invalid('CLI.USAGE', `${file} contains session ${record.sessionId}, not ${session}`);
-  return record;
+  return requireTexts(record);
 };
 
 const parseRules = ({ maxIterations }: ReplayOptions): { maxIterations?: number } => {

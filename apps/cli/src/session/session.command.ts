@@ -12,9 +12,10 @@ const addExport = (session: Command, context: ContextOf): void => {
     .description("print a session's events with their hashes, after verifying the hash chain")
     .option('--out <file>', 'write them to this file (mode 600) instead of standard output')
     .option('--format <format>', 'jsonl: a header and a line per event; json: one document', 'jsonl')
+    .option('--include-deleted', 'with the texts of deleted messages; needs the permission operations:write')
     .addHelpText(
       'after',
-      '\nTwo exports of one session are the same bytes. An export contains all messages: protect it like the database.\n\nExamples:\n  antiphon session export 0d6c… --out talk.jsonl\n  antiphon session export 0d6c… | jq -r .type',
+      '\nTwo exports of one session are the same bytes. An export contains all messages that were not deleted: protect it like the database.\n\nExamples:\n  antiphon session export 0d6c… --out talk.jsonl\n  antiphon session export 0d6c… | jq -r .type',
     )
     .action(async (id: string, options: ExportOptions, command: Command) =>
       (await import('./export-session.js')).exportSession(context(command), id, options),

@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import { agentTreeStream, getApproval, listApprovals } from '@antiphon/contracts/agent';
+import { agentTreeStream, getApproval, listApprovals, sessionStream } from '@antiphon/contracts/agent';
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
@@ -45,7 +45,8 @@ interface Row {
   readonly first_position: string;
 }
 
-const toView = (row: Row, path: string[]): ApprovalView => ({
+/** Approvals of deleted answers show no texts, also in a view of the past. */
+const toView = (row: Row, path: string[], isDeleted: boolean): ApprovalView => ({
   id: row.approval_id,
   status: row.status,
   sessionId: row.session_id,
@@ -55,9 +56,9 @@ const toView = (row: Row, path: string[]): ApprovalView => ({
   rootId: path[0] ?? '',
   path,
   tool: row.tool,
-  input: row.input,
+  input: isDeleted ? {} : row.input,
   digest: row.digest,
-  preview: row.preview,
+  preview: isDeleted ? null : row.preview,
   answerBy: row.answer_by,
   requestedAt: row.requested_at.toISOString(),
   expiresAt: row.expires_at.toISOString(),
@@ -65,7 +66,7 @@ const toView = (row: Row, path: string[]): ApprovalView => ({
   escalatedAt: row.escalated_at?.toISOString() ?? null,
   answeredBy: row.answered_by,
   closedAt: row.closed_at?.toISOString() ?? null,
-  reason: row.reason,
+  reason: isDeleted ? null : row.reason,
 });
 
 const FROM = `select a.*, s.agent_id from agent_approvals a
@@ -76,9 +77,27 @@ const LIST_SQL = `${FROM} where a.workspace = $1 and ($2::bigint is null or a.fi
   order by a.first_position desc limit $3`;
 const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;
 
+const DELETED_SQL = `select data ->> 'turnId' as turn_id from events where workspace = $1
+    and stream_id = any ($2) and type = 'ChatMessageDeleted' and data ->> 'part' = 'answer'`;
+
 const queryRows = async (queries: WorkspaceQueries, text: string, values: unknown[]): Promise<Row[]> => {
   try {
     return (await queries.query<Row>({ text, values })).rows;
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+};
+
+/** Returns the turns of sessions whose answers were deleted. */
+const readDeletedTurns = async (
+  queries: WorkspaceQueries,
+  workspace: string,
+  streams: readonly string[],
+): Promise<string[]> => {
+  if (streams.length === 0) return [];
+  try {
+    const { rows } = await queries.query<{ turn_id: string }>(DELETED_SQL, [workspace, streams]);
+    return rows.map((row) => row.turn_id);
   } catch (error) {
     throw translateDatabaseError(error);
   }
@@ -140,8 +159,7 @@ export class ReadApprovals {
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
     const nextCursor = rows.length > limit && last ? encodeCursor(Number(last.first_position)) : null;
-    const approvals = shown.map(async (row) => toView(row, await this.pathOf(row)));
-    return { approvals: await Promise.all(approvals), nextCursor };
+    return { approvals: await this.viewsOf(queries, workspace, shown), nextCursor };
   }
 
   /** Returns one approval. Throws `APPROVAL.NOT_FOUND`. */
@@ -150,8 +168,21 @@ export class ReadApprovals {
     return this.deps.past.readAsOf(workspace, at, async (queries) => {
       const row = (await queryRows(queries, GET_SQL, [workspace, approvalId]))[0];
       if (!row) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
-      return toView(row, await this.pathOf(row));
+      const [view] = await this.viewsOf(queries, workspace, [row]);
+      return view as ApprovalView;
     });
+  }
+
+  private async viewsOf(
+    queries: WorkspaceQueries,
+    workspace: string,
+    rows: readonly Row[],
+  ): Promise<ApprovalView[]> {
+    const streams = [...new Set(rows.map((row) => sessionStream(row.session_id)))];
+    const deleted = new Set(await readDeletedTurns(queries, workspace, streams));
+    return Promise.all(
+      rows.map(async (row) => toView(row, await this.pathOf(row), deleted.has(row.turn_id))),
+    );
   }
 
   private pathOf({ workspace, agent_id }: Row): Promise<string[]> {

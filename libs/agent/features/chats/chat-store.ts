@@ -8,7 +8,7 @@ import {
   chatStream,
   sessionStream,
 } from '@antiphon/contracts/agent';
-import type { ChatView } from '@antiphon/contracts/agent';
+import type { ChatView, SessionEventOf } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { EventStore, RecordedEvent, StreamGuard } from '@antiphon/event-store';
@@ -20,6 +20,9 @@ export interface ListedChat {
   readonly position: number;
   readonly chat: ChatView;
 }
+
+/** A part of a turn that a person deleted. */
+export type DeletedPart = Pick<SessionEventOf<'ChatMessageDeleted'>['data'], 'turnId' | 'part' | 'at'>;
 
 /** A chat, folded from its event stream. */
 export interface ChatRecord {
@@ -109,6 +112,8 @@ const LIST_SQL = `select c.position, c.type, c.schema_version as "schemaVersion"
   order by c.position limit $3`;
 const VERSION_SQL = `select stream_version as version from events
   where workspace = $1 and stream_id = $2 and position <= $3 order by stream_version desc limit 1`;
+const DELETED_SQL = `select stream_id, data ->> 'turnId' as "turnId", data ->> 'part' as part, data ->> 'at' as at
+  from events where workspace = $1 and stream_id = any($2) and type = 'ChatMessageDeleted'`;
 const HEADS_SQL = 'select stream_id, version from stream_heads where workspace = $1 and stream_id = any($2)';
 
 /** Position after every event. */
@@ -206,6 +211,18 @@ export class ChatStore {
     const rows = await this.query<Row>('agent_chat_heads', HEADS_SQL, values);
     const versions = new Map(rows.map((row) => [row.stream_id, Number(row.version)]));
     return new Map(sessionIds.map((id) => [id, versions.get(sessionStream(id)) ?? 0]));
+  }
+
+  /** Returns the parts of sessions that were deleted at any version, by session. */
+  async deletionsOf(
+    workspace: string,
+    sessionIds: readonly string[],
+  ): Promise<ReadonlyMap<string, readonly DeletedPart[]>> {
+    type Row = DeletedPart & { stream_id: string };
+    const values = [workspace, sessionIds.map(sessionStream)] as const;
+    const rows = await this.query<Row>('agent_chat_deletions', DELETED_SQL, values);
+    const parts = Map.groupBy(rows, (row) => row.stream_id);
+    return new Map(sessionIds.map((id) => [id, parts.get(sessionStream(id)) ?? []] as const));
   }
 
   /** Returns a chat with the name that it had at a version of its session. */

@@ -5,7 +5,7 @@ import type { EventStore } from '@antiphon/event-store';
 import { createBoundedMap } from '@antiphon/kernel';
 import { fileTreeIdOf } from '../derived-ids.js';
 import type { VirtualFile, VirtualFiles } from '../files/virtual-files.js';
-import type { ChatStore } from './chat-store.js';
+import type { ChatStore, DeletedPart } from './chat-store.js';
 
 /** Number of chats in one read of the log. */
 const PAGE = 200;
@@ -20,6 +20,8 @@ const CONCURRENT = 8;
 interface KnownSize {
   readonly version: number;
   readonly revision: number;
+  /** Number of deleted parts, which an old version hides too. */
+  readonly deletions: number;
   readonly size: number;
 }
 
@@ -31,7 +33,10 @@ export class VirtualChats implements VirtualFiles {
   private readonly known = createBoundedMap<KnownSize>(MAX_SIZES);
 
   constructor(
-    private readonly chats: Pick<ChatStore, 'list' | 'findByName' | 'versionAt' | 'versionsOf'>,
+    private readonly chats: Pick<
+      ChatStore,
+      'list' | 'findByName' | 'versionAt' | 'versionsOf' | 'deletionsOf'
+    >,
     private readonly store: Pick<EventStore, 'readStreamPage'>,
   ) {}
 
@@ -43,7 +48,8 @@ export class VirtualChats implements VirtualFiles {
     const chat = await this.findChat(workspace, treeId, path, until);
     if (!chat) return null;
     const version = await this.versionOf(workspace, chat, until);
-    return { path, size: await this.sizeOf(workspace, chat, version), chat: { ...chat, version } };
+    const deleted = await this.deletedOf(workspace, chat);
+    return { path, size: await this.sizeOf(workspace, chat, version, deleted), chat: { ...chat, version } };
   }
 
   async sizes(
@@ -58,12 +64,14 @@ export class VirtualChats implements VirtualFiles {
     const listed = chats.filter(({ path }) => wanted.has(path));
     const sessions = listed.map(({ sessionId }) => sessionId);
     const versions = until === undefined ? await this.chats.versionsOf(workspace, sessions) : null;
+    const deleted = await this.chats.deletionsOf(workspace, sessions);
     const sizes = new Map<string, number>();
     for (let from = 0; from < listed.length; from += CONCURRENT)
       await Promise.all(
         listed.slice(from, from + CONCURRENT).map(async (chat) => {
           const version = versions?.get(chat.sessionId) ?? (await this.versionOf(workspace, chat, until));
-          sizes.set(chat.path, await this.sizeOf(workspace, chat, version));
+          const parts = deleted.get(chat.sessionId) ?? [];
+          sizes.set(chat.path, await this.sizeOf(workspace, chat, version, parts));
         }),
       );
     return sizes;
@@ -71,7 +79,13 @@ export class VirtualChats implements VirtualFiles {
 
   async render(workspace: string, treeId: string, path: string, until?: number): Promise<Uint8Array | null> {
     const chat = await this.findChat(workspace, treeId, path, until);
-    return chat && this.renderAt(workspace, chat, await this.versionOf(workspace, chat, until));
+    if (!chat) return null;
+    const version = await this.versionOf(workspace, chat, until);
+    return this.renderAt(workspace, chat, version, await this.deletedOf(workspace, chat));
+  }
+
+  private async deletedOf(workspace: string, { sessionId }: ChatView): Promise<readonly DeletedPart[]> {
+    return (await this.chats.deletionsOf(workspace, [sessionId])).get(sessionId) ?? [];
   }
 
   private async listChats(workspace: string, treeId: string, until?: number): Promise<readonly ChatView[]> {
@@ -101,18 +115,30 @@ export class VirtualChats implements VirtualFiles {
     return this.chats.versionAt(workspace, sessionId, until ?? Number.MAX_SAFE_INTEGER);
   }
 
-  private async sizeOf(workspace: string, chat: ChatView, version: number): Promise<number> {
+  private async sizeOf(
+    workspace: string,
+    chat: ChatView,
+    version: number,
+    deleted: readonly DeletedPart[],
+  ): Promise<number> {
     const { sessionId, revision } = chat;
     const key = `${workspace}\n${sessionId}`;
     const known = this.known.get(key);
-    if (known?.version === version && known.revision === revision) return known.size;
-    const { byteLength: size } = await this.renderAt(workspace, chat, version);
+    const deletions = deleted.length;
+    if (known?.version === version && known.revision === revision && known.deletions === deletions)
+      return known.size;
+    const { byteLength: size } = await this.renderAt(workspace, chat, version, deleted);
     // A list of an old version leaves the newest size.
-    if (!known || known.version <= version) this.known.put(key, { version, revision, size });
+    if (!known || known.version <= version) this.known.put(key, { version, revision, deletions, size });
     return size;
   }
 
-  private async renderAt(workspace: string, chat: ChatView, version: number): Promise<Uint8Array> {
+  private async renderAt(
+    workspace: string,
+    chat: ChatView,
+    version: number,
+    deleted: readonly DeletedPart[],
+  ): Promise<Uint8Array> {
     const transcript = new ChatTranscript();
     for (let hasMore = version > 0; hasMore;) {
       const options = { fromVersion: transcript.version + 1, beforeVersion: version + 1, limit: EVENTS };
@@ -121,6 +147,7 @@ export class VirtualChats implements VirtualFiles {
         transcript.apply(upcast(recorded) as unknown as SessionEvent, recorded.streamVersion);
       hasMore = page.hasMore;
     }
+    for (const { turnId, part, at } of deleted) transcript.delete(turnId, part, at);
     return Buffer.from(toMarkdown(transcript.toDocument(chat)));
   }
 }

@@ -3,9 +3,10 @@ import { changeFiles, checkFileWrite, listFiles, readFileHistory, statFile } fro
 import type { FileEntryView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
-import { normalizeFolder } from '@antiphon/agent-domain';
+import { isVirtualPath, normalizeFolder, normalizePath } from '@antiphon/agent-domain';
 
 import { positionOfCursor } from '@antiphon/event-store';
+import { forbidden } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -39,6 +40,12 @@ export const oneLevel = (files: readonly FileEntryView[], folder: string): FileE
   return [...entries.values()];
 };
 
+/** Throws `FILE.NOT_ALLOWED` for a chat that the caller may not read, also if there is none. */
+const requireChats = (path: string, chats: boolean | undefined): void => {
+  if (chats === false && isVirtualPath(normalizePath(path)))
+    throw forbidden('FILE.NOT_ALLOWED', `"${path}" is a chat: reading it needs the permission sessions:read`);
+};
+
 /** Serves the files of workspaces to gateways. */
 @Controller()
 export class FilesHandler {
@@ -46,11 +53,16 @@ export class FilesHandler {
 
   @HandleRequest(listFiles)
   async list(request: z.output<typeof listFiles.request>): Promise<z.input<typeof listFiles.reply>> {
-    const { workspace, session, path, recursive, bin, at, limit } = request;
+    const { workspace, session, path, recursive, bin, at, limit, chats } = request;
     const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
     const folder = normalizeFolder(path);
     // Later pages are of the version of the first one only if the caller names it by `at`.
-    const { version, files } = await this.deps.workspaceFiles.list(workspace, treeId, { folder, at, bin });
+    const { version, files } = await this.deps.workspaceFiles.list(workspace, treeId, {
+      folder,
+      at,
+      bin,
+      chats,
+    });
     const entries = recursive || bin ? files : oneLevel(files, folder);
     const from = positionOfCursor(request.cursor) ?? 0;
     const page = entries.slice(from, from + limit);
@@ -62,7 +74,8 @@ export class FilesHandler {
 
   @HandleRequest(statFile)
   async stat(request: z.output<typeof statFile.request>): Promise<z.input<typeof statFile.reply>> {
-    const { workspace, session, path, at } = request;
+    const { workspace, session, path, at, chats } = request;
+    requireChats(path, chats);
     const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
     const { entry, version, chat } = await this.deps.workspaceFiles.stat(workspace, treeId, path, at);
     return { version, file: entry, ...(chat ? { chat } : {}) };

@@ -56,6 +56,14 @@ export interface OpenedFile {
   readBytes(): Promise<Uint8Array>;
 }
 
+export interface ListOptions {
+  readonly folder: string;
+  readonly at?: number | undefined;
+  readonly bin?: boolean;
+  /** False leaves out the files of chats. */
+  readonly chats?: boolean | undefined;
+}
+
 const viewOf = (file: FileEntry): FileEntryView & { digest: string } => ({
   ...file,
   ...{ kind: 'file', is_virtual: false },
@@ -99,7 +107,7 @@ export class Files {
   async list(
     workspace: string,
     treeId: string,
-    options: { readonly folder: string; readonly at?: number | undefined; readonly bin?: boolean },
+    options: ListOptions,
   ): Promise<{ version: number; files: FileEntryView[] }> {
     const folder = normalizeFolder(options.folder);
     const tree = await this.deps.trees.read(workspace, treeId, options.at);
@@ -109,7 +117,7 @@ export class Files {
     const files: FileEntryView[] = [...stored.values()]
       .filter(({ path, digest }) => isBelow(path, folder) && !erased.has(digest))
       .map(viewOf);
-    if (!options.bin) {
+    if (!options.bin && options.chats !== false) {
       const until = await lastPositionOf(this.deps.trees, workspace, treeId, options.at);
       const paths = (await this.virtual?.list(workspace, treeId, until)) ?? [];
       // A size costs a rendering: `withSizes` adds it to the entries that are shown.

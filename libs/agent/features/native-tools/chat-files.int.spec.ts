@@ -20,7 +20,7 @@ let chats: Chats;
 
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
-  agent = world.process({ config: testConfig({ tools: TOOLS, maxIterations: 20 }) });
+  agent = world.process({ config: testConfig({ tools: TOOLS, maxIterations: 20, readChats: true }) });
   chats = new Chats(agent.runtime.services);
 }, 60_000);
 afterEach(() => void jest.restoreAllMocks());
@@ -67,6 +67,25 @@ describe('the file of a chat', () => {
       expect(found.split('\n').slice(1)).toEqual([`${path}:${line}\t${lines[line - 1] ?? ''}`]);
     }
     expect(results[5]).toMatch(new RegExp(`\n${path}:\\d+\tlow at six`));
+  });
+
+  it('is neither listed, read nor found by an agent without read_chats, the default', async () => {
+    const word = randomUUID();
+    const { path } = await createWith(`the secret of another person is ${word}`);
+    const usual = world.process({ config: testConfig({ tools: TOOLS, maxIterations: 20 }) });
+    const { results } = await runCalls(
+      world,
+      usual,
+      call('ls', { recursive: true }),
+      call('search', { query: word }),
+      call('search', { query: 'secret of', regex: true }),
+      call('read', { path }),
+      call('read', { path: path.toUpperCase() }),
+      call('read', { path: `${randomUUID()}.chat` }),
+    );
+    expect(results.join('\n')).not.toContain(word);
+    for (const result of results.slice(0, 3)) expect(result).not.toContain('.chat');
+    for (const result of results.slice(3)) expect(result).toMatch(/^FILE.NOT_ALLOWED: .* set read_chats/);
   });
 
   it('is neither written, edited, removed nor moved by the tools of an agent', async () => {

@@ -1,4 +1,4 @@
-import { foldCase, isBelow, normalizeFolder, normalizePath } from '@antiphon/agent-domain';
+import { foldCase, isBelow, isVirtualPath, normalizeFolder, normalizePath } from '@antiphon/agent-domain';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import { forbidden } from '@antiphon/kernel';
@@ -21,6 +21,8 @@ export interface FileAccessDeps {
 export interface FileRoots {
   readonly read: readonly string[];
   readonly write: readonly string[];
+  /** True if the agent may read the files of chats. */
+  readonly chats: boolean;
 }
 
 /** Returns the result of a tool: a line of JSON about it, then its text. */
@@ -64,14 +66,19 @@ export class FileAccess {
    * Returns a normalised path within the roots of the agent. Throws `FILE.NOT_ALLOWED`, also for a
    * change of the agents' state.
    */
-  async allow(call: Caller, use: keyof FileRoots, given: string): Promise<string> {
+  async allow(call: Caller, use: 'read' | 'write', given: string): Promise<string> {
     const path = normalizePath(given);
     if (use === 'write' && hasAgentState(path))
       throw forbidden(
         'FILE.NOT_ALLOWED',
         `no agent may change "${path}": ${AGENT_STATE}/ has the instructions of agents, which people change`,
       );
-    const roots = (await this.rootsOf(call))[use];
+    const { [use]: roots, chats } = await this.rootsOf(call);
+    if (use === 'read' && isVirtualPath(path) && !chats)
+      throw forbidden(
+        'FILE.NOT_ALLOWED',
+        `the agent may not read "${path}": set read_chats in its configuration for chats`,
+      );
     if (!isWithin(roots, path))
       throw forbidden(
         'FILE.NOT_ALLOWED',
@@ -80,11 +87,23 @@ export class FileAccess {
     return path;
   }
 
+  /** Refuses a move that would make a file readable which the agent may not read where it is. */
+  async requireReadable(call: Caller, path: string, to: string): Promise<void> {
+    const { read } = await this.rootsOf(call);
+    if (!isWithin(read, to) || isWithin(read, path)) return;
+    const message = `the agent may not read "${path}", so it may not move it to "${to}", where it could`;
+    throw forbidden('FILE.NOT_ALLOWED', message);
+  }
+
   /** The roots are those of the configured agent that the caller derives from. */
   async rootsOf({ workspace, agentId }: Caller): Promise<FileRoots> {
     const agent = await this.deps.agents.load(workspace, agentId);
     const base = agent?.base ?? agentId;
     const configured = workspaceConfig(this.deps.settings, workspace).agents.find(({ id }) => id === base);
-    return { read: configured?.readRoots ?? [''], write: configured?.writeRoots ?? [''] };
+    return {
+      read: configured?.readRoots ?? [''],
+      write: configured?.writeRoots ?? [''],
+      chats: configured?.readChats ?? false,
+    };
   }
 }

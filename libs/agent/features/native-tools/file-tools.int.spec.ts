@@ -350,6 +350,20 @@ describe('Tools for files', () => {
     expect(results[3]).toContain('drafts/b.txt');
   });
 
+  it('move no file into a folder where the agent could read it', async () => {
+    await put('private/key.txt', 'k');
+    const narrow = world.process({
+      config: testConfig({ tools: TOOLS, maxIterations: 20, readRoots: ['open'] }),
+    });
+    const { results } = await run(
+      narrow,
+      call('move', { path: 'private/key.txt', to: 'open/key.txt' }),
+      call('move', { path: 'private/key.txt', to: 'private/other.txt' }),
+    );
+    expect(results[0]).toMatch(/^FILE.NOT_ALLOWED/);
+    expect(results[1]).toContain('private/other.txt');
+  });
+
   it('write a serial history of one file by 64 callers on two processes, without a lost update', async () => {
     await put('count.txt', '');
     const other = world.process({ config });

@@ -212,6 +212,7 @@ export class FileTools {
   private async move(call: NativeCall, input: FileInput['move']): Promise<string> {
     const path = await this.access.allow(call, 'write', input.path);
     const to = await this.access.allow(call, 'write', input.to);
+    await this.access.requireReadable(call, path, to);
     const seen = await this.reads.read(call.workspace, call.sessionId);
     return this.change(
       call,

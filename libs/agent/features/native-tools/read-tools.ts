@@ -94,8 +94,8 @@ export class ReadTools {
     const { workspace } = call;
     const treeId = await this.access.treeOf(call);
     const folder = normalizeFolder(path);
-    const { read } = await this.access.rootsOf(call);
-    const all = await this.deps.workspaceFiles.list(workspace, treeId, { folder, bin });
+    const { read, chats } = await this.access.rootsOf(call);
+    const all = await this.deps.workspaceFiles.list(workspace, treeId, { folder, bin, chats });
     const visible = all.files.filter((file) => isWithin(read, file.path));
     const allowed = bin || ignored ? visible : await this.withoutIgnored(workspace, treeId, visible, folder);
     const entries = recursive || bin ? allowed : oneLevel(allowed, folder);
@@ -137,8 +137,8 @@ export class ReadTools {
     const { workspace } = call;
     const treeId = await this.access.treeOf(call);
     const folder = normalizeFolder(input.path);
-    const { read } = await this.access.rootsOf(call);
-    const { files, version } = await this.deps.workspaceFiles.list(workspace, treeId, { folder });
+    const { read, chats } = await this.access.rootsOf(call);
+    const { files, version } = await this.deps.workspaceFiles.list(workspace, treeId, { folder, chats });
     const from = folder === '' ? 0 : folder.length + 1;
     const allowed = files.filter(({ path }) => isWithin(read, path));
     const shown = input.ignored ? allowed : allowed.filter(({ path }) => !LEFT_OUT.test(path.slice(from)));

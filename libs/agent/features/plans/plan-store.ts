@@ -96,9 +96,20 @@ export class PlanStore {
     this.streams = new StreamStore({ store, ids, ...own });
   }
 
-  /** Reads a plan. Throws `PLAN.NOT_FOUND` where there is neither a plan nor its file. */
+  /** Reads a plan, and records an edit of its file. Throws `PLAN.NOT_FOUND` without either. */
   read(ref: PlanRef): Promise<PlanAt> {
     return this.change(ref, READER, () => []);
+  }
+
+  /** Reads a plan with an edit of its file, and records nothing. Throws `PLAN.NOT_FOUND`. */
+  async preview(ref: PlanRef): Promise<Omit<PlanAt, 'calls'>> {
+    const tree = await this.deps.trees.read(ref.workspace, fileTreeIdOf(ref.workspace));
+    const { state, version } = await this.streams.read(ref.workspace, this.idOf(ref));
+    const draft: Draft = { version, state, rendered: state.rendered?.digest ?? null, events: [] };
+    const file = tree.files.get(ref.path) ?? null;
+    const isInvalid = await this.takeEdit(ref, tree, file, draft);
+    if (!draft.state.created) throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
+    return { state: draft.state, file, isInvalid };
   }
 
   /** Reads the facts alone. An edit of the file stays for the next read. */

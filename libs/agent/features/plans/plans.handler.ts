@@ -84,9 +84,13 @@ export class Plans {
   constructor(@Inject(PLAN_SERVICES) private readonly deps: PlansDeps) {}
 
   @HandleRequest(getPlan)
-  async get({ at, ...ref }: z.output<typeof getPlan.request>): Promise<z.output<typeof getPlan.reply>> {
+  async get({
+    at,
+    takesEdits,
+    ...ref
+  }: z.output<typeof getPlan.request>): Promise<z.output<typeof getPlan.reply>> {
     const { plans, past } = this.deps;
-    if (at === undefined) return { plan: toView(await plans.read(ref)) };
+    if (at === undefined) return { plan: toView(await (takesEdits ? plans.read(ref) : plans.preview(ref))) };
     // A read of the past changes nothing: an edit of the file stays for the next live read.
     return past.readAt(at, async (upTo) => ({ plan: toView(await plans.readUpTo(ref, upTo)) }));
   }

@@ -345,6 +345,26 @@ describe('an edit of a plan file', () => {
     expect(await world.store.headPosition()).toBe(edited);
   });
 
+  it('is shown to a read without takesEdits, which appends nothing and writes no file', async () => {
+    const path = nextPath();
+    const process = start();
+    const preview = async () => (await process.plans.get({ workspace: WORKSPACE, path })).plan;
+    await expect(preview()).rejects.toMatchObject({ code: 'PLAN.NOT_FOUND' });
+    await write(process, path, '- [ ] a\n');
+    let head = await world.store.headPosition();
+    expect(boxes(await preview())).toEqual(['s1 open']);
+    expect(await world.store.headPosition()).toBe(head);
+    const taken = await show(process, path);
+    expect(await preview()).toEqual(taken);
+    for (const text of ['- [x] a <!-- s1 -->\n- [ ] b\n', 'no steps\n']) {
+      await write(process, path, text);
+      head = await world.store.headPosition();
+      const { steps, status } = await preview();
+      expect([await world.store.headPosition(), await readFile(process, path)]).toEqual([head, text]);
+      expect(await show(process, path)).toMatchObject({ status, steps });
+    }
+  });
+
   it('with ids of earlier steps mends a file that was no plan', async () => {
     const path = nextPath();
     const process = start();

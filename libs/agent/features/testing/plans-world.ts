@@ -86,7 +86,7 @@ export const createPlansWorld = (world: AgentWorld) => {
     return Buffer.from(await files.readBytes(WORKSPACE, digest)).toString();
   };
   const show = async ({ plans }: PlansProcess, path: string): Promise<PlanView> =>
-    (await plans.get({ workspace: WORKSPACE, path })).plan;
+    (await plans.get({ workspace: WORKSPACE, path, takesEdits: true })).plan;
   const run = async ({ plans }: PlansProcess, path: string, maxTurns = 20): Promise<PlanView> =>
     (await plans.run({ workspace: WORKSPACE, path, agent: 'main', maxTurns, actor: PLAN_ACTOR })).plan;
   const ended = (process: PlansProcess, path: string): Promise<PlanView> =>

@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { getPlan, runPlan, stopPlan, type PlanView } from '@antiphon/contracts/agent';
-import type { Principal } from '@antiphon/contracts/identity';
+import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import { PLAN_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import { CurrentPrincipal } from '../access/access-guard.js';
@@ -10,6 +10,10 @@ import { actorOf } from './agent-actor.js';
 import { AgentAccess } from '../access/agent-access.js';
 
 type Routes = typeof PLAN_ROUTES;
+
+/** Reads change nothing for a viewer, and for an agent, who reads only plans that it runs. */
+const mayTakeEdits = (principal: Principal): boolean =>
+  principal.agentId === null && isPermitted(principal, 'runs:write');
 
 /** Serves plans, and the runs of their steps. */
 @Controller()
@@ -25,7 +29,9 @@ export class PlansController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<PlanView & { position?: number; head?: number }> {
     const { workspace } = principal;
-    const { plan, ...places } = await this.requests.request(getPlan, { workspace, ...query });
+    const { plan, ...places } = await this.requests.request(getPlan, {
+      ...{ workspace, ...query, takesEdits: mayTakeEdits(principal) },
+    });
     // A plan is a file: the key of an agent reads only those that its agents run.
     await this.access.requireAny(principal, [plan.run?.agentId ?? null]);
     return { ...plan, ...places };

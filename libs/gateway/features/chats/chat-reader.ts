@@ -7,8 +7,11 @@ import {
   type SessionEvent,
 } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
 import { createBoundedMap, notFound } from '@antiphon/kernel';
+import type { Pool } from 'pg';
+import { readDeletedParts } from '../events/deleted-parts.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 
 /** Bounds of one read. */
@@ -27,12 +30,14 @@ export type ChatPlace = Pick<ChatView, 'id' | 'sessionId' | 'agentId'>;
 export class ChatReader {
   readonly #requests: GatewayRequests;
   readonly #store: Pick<EventStore, 'readStreamPage'>;
+  readonly #pool: Pool;
   readonly #transcripts = createBoundedMap<ChatTranscript>(MAX_TRANSCRIPTS);
   readonly #places = createBoundedMap<ChatPlace>(MAX_PLACES);
 
-  constructor(requests: GatewayRequests, store: Pick<EventStore, 'readStreamPage'>) {
+  constructor(requests: GatewayRequests, store: Pick<EventStore, 'readStreamPage'>, pool: Pool) {
     this.#requests = requests;
     this.#store = store;
+    this.#pool = pool;
   }
 
   /**
@@ -58,18 +63,35 @@ export class ChatReader {
     return place;
   }
 
-  /** Returns a chat at a version, by default the newest. Throws `CHAT.NO_VERSION`. */
+  /**
+   * Returns a chat at a version, by default the newest. Later deletions of messages apply there
+   * too. Throws `CHAT.NO_VERSION`.
+   */
   async read(workspace: string, chat: ChatView, at?: number): Promise<ChatDocument> {
     const key = `${workspace}/${chat.sessionId}`;
     const cached = this.#transcripts.get(key);
-    if (at !== undefined && cached?.version === at) return cached.toDocument(chat);
+    if (at !== undefined && cached?.version === at) {
+      await this.#hideDeleted(workspace, chat.sessionId, cached);
+      return cached.toDocument(chat);
+    }
     // A cached transcript goes forward with other requests: a version is read for this one alone.
     const own = (at === undefined ? cached : undefined) ?? new ChatTranscript();
     await this.#readTo(workspace, chat.sessionId, own, at);
     if (at !== undefined && own.version < at)
       throw notFound('CHAT.NO_VERSION', `the chat has no version ${at}: the newest is ${own.version}`);
+    if (at !== undefined) await this.#hideDeleted(workspace, chat.sessionId, own);
     if (own.version > (cached?.version ?? 0) && own.chars <= MAX_CHARS) this.#transcripts.put(key, own);
     return own.toDocument(chat);
+  }
+
+  /** Deletes what was deleted at any later version too. */
+  async #hideDeleted(workspace: string, sessionId: string, transcript: ChatTranscript): Promise<void> {
+    const stream = sessionStream(sessionId);
+    const db = inWorkspace(this.#pool, workspace);
+    const deleted = await readDeletedParts(db, workspace, [stream]).catch((error: unknown) => {
+      throw translateDatabaseError(error);
+    });
+    for (const { turnId, part, at } of deleted.get(stream) ?? []) transcript.delete(turnId, part, at);
   }
 
   async #readTo(

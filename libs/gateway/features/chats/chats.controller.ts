@@ -25,8 +25,9 @@ import type { ChatCommand, ChatReply } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { CHAT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
-import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
+import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
+import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { AgentAccess } from '../access/agent-access.js';
 import { authorize, CurrentPrincipal, requireFileAccess, requireWorkspace } from '../access/access-guard.js';
@@ -58,8 +59,9 @@ export class ChatsController implements OnModuleDestroy {
     @Inject(CHAT_STREAMS) private readonly streams: ChatStreams,
     @Inject(AgentAccess) private readonly access: AgentAccess,
     @Inject(SubmitTurns) private readonly turns: SubmitTurns,
+    @Inject(DATABASE_POOL) pool: Pool,
   ) {
-    this.chats = new ChatReader(requests, store);
+    this.chats = new ChatReader(requests, store, pool);
   }
 
   onModuleDestroy(): void {
@@ -121,6 +123,8 @@ export class ChatsController implements OnModuleDestroy {
     }
     if (body.command === 'attach') {
       requireFileAccess(principal, params.id);
+      // The agent reads the file to the chat: as a read of it.
+      authorize(principal, 'files:read');
       const { id: chatId, sessionId } = chat;
       const wanted = { ...commonOf(principal), chatId, sessionId, path: body.path, idempotencyKey };
       const { version } = await this.requests.request(attachChatFile, wanted);

@@ -4,8 +4,10 @@ import {
   AgentUnsubscribeParams,
   type AgentFrame,
 } from '@antiphon/contracts/gateway';
+import { isPermitted, type Principal } from '@antiphon/contracts/identity';
+import { CONTENT_RIGHTS } from '@antiphon/contracts/reference';
 import { exhausted, type JsonValue } from '@antiphon/kernel';
-import { requireFeature, type FeatureFlags } from '../access/access-guard.js';
+import { authorize, requireFeature, type FeatureFlags } from '../access/access-guard.js';
 import type { AgentAccess } from '../access/agent-access.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
 import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
@@ -41,6 +43,18 @@ export interface AgentSubscriptionsDeps {
   readonly access: AgentAccess;
 }
 
+type FrameKind = (typeof AGENT_FRAME_KINDS)[number];
+
+/**
+ * Returns the kinds of frames of a subscription. By default those whose content the principal may
+ * read. Throws `GATEWAY.FORBIDDEN` for a named kind without its right.
+ */
+const kindsOf = (principal: Principal, named: readonly FrameKind[] | undefined): ReadonlySet<FrameKind> => {
+  const rights = CONTENT_RIGHTS.agentFrame;
+  for (const kind of named ?? []) authorize(principal, rights[kind]);
+  return new Set(named ?? AGENT_FRAME_KINDS.filter((kind) => isPermitted(principal, rights[kind])));
+};
+
 const subscribe = async (
   { features, streams, access }: AgentSubscriptionsDeps,
   call: RpcCall<AgentSubscribeParams>,
@@ -48,6 +62,7 @@ const subscribe = async (
   const { connection, id, params, workspace, requestId, principal } = call;
   await access.require(principal, params.agent);
   if (params.frames?.includes('memory')) requireFeature(features, 'memory_v1');
+  const kinds = kindsOf(principal, params.frames);
   const key = params.agent ?? ALL;
   const own = subscriptionsOf(connection);
   if (own.size >= MAX_AGENTS && !own.has(key)) {
@@ -56,7 +71,7 @@ const subscribe = async (
   }
   const end = await streams.subscribe(workspace, {
     agent: params.agent,
-    kinds: new Set(params.frames ?? AGENT_FRAME_KINDS),
+    kinds,
     onSnapshot: (snapshot) => connection.respond(id, snapshot as unknown as JsonValue),
     send: (frame) => sendFrame(connection, frame),
     waitForRoom: () => connection.waitForRoomToSend(RESUME),

@@ -1,6 +1,7 @@
 import { runStream, sessionStream } from '@antiphon/contracts/agent';
 import type { EventFilter, EventsQuery } from '@antiphon/contracts/gateway';
 import { severityOf, TYPES_BY_SEVERITY } from '@antiphon/gateway-domain';
+import { TYPES_WITH_TEXTS } from './deleted-parts.js';
 
 /** Conditions of a statement. Every value is a bound parameter. */
 export interface Conditions {
@@ -63,6 +64,26 @@ export const addEventFilter = (
     add((p) => `(${isOfStream} or ${namesAgent(p)})`, agent);
   }
   addSeverity(target, filter.severity);
+};
+
+/**
+ * Adds a search of a text in the data. It finds neither texts of deleted messages nor data of other
+ * categories than those that the reader may read; null for all.
+ */
+export const addTextSearch = (
+  target: Conditions,
+  text: string,
+  categories: readonly string[] | null,
+): void => {
+  const { add, values } = target;
+  add((p) => `position(lower(${p}) in lower(data::text)) > 0`, text);
+  if (categories !== null) add((p) => `category = any(${p})`, categories);
+  values.push(TYPES_WITH_TEXTS.message, TYPES_WITH_TEXTS.answer);
+  const [message, answer] = [`$${values.length - 1}::text[]`, `$${values.length}::text[]`];
+  target.conditions.push(`not exists (select from events d where d.workspace = events.workspace
+      and d.stream_id = events.stream_id and d.type = 'ChatMessageDeleted'
+      and d.data ->> 'turnId' = events.data ->> 'turnId'
+      and events.type = any (case d.data ->> 'part' when 'message' then ${message} else ${answer} end))`);
 };
 
 /** The part of an event that filters examine. */

@@ -69,7 +69,7 @@ const stream = (deps: EventMethodsDeps, call: RpcCall<EventsSubscribeParams>, op
   const send = (event: string, json: string, cursor: string): void =>
     connection.sendText(() => `${head}"${event}","data":${json},"cursor":"${cursor}"}`, resumeFrom);
   const subscription = new EventSubscription({
-    ...{ log: deps.log, tail, filter, after },
+    ...{ log: deps.log, tail, filter, after, reader: call.principal },
     deliver: ({ json, cursor }) => send('log', json, cursor),
     onLive: (cursor) => send('live', '{}', cursor),
     waitForRoom: () => connection.waitForRoomToSend(resumeFrom),

@@ -8,7 +8,8 @@ import { createPool, inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { FIRST_AT_SQL, positionsSql } from './event-page.js';
-import { readEventPage } from './event-view.js';
+import { readEventPage } from './read-event-page.js';
+import { READS_ALL } from './shown-events.js';
 
 const EVENTS = 60_000;
 /** Inserted directly, because appending 60,000 events takes long and only the plans are tested. */
@@ -89,7 +90,7 @@ describe('readEventPage', () => {
   });
 
   const positionsOf = async (query: Parameters<typeof readEventPage>[2], workspace = 'default') => {
-    const { events, nextCursor } = await readEventPage(pool, workspace, query);
+    const { events, nextCursor } = await readEventPage(pool, workspace, query, READS_ALL);
     return { positions: events.map(({ position }) => position), nextCursor };
   };
 
@@ -103,7 +104,7 @@ describe('readEventPage', () => {
     const expected = Array.from({ length: 50 }, (_, n) => 50_000 - n).filter((n) => n % 7 !== 0);
     const seen: number[] = [];
     for (let cursor: string | undefined, round = 0; round < 10; round++) {
-      const page = await readEventPage(pool, 'default', { ...bounds, cursor });
+      const page = await readEventPage(pool, 'default', { ...bounds, cursor }, READS_ALL);
       expect([page.position, page.head]).toEqual([50_000, EVENTS + BIG_EVENTS]);
       seen.push(...page.events.map(({ position }) => position));
       if (page.nextCursor === null) break;

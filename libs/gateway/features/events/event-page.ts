@@ -4,7 +4,7 @@ import { inWorkspace, type WorkspaceQueries } from '@antiphon/database';
 
 import type { Pool } from 'pg';
 import { requireCursor } from '@antiphon/event-store';
-import { addEventFilter, createConditions, hasIndex, namedStreams } from './event-filter.js';
+import { addEventFilter, addTextSearch, createConditions, hasIndex, namedStreams } from './event-filter.js';
 
 /** Maximum size of the data and metadata of a page as JSON, bytes. It has at least one event. */
 const PAGE_BYTES = 4 * 1024 * 1024;
@@ -43,6 +43,8 @@ export interface EventPageBounds {
   readonly upTo?: number;
   /** Maximum size of the data and metadata of the page as JSON, bytes. */
   readonly maxBytes?: number;
+  /** Categories that a search of a text finds. Default, or null: all. */
+  readonly categories?: readonly string[] | null;
 }
 
 export interface EventRows {
@@ -78,12 +80,13 @@ export const positionsSql = (
   { after, upTo }: Range,
   limit: number,
   streams: readonly string[] | null = null,
+  categories: readonly string[] | null = null,
 ): Statement => {
   const target = createConditions();
   const { add, conditions, values } = target;
   add((p) => `workspace = ${p}`, workspace);
   addEventFilter(target, query, streams);
-  if (query.text !== undefined) add((p) => `position(lower(${p}) in lower(data::text)) > 0`, query.text);
+  if (query.text !== undefined) addTextSearch(target, query.text, categories);
   if (query.since !== undefined) add((p) => `recorded_at >= ${p}`, query.since);
   if (query.until !== undefined) add((p) => `recorded_at < ${p}`, query.until);
   add((p) => `position > ${p}`, after);
@@ -126,6 +129,7 @@ class EventSearch {
   readonly #endsAt: number;
   readonly #upTo: number | null;
   readonly #maxBytes: number;
+  readonly #categories: readonly string[] | null;
   readonly #isBackward: boolean;
 
   constructor(pool: Pool, workspace: string, query: EventsQuery, now: number, bounds: EventPageBounds) {
@@ -136,6 +140,7 @@ class EventSearch {
     this.#upTo = bounds.upTo ?? query.at ?? null;
     this.#isBackward = query.order === 'desc';
     this.#maxBytes = bounds.maxBytes ?? PAGE_BYTES;
+    this.#categories = bounds.categories ?? null;
   }
 
   async read(now: () => number): Promise<EventRows> {
@@ -229,7 +234,14 @@ class EventSearch {
   async #findIn(range: Range, limit: number): Promise<Found[]> {
     const { agent } = this.#query;
     const streams = agent === undefined ? null : await this.#streamsOfAgent(agent, range);
-    const { text, values } = positionsSql(this.#workspace, this.#query, range, limit, streams);
+    const { text, values } = positionsSql(
+      this.#workspace,
+      this.#query,
+      range,
+      limit,
+      streams,
+      this.#categories,
+    );
     const { rows } = await this.#db.query<{ position: string; bytes: string }>(text, values);
     return rows.map(({ position, bytes }) => ({ position: Number(position), bytes: Number(bytes) }));
   }

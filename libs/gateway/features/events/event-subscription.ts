@@ -3,9 +3,9 @@ import { translateDatabaseError } from '@antiphon/database';
 import { backoffDelay, isAppError, sleep } from '@antiphon/kernel';
 import { matchesFilter } from './event-filter.js';
 import { readEventRows } from './event-page.js';
-import { toView } from './event-view.js';
+import { showRows, withholdData, type EventReader } from './shown-events.js';
 import type { LogTail } from './log-tail.js';
-import type { WorkspaceTail } from './workspace-tail.js';
+import type { TailEvent, WorkspaceTail } from './workspace-tail.js';
 
 /** Bounds of one page of the past. */
 const PAGE_EVENTS = 200;
@@ -23,6 +23,8 @@ export interface EventSubscriptionOptions {
   readonly log: LogTail;
   readonly tail: WorkspaceTail;
   readonly filter: EventFilter;
+  /** Reader whose rights decide which data the events have. */
+  readonly reader: EventReader;
   /** Position after which the events begin. */
   readonly after: number;
   readonly deliver: (event: DeliveredEvent) => void;
@@ -99,12 +101,19 @@ export class EventSubscription {
     const events = tail.eventsAfter(this.#at);
     if (!events) return false;
     for (const event of events) {
-      if (matchesFilter(filter, { ...event.event, agents: event.agents }) && !this.#deliver(event))
-        return true;
+      const isWanted = matchesFilter(filter, { ...event.event, agents: event.agents });
+      if (isWanted && !this.#deliver(this.#shown(event))) return true;
       this.#at = event.position;
     }
     this.#at = Math.max(this.#at, upTo);
     return true;
+  }
+
+  /** Returns an event of the shared buffer as the reader may see it. */
+  #shown(event: TailEvent): DeliveredEvent {
+    const { position, cursor } = event;
+    const shown = withholdData(this.#options.reader, event.event);
+    return shown === event.event ? event : { position, cursor, json: JSON.stringify(shown) };
   }
 
   async #deliverPage(): Promise<void> {
@@ -123,13 +132,13 @@ export class EventSubscription {
 
   async #readPage(): Promise<void> {
     if (this.#isClosed()) return;
-    const { log, tail, filter } = this.#options;
+    const { log, tail, filter, reader } = this.#options;
     const upTo = tail.position;
     const query = { ...filter, limit: PAGE_EVENTS, cursor: tail.cursorAt(this.#at) };
     const page = await readEventRows(log.pool, tail.workspace, query, { upTo, maxBytes: PAGE_BYTES });
-    for (const row of page.rows) {
-      const position = Number(row.position);
-      const event = { position, json: JSON.stringify(toView(row)), cursor: tail.cursorAt(position) };
+    for (const shown of await showRows(log.pool, tail.workspace, reader, page.rows)) {
+      const { position } = shown;
+      const event = { position, json: JSON.stringify(shown), cursor: tail.cursorAt(position) };
       if (!this.#deliver(event)) return;
       this.#at = position;
     }

@@ -7,6 +7,7 @@ import { createPool } from '@antiphon/database';
 import { createPostgresEventStore, type NewEvent, type RecordedEvent } from '@antiphon/event-store';
 import { createTestDatabase, newEvent, until, type TestDatabase } from '@antiphon/testing';
 import type pg from 'pg';
+import { READS_ALL } from './shown-events.js';
 import { EventSubscription } from './event-subscription.js';
 import { LogTail } from './log-tail.js';
 
@@ -78,6 +79,7 @@ const subscribe = async (gateway: LogTail, filter: EventFilter, reader?: Reader)
   const read: Reader = reader ?? { positions: [], jsons: [], cursor: null, live: 0, close: () => undefined };
   const subscription = new EventSubscription({
     readPage: (read) => read(),
+    reader: READS_ALL,
     ...{ log: gateway, tail, filter, after },
     deliver: ({ position, json, cursor }) => {
       read.positions.push(position);
@@ -210,6 +212,7 @@ describe('a subscription to events', () => {
     const { tail, release } = await (gateways[1] as LogTail).open('default');
     const subscription = new EventSubscription({
       readPage: (read) => read(),
+      reader: READS_ALL,
       ...{ log: gateways[1] as LogTail, tail, filter: {}, after: tail.position },
       deliver: () => undefined,
       onLive: () => undefined,

@@ -5,7 +5,7 @@ import { DATABASE_POOL } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import { AgentAccess } from '../access/agent-access.js';
-import { readEventPage, type EventPage } from './event-view.js';
+import { readEventPage, type EventPage } from './read-event-page.js';
 import { HandleRoute } from '../http/handle-route.js';
 
 /** Serves the event log of the caller's workspace. */
@@ -22,6 +22,6 @@ export class EventsController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<EventPage> {
     await this.access.require(principal, query.agent);
-    return readEventPage(this.pool, principal.workspace, query);
+    return readEventPage(this.pool, principal.workspace, query, principal);
   }
 }

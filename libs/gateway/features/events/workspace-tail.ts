@@ -3,6 +3,7 @@ import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { conflict, type AppError } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 import { AgentsOfEvents } from './agents-of-events.js';
+import { hideDeletedTexts, type DeletedPart } from './deleted-parts.js';
 import type { EventPageRow } from './event-page.js';
 import { toView, type LoggedEvent } from './event-view.js';
 
@@ -175,6 +176,7 @@ export class WorkspaceTail {
   #append(events: readonly TailEvent[], position: number, maxBytes: number): void {
     this.#events.push(...events);
     for (const { json } of events) this.#bytes += json.length;
+    for (const { event } of events) if (event.type === 'ChatMessageDeleted') this.#hideTexts(event);
     let cut = 0;
     while (cut < this.#events.length && (this.#events.length - cut > MAX_EVENTS || this.#bytes > maxBytes))
       this.#bytes -= this.#events[cut++]?.json.length ?? 0;
@@ -183,6 +185,18 @@ export class WorkspaceTail {
     const hasMoved = position > this.#position;
     this.#position = position;
     if (hasMoved) this.#wake();
+  }
+
+  /** Empties the texts of a deleted message in the buffer: its turn has ended before. */
+  #hideTexts({ streamId, data }: LoggedEvent): void {
+    this.#events = this.#events.map((buffered) => {
+      if (buffered.event.streamId !== streamId) return buffered;
+      const event = hideDeletedTexts(buffered.event, [data as unknown as DeletedPart]);
+      if (event === buffered.event) return buffered;
+      const json = JSON.stringify(event);
+      this.#bytes += json.length - buffered.json.length;
+      return { ...buffered, event, json };
+    });
   }
 
   #fail(failure: AppError): void {

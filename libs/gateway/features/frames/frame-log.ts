@@ -5,6 +5,7 @@ import type { RecordedEvent } from '@antiphon/event-store';
 import { createBoundedMap, notFound } from '@antiphon/kernel';
 import { findTurnStart, type FoldedTo, type StreamReads } from './find-turn-start.js';
 import type { ReadVersions } from './log-poller.js';
+import { deletedAnswersOf, hideAnswers, type ReadDeletedAnswers } from './hidden-frames.js';
 
 /** Some frames of a session, in order. */
 export interface FramePage {
@@ -57,6 +58,8 @@ interface PageReads {
   next: Promise<FoldedPage> | null;
 }
 
+const readNone: ReadDeletedAnswers = () => Promise.resolve(new Set());
+
 const foldEvent = (at: FoldedTo, event: RecordedEvent): FoldStep => {
   const { cursor, frames } = framesOfRecorded(at.cursor, event);
   const began = event.type === 'ModelCallStarted' ? Date.parse(event.recordedAt) : at.openSince;
@@ -71,6 +74,7 @@ const foldEvent = (at: FoldedTo, event: RecordedEvent): FoldStep => {
 export class FrameLog {
   readonly #store: StreamReads;
   readonly #readVersions: ReadVersions;
+  readonly #readDeleted: ReadDeletedAnswers;
   readonly #checkpoints = createBoundedMap<FoldedTo>(MAX_CHECKPOINTS);
   /** Reads of pages, by session and place. */
   readonly #reads = new Map<string, PageReads>();
@@ -78,8 +82,9 @@ export class FrameLog {
   readonly #pageCache = createBoundedMap<FoldedPage>(MAX_CACHED_PAGES);
 
   /** Without `readVersions` the version of each event stream is read by a query of its own. */
-  constructor(store: StreamReads, readVersions?: ReadVersions) {
+  constructor(store: StreamReads, readVersions?: ReadVersions, readDeleted: ReadDeletedAnswers = readNone) {
     this.#store = store;
+    this.#readDeleted = readDeleted;
     this.#readVersions = readVersions ?? readEachVersion(store);
   }
 
@@ -142,7 +147,9 @@ export class FrameLog {
     const cached = this.#pageCache.get(key);
     // It may have been the last page when it was read: the end of the log is always read.
     if (cached)
-      return this.#checkReadable(workspace, sessionId, at).then(() => ({ ...cached, hasMore: true }));
+      return this.#checkReadable(workspace, sessionId, at).then(() =>
+        this.#hide(workspace, sessionId, { ...cached, hasMore: true }),
+      );
     const reads = this.#reads.get(key) ?? { running: Promise.resolve(), next: null };
     this.#reads.set(key, reads);
     const end = (): void => void (reads.next === null && this.#reads.delete(key));
@@ -177,7 +184,15 @@ export class FrameLog {
       at = step.at;
       return step;
     });
-    return { steps, hasMore: page.hasMore };
+    if (page.hasMore) return this.#hide(workspace, sessionId, { steps, hasMore: true });
+    // A deletion follows its turn: after the last page there is none.
+    return { steps: hideAnswers(steps, deletedAnswersOf(page.events)), hasMore: false };
+  }
+
+  /** Returns a page without the texts of answers that were deleted after it. */
+  async #hide(workspace: string, sessionId: string, page: FoldedPage): Promise<FoldedPage> {
+    const deleted = await this.#readDeleted(workspace, sessionId);
+    return { ...page, steps: hideAnswers(page.steps, deleted) };
   }
 
   #checkpointBefore(key: string, after: number): FoldedTo {

@@ -12,7 +12,7 @@ import {
 } from '@antiphon/contracts/agent';
 import type { AntiphonConfig } from '@antiphon/config';
 import { isPermitted, type Principal } from '@antiphon/contracts/identity';
-import { FILE_ROUTES, type RouteInput, type Upload } from '@antiphon/contracts/reference';
+import { CONTENT_RIGHTS, FILE_ROUTES, type RouteInput, type Upload } from '@antiphon/contracts/reference';
 import { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
 import { AppError, bug, exhausted, invalid, isAppError } from '@antiphon/kernel';
@@ -60,6 +60,10 @@ const readUpload = async ({ bytes }: Upload, path: string, limit: number): Promi
   });
 };
 
+/** Returns true if a principal may read chats, which are files too. */
+const mayReadChats = (principal: Principal): boolean =>
+  isPermitted(principal, CONTENT_RIGHTS.virtualFile.chat);
+
 /** Waits for a change. Its refusal shows no content to a caller who may not read files. */
 const hidingContent = async <T>(principal: Principal, change: Promise<T>): Promise<T> => {
   try {
@@ -85,7 +89,7 @@ export class FilesController {
     @Inject(CONFIG) private readonly config: Pick<AntiphonConfig, 'files'>,
   ) {
     this.blobs = new BlobStore(pool);
-    this.chats = new ChatReader(requests, store);
+    this.chats = new ChatReader(requests, store, pool);
   }
 
   @HandleRoute(FILE_ROUTES.listFiles)
@@ -96,7 +100,12 @@ export class FilesController {
     requireFileAccess(principal, params.id);
     const { workspace } = principal;
     const flags = { recursive: recursive === 'true', bin: bin === 'true' };
-    return this.requests.request(listFiles, { workspace, ...query, ...flags });
+    return this.requests.request(listFiles, {
+      workspace,
+      ...query,
+      ...flags,
+      chats: mayReadChats(principal),
+    });
   }
 
   @HandleRoute(FILE_ROUTES.readFile)
@@ -111,6 +120,7 @@ export class FilesController {
       workspace,
       path: params.path,
       ...query,
+      chats: mayReadChats(principal),
     });
     const { digest } = file;
     const content =

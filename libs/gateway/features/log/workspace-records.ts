@@ -5,7 +5,8 @@ import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { forbidden, type JsonObject } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
-import { readEventPage } from '../events/event-view.js';
+import { readEventPage } from '../events/read-event-page.js';
+import { READS_ALL } from '../events/shown-events.js';
 import type { RecordFact } from '../identity/identity-log.js';
 
 export interface RecordsQuery<Schema extends RecordSchema> {
@@ -38,7 +39,7 @@ export const readRecords = async <Schema extends RecordSchema>(
   { type, schema, limit, at }: RecordsQuery<Schema>,
 ): Promise<RecordPage<z.output<Schema>['data']>> => {
   const query = { stream: workspaceStream(workspace), type, order: 'desc', limit, at } as const;
-  const { events, position, head } = await readEventPage(pool, workspace, query);
+  const { events, position, head } = await readEventPage(pool, workspace, query, READS_ALL);
   if (workspace !== DEFAULT_WORKSPACE) return { records: [], position, head };
   const records = events.map((event) => ({
     data: schema.parse(upcast({ ...event, data: event.data as JsonObject })).data,

@@ -4,6 +4,7 @@ import { canonicalJson, verifyChain } from '@antiphon/event-store';
 import type { ChainStart, EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
+import { hideDeletedTexts, type DeletedPart } from '../events/deleted-parts.js';
 
 type StreamReader = Pick<EventStore, 'readStreamPage'>;
 
@@ -63,18 +64,23 @@ export const verifySession = async (
 // RFC 8785, so that a session at a version gives the same bytes on any store and any release.
 const toText = (value: unknown): string => canonicalJson(value as JsonObject);
 
-/** Yields the text of a verified session piece by piece, as JSON lines or as one document. */
+/**
+ * Yields the text of a verified session piece by piece, as JSON lines or as one document. Texts of
+ * deleted parts are left out, and their events are marked.
+ */
 export async function* exportText(
   store: StreamReader,
   header: SessionExportHeader,
   format: ExportFormat,
+  deleted: readonly DeletedPart[] = [],
 ): AsyncGenerator<string> {
   const { workspace, sessionId, head } = header;
   const isLines = format === 'jsonl';
   yield isLines ? `${toText(header)}\n` : `${toText(header).slice(0, -1)},"events":[`;
   let isFirst = true;
   for await (const events of readSession(store, workspace, sessionId, head.version + 1)) {
-    for (const event of events) {
+    for (const stored of events) {
+      const event = hideDeletedTexts(stored, deleted);
       yield isLines ? `${toText(event)}\n` : `${isFirst ? '' : ','}${toText(event)}`;
       isFirst = false;
     }

@@ -6,6 +6,7 @@ import {
   listSessions,
   readTurnContext,
   rewindFiles,
+  sessionStream,
   type SessionHistory,
   type SessionSummary,
 } from '@antiphon/contracts/agent';
@@ -17,6 +18,7 @@ import {
   type RouteInput,
   type SessionView,
 } from '@antiphon/contracts/reference';
+import { inWorkspace } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
@@ -24,7 +26,8 @@ import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { AgentAccess } from '../access/agent-access.js';
-import { CurrentPrincipal } from '../access/access-guard.js';
+import { authorize, CurrentPrincipal } from '../access/access-guard.js';
+import { readDeletedParts, type DeletedPart } from '../events/deleted-parts.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { commonOf } from './session-methods.js';
@@ -114,19 +117,21 @@ export class SessionsController {
 
   @HandleRoute(SESSION_ROUTES.exportSession)
   async export(
-    { params: { id }, query: { format, at } }: RouteInput<Routes['exportSession']>,
+    { params: { id }, query: { format, at, deleted } }: RouteInput<Routes['exportSession']>,
     @CurrentPrincipal() principal: Principal,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<StreamableFile> {
     const { workspace } = principal;
     await this.access.requireSession(principal, this.store, id);
+    if (deleted === 'include') authorize(principal, 'operations:write');
     // Read twice: the chain is verified before the first byte, and the session is never held in
     // memory.
     const places = at === undefined ? null : await placesAt(this.pool, at);
     const header = await verifySession(this.store, workspace, id, places?.position);
     if (places) void reply.header('antiphon-position', places.position).header('antiphon-head', places.head);
+    const hidden = deleted === 'include' ? [] : await this.deletedParts(workspace, id);
     // One event at a time: the client's reading sets the pace of the reads.
-    const text = Readable.from(exportText(this.store, header, format), { highWaterMark: 1 });
+    const text = Readable.from(exportText(this.store, header, format, hidden), { highWaterMark: 1 });
     const disposition = `attachment; filename="session-${id}.${format}"`;
     return new StreamableFile(text, { type: MEDIA[format], disposition });
   }
@@ -155,6 +160,12 @@ export class SessionsController {
       ...body,
       ...{ sessionId: params.id, workspace, actor, idempotencyKey },
     });
+  }
+
+  private async deletedParts(workspace: string, sessionId: string): Promise<readonly DeletedPart[]> {
+    const stream = sessionStream(sessionId);
+    const parts = await readDeletedParts(inWorkspace(this.pool, workspace), workspace, [stream]);
+    return parts.get(stream) ?? [];
   }
 
   /** Adds the costs of sessions. Without metering they are unknown, and the sessions still listed. */

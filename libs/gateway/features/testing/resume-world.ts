@@ -35,6 +35,7 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { eventMethods } from '../events/event-methods.js';
 import { LogTail } from '../events/log-tail.js';
 import { FrameLog } from '../frames/frame-log.js';
+import { createDeletedAnswersReader } from '../frames/hidden-frames.js';
 import { createNatsFrameBus } from '../frames/nats-frame-bus.js';
 import { SessionFeeds } from '../frames/session-feeds.js';
 import { sessionResume } from '../sessions/resume-session.js';
@@ -205,7 +206,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         readStreamPage: (...args) => (reads++, store.readStreamPage(...args)),
         streamVersion: (...args) => (reads++, store.streamVersion(...args)),
       };
-      const frameLog = new FrameLog(counted);
+      const frameLog = new FrameLog(counted, undefined, createDeletedAnswersReader(gatewayPool));
       const bus = createNatsFrameBus(await link('gateway', url));
       const feeds = new SessionFeeds(bus, frameLog, () => systemClock.now());
       ends.push(() => feeds.close());
