@@ -7,6 +7,7 @@ import { ChatStream } from './chat-stream.js';
 import { CANARY, createAccessWorld, type AccessWorld, type Holder } from './access-world.js';
 import { describeContentRights } from './describe-content-rights.js';
 import { describeDeletedTexts } from './describe-deleted-texts.js';
+import { describeRefusedWrites } from './describe-refused-writes.js';
 
 jest.setTimeout(120_000);
 
@@ -300,3 +301,4 @@ describe('every route and method, for every credential that satisfies its rule',
 
 describeContentRights(() => world);
 describeDeletedTexts(() => world);
+describeRefusedWrites(() => world);

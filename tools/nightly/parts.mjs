@@ -60,6 +60,7 @@ const SPECS = {
     quick: { ANTIPHON_APPROVALS_EVERY: '6' },
   },
   'lost-work': { shows: 'work that ends its process is given up within 60 s, next to others', minutes: 15 },
+  'log-quota': { shows: 'a full log refuses new work, and serves reads, cancels and deletions', minutes: 5 },
   approvals: { shows: 'approvals through races, restarts and the command line', minutes: 10 },
   'append-growth': {
     ...{ shows: 'an append does not slow down from 10^5 to 10^7 events', minutes: 45 },

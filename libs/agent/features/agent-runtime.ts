@@ -154,7 +154,7 @@ export class AgentRuntime {
 
   /** Resolves when recovered turns have ended, or have had a second for themselves. */
   async start(): Promise<void> {
-    const { registry, breakers, agents, inboxSignals, times } = this.services;
+    const { registry, breakers, agents, inboxSignals, logUsage, times } = this.services;
     const { signal: drained } = this.drained;
     const swept = Promise.withResolvers<void>();
     this.projections = this.project();
@@ -168,6 +168,7 @@ export class AgentRuntime {
       this.upkeep.run(this.stopping.signal),
       inboxSignals.follow(drained),
       new SnapshotMaker({ ...this.services, definitions: agentProjections }).follow(drained),
+      logUsage.run(this.stopping.signal),
     ]);
     await Promise.all([swept.promise, inboxSignals.firstPoll]);
     await registry.waitUntilIdle(RESUME_FIRST_MS);

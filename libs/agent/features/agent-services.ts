@@ -21,6 +21,7 @@ import { VirtualChats } from './chats/virtual-chats.js';
 import type { ChatsDeps } from './chats/chats.handler.js';
 import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
 import type { MessagesDeps } from './messages/messages.handler.js';
+import { LogUsage } from './maintenance/log-usage.js';
 import { InboxStore } from './messages/inbox-store.js';
 import { FileTreeSnapshots } from './files/file-tree-snapshots.js';
 import { FileTrees } from './files/file-trees.js';
@@ -143,6 +144,7 @@ export type AgentServices = HandlerDeps &
     readonly blobs: BlobStore;
     readonly workspaceFiles: Files;
     readonly past: PastReads;
+    readonly logUsage: LogUsage;
   };
 
 /**
@@ -179,7 +181,7 @@ const announceTaskTurn = (
 type FileServices = Pick<AgentServices, 'files' | 'blobs' | 'workspaceFiles'>;
 
 const createFiles = ({ config, pool, store, clock, ids }: AgentRuntimeOptions): FileServices => {
-  const blobs = new BlobStore(pool);
+  const blobs = new BlobStore(pool, config.files.maxUncitedBytes);
   const files = new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids });
   const workspaceFiles = new Files({ store, trees: files, blobs, config, clock });
   workspaceFiles.connectVirtual(new VirtualChats(new ChatStore(pool, store), store));
@@ -219,12 +221,14 @@ const createSharedServices = (
   const trees = new AgentTrees({ store: announced, ids });
   const configuredAgents = new ConfiguredAgents({ config, store, requests, agents, trees, clock, ids });
   const files = createFiles(options);
+  const logUsage = new LogUsage({ pool, config, logger });
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
     ...hooks,
     agents,
     agentRows,
+    logUsage,
     past: options.past ?? createPastReads(pool),
     agentChain: (workspace, agentId) => agents.chainOf(workspace, agentId),
     taskBudgets: createTaskBudgets(store, taskOf),
@@ -235,7 +239,7 @@ const createSharedServices = (
     ...{ store: announced, inboxes, inboxSignals, turnEnds },
     nativeTools: new NativeTools({
       ...{ config, pool, store, agents, configuredAgents, clock, logger, turnEnds, taskOf },
-      ...{ settings: config, ...files },
+      ...{ settings: config, ...files, logUsage },
     }),
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: new ToolCatalog(requests, logger, () => performance.now()),

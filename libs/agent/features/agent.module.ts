@@ -1,4 +1,5 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
 import { createPrismaClient } from '@antiphon/prisma-client';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { readTemporalServer } from '@antiphon/temporal';
@@ -14,6 +15,7 @@ import { Chats } from './chats/chats.handler.js';
 import { RenameChat } from './chats/rename-chat.handler.js';
 import { FilesFollower, readFilesFolder } from './files/disk/files-follower.js';
 import { EraseFiles } from './files/erase-files.handler.js';
+import { LogQuotaInterceptor } from './maintenance/log-quota.interceptor.js';
 import { ReplayParked } from './maintenance/replay-parked.handler.js';
 import { RewindFiles } from './files/rewind-files.handler.js';
 import { FilesHandler } from './files/files.handler.js';
@@ -60,6 +62,8 @@ const createSampler = (
     process: identity.id,
     metricsDays: config.retention.metricsDays,
   });
+
+const createTurnEnds = (platform: AgentPlatform): TurnEndWatcher => new TurnEndWatcher(platform);
 
 const createRuntime = (
   platform: AgentPlatform,
@@ -202,6 +206,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     Plans,
   ],
   providers: [
+    { provide: APP_INTERCEPTOR, useClass: LogQuotaInterceptor },
     AgentPlatform,
     {
       provide: CredentialStore,
@@ -222,11 +227,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
           readStoredKey: (workspace, provider) => credentials.read(workspace, provider),
         }),
     },
-    {
-      provide: TurnEndWatcher,
-      inject: [AgentPlatform],
-      useFactory: (platform: AgentPlatform) => new TurnEndWatcher(platform),
-    },
+    { provide: TurnEndWatcher, inject: [AgentPlatform], useFactory: createTurnEnds },
     {
       provide: AgentFolders,
       inject: [AgentPlatform],

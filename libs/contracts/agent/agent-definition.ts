@@ -65,6 +65,8 @@ export const AgentDefinition = z.object({
    */
   base: AgentId,
   budget: AgentBudget.nullable(),
+  /** Agents that it is limited to. Absent: those of `base`. */
+  contacts: Names.optional(),
 });
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
 
@@ -92,6 +94,9 @@ export const AgentSpec = z.strictObject({
   capabilities: Names.optional(),
   tools: Names.optional().describe(
     'Tools that it may call. A role below operator, and an agent, may name only tools of `base`.',
+  ),
+  contacts: Names.optional().describe(
+    'Agents, `#topics` or `*` that it is limited to, of those that `base` may ask, message and delegate to.',
   ),
   project: Name.optional(),
   position: Name.optional(),

@@ -144,6 +144,8 @@ export const forkSession = defineRequest({
       .describe('Repeats turns of the origin with another model. Tool results come from the record only.'),
     caller: Caller,
     callerAgent: CallerAgent,
+    /** False for a caller who chooses among the models of the configuration only. */
+    anyModel: z.boolean().optional(),
     idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: z.object({

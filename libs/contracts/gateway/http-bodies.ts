@@ -155,6 +155,7 @@ export const ForkBody = forkSession.request.omit({
   caller: true,
   sessionId: true,
   idempotencyKey: true,
+  anyModel: true,
 });
 
 /** Query of `GET /api/v1/approvals`, and params of `approval.list`. */

@@ -108,7 +108,7 @@ export const SessionNewParams = z.union([
   z.strictObject({ sessionId: SessionId, idempotencyKey: IdempotencyKey.optional() }),
   ChatSendParams.omit({ content: true }),
 ]);
-export const SessionForkParams = forkSession.request.omit({ workspace: true, caller: true });
+export const SessionForkParams = forkSession.request.omit({ workspace: true, caller: true, anyModel: true });
 export const SessionResumeParams = z.strictObject({
   sessionId: SessionId,
   after: z

@@ -17,6 +17,10 @@ import {
   workspace,
 } from './key-hints.js';
 
+/** Agent that an agent may turn to, a topic, or `*` for all. */
+const CONTACT = /^(\*|[#]?[A-Za-z0-9][\w.-]{0,199})$/;
+const MODEL_NAME = /^(\*|[^\s/]{1,100}\/\S{1,200})$/;
+
 const Fallback = hint(
   z.strictObject({
     provider: name('provider = "openai"'),
@@ -138,6 +142,16 @@ export const Agent = z.strictObject({
   read_chats: bool('whether its tools read the chats of the workspace as files', 'read_chats = true').default(
     false,
   ),
+  contacts: names(
+    'ids of agents that it may ask, message and delegate to, #topics, or *',
+    CONTACT,
+    'contacts = ["researcher", "#news"]',
+  ).optional(),
+  models: names(
+    'models that its spawned agents and forks may use, as provider/model, provider/* or *',
+    MODEL_NAME,
+    'models = ["openai/gpt-4o-mini"]',
+  ).optional(),
   fallback: Fallback.nullable().default(null),
   budget: AgentBudget.nullable().default(null),
   approvals: hint(

@@ -31,10 +31,14 @@ export interface AntiphonConfig {
     readonly maxVersions: number;
     /** True if files of the copy on disk keep their executable bit, default false. */
     readonly executableOnDisk?: boolean;
+    /** Of refused and unfinished writes. Default 256 MiB. */
+    readonly maxUncitedBytes?: number;
   };
   readonly retention: {
     readonly eventsDays: number;
     readonly idempotencyDays: number;
+    /** Bytes of a workspace's events above which it takes no new work, default 64 GiB. */
+    readonly maxLogBytes?: number;
     readonly metricsDays: number;
     /** Age after which changes of agents' states are deleted, default 31. */
     readonly stateChangesDays: number;
@@ -130,6 +134,10 @@ export interface AgentConfig {
   readonly readRoots?: readonly string[];
   /** True if its tools read chats, which are files on read. */
   readonly readChats?: boolean;
+  /** Agents that it may ask, message and delegate to; absent for those that may do no more. */
+  readonly contacts?: readonly string[];
+  /** Further models that members and agents may choose for what derives from it. */
+  readonly models?: readonly string[];
   /** Folders that its tools change; absent for the whole tree. */
   readonly writeRoots?: readonly string[];
   readonly fallback: { readonly provider: string; readonly model: string } | null;

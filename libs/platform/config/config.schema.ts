@@ -168,6 +168,12 @@ const Retention = z.strictObject({
     'events_days = 30',
   ).default(defaults.DEFAULT_RETENTION_DAYS),
   idempotency_days: int(1, 3_650, 'days until a key is free', 'idempotency_days = 7').default(7),
+  max_log_bytes: int(
+    1_048_576,
+    2 ** 50,
+    'bytes of the events of a workspace in the log, above which it takes no new work',
+    'max_log_bytes = 68719476736',
+  ).default(64 * 1024 ** 3),
   metrics_days: int(
     0,
     36_500,

@@ -17,6 +17,12 @@ export const Files = z.strictObject({
     'true if files of the copy on disk keep their executable bit',
     'executable_on_disk = false',
   ).default(false),
+  max_uncited_bytes: int(
+    1,
+    2 ** 50,
+    'bytes of refused or unfinished writes of a workspace at most',
+    'max_uncited_bytes = 268435456',
+  ).default(256 * 1024 * 1024),
   max_versions: int(1, 2 ** 40, 'changes of files of a workspace at most', 'max_versions = 1000000').default(
     1_000_000,
   ),

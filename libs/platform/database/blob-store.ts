@@ -1,6 +1,6 @@
 import { createHash, webcrypto } from 'node:crypto';
 import type pg from 'pg';
-import { bug, notFound, rejected } from '@antiphon/kernel';
+import { bug, exhausted, notFound, rejected } from '@antiphon/kernel';
 import { translateDatabaseError } from './database-error.js';
 import { acrossWorkspaces, inWorkspace } from './workspace.js';
 
@@ -53,6 +53,11 @@ const IS_CITED = `(exists (select from events e
     where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)
   or exists (select from events e
     where e.workspace = b.workspace and e.type = 'ChatFileAttached' and e.data ->> 'digest' = b.digest))`;
+/** Counts at most as many rows as the quota allows, and one. */
+const UNCITED_SQL = `select count(*) as rows, coalesce(sum(size), 0) as bytes from (
+  select size from file_blobs where workspace = $1 and not is_cited limit $2) uncited`;
+const CITE_OWN_SQL = `update file_blobs b set is_cited = true
+  where b.workspace = $1 and not b.is_cited and ${IS_CITED}`;
 export const CITE_SQL = `update file_blobs b set is_cited = true
   where not b.is_cited and b.written_at < $1 and ${IS_CITED}`;
 export const SWEEP_SQL = `delete from file_blobs where (workspace, digest) in (
@@ -67,6 +72,11 @@ interface ReadRow {
   readonly body: Buffer;
   readonly erased_at: Date | null;
 }
+
+/** Maximum number of rows without a citation in one workspace. */
+const MAX_UNCITED_ROWS = 5_000;
+/** Default of `[files] max_uncited_bytes`. */
+const MAX_UNCITED_BYTES = 256 * 1_024 * 1_024;
 
 /** Bodies up to this size are sent without asking first whether they are stored. */
 const SMALL_BYTES = 256 * 1_024;
@@ -91,11 +101,16 @@ const requireDigest = async (body: Uint8Array, digest: string): Promise<void> =>
 
 /** Content-addressed bytes of a workspace. The log's facts cite them by their digest. */
 export class BlobStore {
-  constructor(private readonly pool: pg.Pool) {}
+  /** `maxUncitedBytes` bounds the bytes of one workspace that no fact cites yet. */
+  constructor(
+    private readonly pool: pg.Pool,
+    private readonly maxUncitedBytes = MAX_UNCITED_BYTES,
+  ) {}
 
   /**
    * Stores bytes. A repeated write changes only the time that protects them from the sweep. Throws
-   * `FILE.ERASED` for bytes that were erased.
+   * `FILE.ERASED` for bytes that were erased. Throws `FILE.QUOTA` while the workspace has too many
+   * that no fact cites: those of refused changes stay for a day.
    */
   async put(workspace: string, bytes: Uint8Array): Promise<StoredBytes> {
     const digest = createHash('sha256').update(bytes).digest('hex');
@@ -103,6 +118,7 @@ export class BlobStore {
     const has = { name: 'blob_has', text: HAS_SQL, values: [workspace, digest] };
     let [row] = bytes.byteLength > SMALL_BYTES ? (await guard(own.query<PutRow>(has))).rows : [];
     if (!row) {
+      await this.requireRoom(workspace, bytes.byteLength);
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       const values = [workspace, digest, body];
       [row] = (await guard(own.query<PutRow>({ name: 'blob_put', text: PUT_SQL, values }))).rows;
@@ -209,6 +225,26 @@ export class BlobStore {
     await guard(everywhere.query(FINISH_SQL));
     await guard(everywhere.query(CITE_SQL, [before]));
     return (await guard(everywhere.query(SWEEP_SQL, [before, SWEEP_BATCH]))).rowCount ?? 0;
+  }
+
+  /** The rows of the last day count until one check has found which of them facts cite. */
+  private async requireRoom(workspace: string, size: number): Promise<void> {
+    if (await this.hasRoom(workspace, size)) return;
+    await guard(inWorkspace(this.pool, workspace).query(CITE_OWN_SQL, [workspace]));
+    if (await this.hasRoom(workspace, size)) return;
+    const limit = this.maxUncitedBytes;
+    const message = `the workspace has ${limit} bytes of refused or unfinished writes. They are deleted after a day`;
+    throw exhausted('FILE.QUOTA', message, {
+      data: { quota: 'max_uncited_bytes', limit, value: limit + size },
+    });
+  }
+
+  private async hasRoom(workspace: string, size: number): Promise<boolean> {
+    type Row = { rows: string; bytes: string };
+    const query = { name: 'blob_uncited', text: UNCITED_SQL, values: [workspace, MAX_UNCITED_ROWS] };
+    const [found] = (await guard(inWorkspace(this.pool, workspace).query<Row>(query))).rows;
+    const { rows = '0', bytes = '0' } = found ?? {};
+    return Number(rows) < MAX_UNCITED_ROWS && Number(bytes) + size <= this.maxUncitedBytes;
   }
 
   private async readRow(

@@ -151,7 +151,8 @@ const startOn = async (
   const app = await createApp(definition, platform);
   const { nats: link, logger, identity } = platform;
   const server = new RequestServer({ link, logger, processId: identity.id, local });
-  app.connectMicroservice({ strategy: server });
+  // With the guards and interceptors that a service declares for all of its handlers.
+  app.connectMicroservice({ strategy: server }, { inheritAppConfig: true });
   // Features start (onModuleInit, onApplicationBootstrap) before the first request can arrive.
   await app.init();
   await app.startAllMicroservices();

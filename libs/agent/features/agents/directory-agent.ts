@@ -13,6 +13,8 @@ export interface DirectoryAgent extends AgentConfig {
   readonly identity: NonNullable<AgentRecord['definition']>['identity'];
   /** `none`: a configured agent whose facts are not recorded yet. It works as `ready` does. */
   readonly status: AgentStatus;
+  /** Agents that its spawn request limits it to; absent for no limit. */
+  readonly ownContacts?: readonly string[];
   readonly rootId: string;
   readonly parentId: string | null;
   readonly depth: number;
@@ -58,7 +60,19 @@ export const toSpawned = (
   const { maxIterations, fallback, identity, budget } = definition;
   const own = { name, role, provider, model, systemPrompt, tools, capabilities, position };
   const tree = { status, rootId, parentId, depth, chain };
-  return { ...base, ...own, id: agentId, maxIterations, fallback, identity, budget, base: base.id, ...tree };
+  const limits = definition.contacts ? { ownContacts: definition.contacts } : {};
+  return {
+    ...base,
+    ...limits,
+    ...own,
+    id: agentId,
+    maxIterations,
+    fallback,
+    identity,
+    budget,
+    base: base.id,
+    ...tree,
+  };
 };
 
 /** Returns a configured agent as turns see it. */

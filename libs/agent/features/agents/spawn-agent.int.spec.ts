@@ -3,7 +3,7 @@ import { createTestDatabase } from '@antiphon/testing';
 import { spawnAgent } from '@antiphon/contracts/agent';
 import type { AgentActor, AgentSpec } from '@antiphon/contracts/agent';
 import { isAppError } from '@antiphon/kernel';
-import { createAgentWorld, newAddress, submitTo, WORKSPACE } from '../testing/agent-world.js';
+import { createAgentWorld, newAddress, submitTo, testConfig, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 
 jest.setTimeout(60_000);
@@ -12,7 +12,8 @@ let world: AgentWorld;
 let processes: TestProcess[];
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
-  processes = [world.process(), world.process(), world.process()];
+  const config = testConfig({ models: ['*'] });
+  processes = [0, 1, 2].map(() => world.process({ config }));
 });
 afterAll(() => world.close());
 

@@ -8,8 +8,12 @@ import { digestOf } from '../derived-ids.js';
 import type { AgentDirectory } from './agent-directory.js';
 import type { DirectoryAgent } from './directory-agent.js';
 import { requireRights } from './agent-rights.js';
+import { requireModel } from './model-choice.js';
 
-export type SpawnAgentRequest = z.output<typeof spawnAgent.request>;
+export type SpawnAgentRequest = z.output<typeof spawnAgent.request> & {
+  /** True for a model that a role file names: people write it, and agents do not. */
+  readonly anyModel?: boolean;
+};
 
 export interface SpawnPlanDeps {
   readonly config: AntiphonConfig;
@@ -41,12 +45,16 @@ const slugOf = (name: string): string =>
 
 const notAllowed = (message: string) => forbidden('AGENT.NOT_ALLOWED', message);
 
-/** Returns the model of a spawned agent. A provider other than that of the base needs a model. */
+/**
+ * Returns the model of a spawned agent. A provider other than that of the base needs a model. An
+ * operator chooses any; others choose one of the configuration.
+ */
 const chooseModel = (
-  { providers }: AntiphonConfig,
-  { provider, model }: AgentSpec,
+  config: AntiphonConfig,
+  { workspace, spec: { provider, model }, actor, anyModel = false }: SpawnAgentRequest,
   base: DirectoryAgent,
 ): { provider: string; model: string } => {
+  const { providers } = config;
   const name = provider ?? base.provider;
   if (![...providers.map((configured) => configured.name), base.provider].includes(name))
     throw notFound(
@@ -55,7 +63,10 @@ const chooseModel = (
     );
   if (model === undefined && name !== base.provider)
     throw rejected('SESSION.NO_MODEL', `say which model of provider "${name}"`);
-  return { provider: name, model: model ?? base.model };
+  const chosen = { provider: name, model: model ?? base.model };
+  const isOperator = actor.agentId === null && ROLES_WITH_ALL_TOOLS.has(actor.role);
+  if (!isOperator && !anyModel) requireModel(config, workspace, base, chosen);
+  return chosen;
 };
 
 const chooseTools = (
@@ -97,6 +108,16 @@ const chooseCapabilities = (
     ? requirePart('capability', capabilities, base.capabilities, spawner.capabilities, spawner.id)
     : (capabilities ?? base.capabilities);
 
+/** An agent that is limited to some agents limits the agents that it spawns to a part of them. */
+const chooseContacts = (
+  { contacts }: AgentSpec,
+  spawner: DirectoryAgent | null,
+): Pick<AgentDefinition, 'contacts'> => {
+  const own = spawner?.ownContacts;
+  if (!own) return contacts ? { contacts } : {};
+  return { contacts: [...requirePart('contact', contacts, own, own, spawner.id)] };
+};
+
 const identityOf = ({ identity }: AgentSpec): AgentDefinition['identity'] =>
   identity
     ? {
@@ -127,11 +148,12 @@ const requireBase = async (
 
 const definitionOf = (
   { config }: SpawnPlanDeps,
-  { spec, actor }: SpawnAgentRequest,
+  request: SpawnAgentRequest,
   base: DirectoryAgent,
   spawner: DirectoryAgent | null,
+  { spec, actor } = request,
 ): AgentDefinition => ({
-  ...{ name: spec.name, role: spec.role ?? base.role, ...chooseModel(config, spec, base) },
+  ...{ name: spec.name, role: spec.role ?? base.role, ...chooseModel(config, request, base) },
   systemPrompt: spec.systemPrompt ?? base.systemPrompt,
   capabilities: [...chooseCapabilities(spec, base, spawner)],
   tools: [...chooseTools(spec, base, actor, spawner)],
@@ -142,6 +164,7 @@ const definitionOf = (
   identity: identityOf(spec) ?? base.identity,
   base: base.base,
   budget: spec.budget ?? null,
+  ...chooseContacts(spec, spawner),
 });
 
 /**

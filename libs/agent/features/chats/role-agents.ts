@@ -98,6 +98,6 @@ export class RoleAgents {
     const spec = AgentSpec.parse({ ...choice, id: role, role, name });
     // The file is a text of members: the agent gets no tool that a member may not give it.
     const actor = { caller, role: 'member', agentId: callerAgent ?? null } as const;
-    return { workspace, spec, actor };
+    return { workspace, spec, actor, anyModel: true };
   }
 }

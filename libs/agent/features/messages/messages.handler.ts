@@ -25,6 +25,7 @@ import {
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
+import { requireBroadcast, requireReach } from '../agents/agent-reach.js';
 import { requireRights } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { agentUuidOf, digestOf, topicUuidOf } from '../derived-ids.js';
@@ -98,6 +99,7 @@ export class Messages {
     checkContent(message);
     const to = toRecipient(message);
     if (to.kind === 'agent') await agents.require(workspace, to.agentId);
+    await this.requireReachOf(request, to);
     const messageId = ids.next();
     const sent: AgentMessage = {
       ...{ messageId, type: message.type, to },
@@ -118,6 +120,15 @@ export class Messages {
     });
     await failpoint('agent.message.sent');
     return result.outcome === 'joined' ? sendAgentMessage.reply.parse(result.response) : { messageId };
+  }
+
+  /** An agent, by its tool or its key, sends messages only to agents that it may turn to. */
+  private async requireReachOf({ workspace, actor }: SendRequest, to: AgentMessage['to']): Promise<void> {
+    const { agents } = this.deps;
+    const { agentId: from } = actor;
+    if (from === null) return;
+    if (to.kind === 'agent') return requireReach(agents, workspace, from, to.agentId);
+    return requireBroadcast(agents, workspace, from, to.kind === 'topic' ? to.topic : null);
   }
 
   /** Lists the messages of an agent, newest first. */

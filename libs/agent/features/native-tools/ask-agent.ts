@@ -9,6 +9,8 @@ import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { v5 } from 'uuid';
+import type { AgentDirectory } from '../agents/agent-directory.js';
+import { requireReach } from '../agents/agent-reach.js';
 import type { ConfiguredAgents } from '../agents/configured-agents.js';
 import { agentUuidOf, digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
@@ -32,6 +34,7 @@ export interface AskAgentDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
+  readonly agents: Pick<AgentDirectory, 'load'>;
 }
 
 /** A native tool call: the agent that makes it, and its turn. */
@@ -126,6 +129,7 @@ export class AskAgent {
     content: string,
   ): Promise<string> {
     const { workspace, sessionId, agentId: from, turn, callId } = call;
+    await requireReach(this.deps.agents, workspace, from, to);
     const hop: AgentHop = {
       ...{ kind, from, to, digest, facts: factsOf(turn) },
       ...{ sessionId, turnId: turn.turnId, callId },

@@ -9,6 +9,7 @@ import type { z } from 'zod';
 import type { TaskOf } from '../tasks/task-budgets.js';
 import { Stopped, retryTransient } from '../turns/step-context.js';
 import type { StepContext } from '../turns/step-context.js';
+import type { LogUsage } from '../maintenance/log-usage.js';
 import { FileTools } from './file-tools.js';
 import type { FileToolsDeps } from './file-tools.js';
 import { AskAgent, actorOf } from './ask-agent.js';
@@ -38,7 +39,14 @@ export interface NativePlans {
 export interface NativeToolsDeps extends AskAgentDeps, FileToolsDeps {
   readonly taskOf: TaskOf;
   readonly logger: Logger;
+  readonly logUsage: Pick<LogUsage, 'requireRoom'>;
 }
+
+/** Tools that begin work or store texts. */
+const ADDING_TOOLS: ReadonlySet<string> = new Set([
+  ...['send_message', 'ask_agent', 'hand_over', 'spawn_agent', 'delegate_task', 'make_plan'],
+  ...['write', 'edit', 'move'],
+]);
 
 const unavailable = (name: string): Error => bug('TOOL.UNAVAILABLE', `${name} is not connected`);
 
@@ -201,20 +209,21 @@ export class NativeTools {
     if (agentId !== undefined) await this.asking.abandon({ workspace: actor.workspace, agentId }, call);
   }
 
-  private perform(native: NativeCall, { name, input }: TurnToolCall): Promise<string> {
+  private async perform(native: NativeCall, { name, input }: TurnToolCall): Promise<string> {
     const tool = name as NativeToolName;
     const parsed = NATIVE_INPUT[tool].safeParse(input);
     if (!parsed.success) {
       const issues = parsed.error.issues.map(({ path, message }) =>
         [path.join('.'), message].join(' ').trim(),
       );
-      return Promise.reject(invalid('TOOL.INVALID_INPUT', issues.slice(0, 5).join('; ')));
+      throw invalid('TOOL.INVALID_INPUT', issues.slice(0, 5).join('; '));
     }
     // The table's type binds each tool to its input; indexing by a union loses that.
+    // A full log takes no new work of agents. The turn itself ends.
+    if (ADDING_TOOLS.has(tool)) this.deps.logUsage.requireRoom(native.workspace);
     const run = this.runs[tool] as ((call: NativeCall, input: unknown) => Promise<string>) | undefined;
-    return run
-      ? run(native, parsed.data)
-      : Promise.reject(rejected('TOOL.UNKNOWN', `there is no tool "${tool}"`));
+    if (!run) throw rejected('TOOL.UNKNOWN', `there is no tool "${tool}"`);
+    return run(native, parsed.data);
   }
 
   private async sendMessage(call: NativeCall, input: Inputs['send_message']): Promise<string> {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { PlanEvent, fileTreeStream, planStream } from '@antiphon/contracts/agent';
+import { PlanEvent, planStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileTreeEvent } from '@antiphon/contracts/agent';
 import { decideFiles, documentOf, planDecider } from '@antiphon/agent-domain';
 import type {
@@ -15,6 +15,7 @@ import { isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
+import { findTreeVersion } from './find-tree-version.js';
 import type { FileDecision, FileTrees } from '../files/file-trees.js';
 import { StreamStore, retryConflicts } from '../runs/run-streams.js';
 import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
@@ -125,29 +126,11 @@ export class PlanStore {
     const { state } = await this.streams.read(ref.workspace, this.idOf(ref), upTo);
     if (!state.created) throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
     const treeId = fileTreeIdOf(ref.workspace);
-    const version = await this.treeVersionAt(ref.workspace, treeId, upTo);
+    const version = await findTreeVersion(this.deps, ref.workspace, treeId, upTo);
     const file = (await this.deps.trees.read(ref.workspace, treeId, version)).files.get(ref.path) ?? null;
     const isConflicted = file !== null && file.digest === state.conflicted?.digest;
     const isInvalid = isConflicted && file.digest !== state.rendered?.digest && state.conflicts.some(isFatal);
     return { state, file, isInvalid };
-  }
-
-  /** Finds the version that a tree had at a position of the log, by bisection. */
-  private async treeVersionAt(workspace: string, treeId: string, upTo: number): Promise<number> {
-    const { events } = await this.deps.trees.readFacts(workspace, treeId, { limit: 1 });
-    let known = 0;
-    let beyond = (events[0]?.streamVersion ?? 0) + 1;
-    while (beyond - known > 1) {
-      const fromVersion = Math.floor((known + beyond) / 2);
-      const page = await this.deps.store.readStreamPage(workspace, fileTreeStream(treeId), {
-        fromVersion,
-        limit: 1,
-      });
-      const position = page.events[0]?.position ?? Infinity;
-      if (position <= upTo) known = fromVersion;
-      else beyond = fromVersion;
-    }
-    return known;
   }
 
   idOf({ workspace, path }: PlanRef): string {

@@ -5,13 +5,14 @@ import { believedFacts } from '@antiphon/contracts/memory';
 import type { z } from 'zod';
 import { toRecalled } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
-import type { AgentConfig } from '@antiphon/config';
 import type { IdempotencyClaim } from '@antiphon/event-store';
 import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import { requireOwnSession } from '../agents/agent-rights.js';
+import type { DirectoryAgent } from '../agents/directory-agent.js';
+import { requireModel } from '../agents/model-choice.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
@@ -39,7 +40,7 @@ interface ForkPlan {
 }
 
 const idempotencyOf = (
-  { idempotencyKey: key, caller, workspace: _, ...requested }: ForkSessionRequest,
+  { idempotencyKey: key, caller, workspace: _, anyModel: __, ...requested }: ForkSessionRequest,
   response: ForkSessionReply,
 ): IdempotencyClaim | undefined => {
   if (key === undefined) return undefined;
@@ -146,8 +147,8 @@ export class ForkSession {
 
   /** Chooses the requested model. A model without a provider belongs to the agent's provider. */
   private chooseModel(
-    { provider, model }: ForkSessionRequest,
-    agent: AgentConfig,
+    { workspace, provider, model, anyModel = true }: ForkSessionRequest,
+    agent: DirectoryAgent,
   ): { provider: string; model: string } | undefined {
     if (provider === undefined && model === undefined) return undefined;
     const name = provider ?? agent.provider;
@@ -159,7 +160,9 @@ export class ForkSession {
       );
     if (model === undefined && name !== agent.provider)
       throw rejected('SESSION.NO_MODEL', `say which model of provider "${name}"`);
-    return { provider: name, model: model ?? agent.model };
+    const chosen = { provider: name, model: model ?? agent.model };
+    if (!anyModel) requireModel(this.deps.config, workspace, agent, chosen);
+    return chosen;
   }
 
   /** Reads the facts that memory held at the cut. */

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
+import { canReach } from '../agents/agent-reach.js';
 import type { TaskAgent, TaskAgents } from './task-agents.js';
 import type { Lane, OpenTask, TaskQueues } from './task-queues.js';
 
@@ -19,6 +20,12 @@ export const canDo = (
   lane.agentId === null
     ? lane.capabilities.every((name) => capabilities.includes(name))
     : lane.agentId === agentId;
+
+/** Returns whether the agent that delegates a lane may turn to an agent. Clients may to any. */
+const mayGet = (known: readonly TaskAgent[], { delegatorId }: Lane, agent: TaskAgent): boolean => {
+  const from = known.find(({ agentId }) => agentId === delegatorId)?.reach;
+  return !from || !agent.reach || canReach(from, agent.reach);
+};
 
 /** Returns an unsigned 32-bit hash of a text (FNV-1a). */
 const hashOf = (text: string): number => {
@@ -83,24 +90,33 @@ export const matchTasks = async (
       known.filter(({ agentId, takesWork }) => takesWork && !busy.has(keyOf(workspace, agentId))),
     );
   const matched: Assignment[] = [];
+  const isAble = (workspace: string, lane: Lane) => (agent: TaskAgent) =>
+    canDo(agent, lane) && mayGet(all.get(workspace) ?? [], lane, agent);
   while (matched.length < slots) {
     const task = queues.pickForAgent((workspace, lane) =>
-      (idle.get(workspace) ?? []).some((agent) => canDo(agent, lane)),
+      (idle.get(workspace) ?? []).some(isAble(workspace, lane)),
     );
     if (!task) break;
-    matched.push(takeAgent(task, all.get(task.workspace) ?? [], idle.get(task.workspace) ?? []));
+    matched.push(takeAgent(task, all.get(task.workspace) ?? [], idle.get(task.workspace) ?? [], isAble));
   }
   return matched;
 };
 
 /** Chooses an idle agent for a task, and removes it from the idle ones. */
-const takeAgent = (task: OpenTask, known: readonly TaskAgent[], idle: TaskAgent[]): Assignment => {
+const takeAgent = (
+  task: OpenTask,
+  known: readonly TaskAgent[],
+  idle: TaskAgent[],
+  isAble: (workspace: string, lane: Lane) => (agent: TaskAgent) => boolean,
+): Assignment => {
   const { queued } = task.state;
-  const lane = { agentId: queued?.agentId ?? null, capabilities: queued?.capabilities ?? [] };
-  const able = known.filter((agent) => agent.takesWork && canDo(agent, lane));
+  const { agentId: wanted = null, capabilities = [], parentAgentId: delegatorId = null } = queued ?? {};
+  const lane = { agentId: wanted, capabilities, delegatorId };
+  const isFit = isAble(task.workspace, lane);
+  const able = known.filter((agent) => agent.takesWork && isFit(agent));
   const preferred = preferredAgent(queued?.project ?? task.taskId, able);
   const index = idle.findIndex(({ agentId }) => agentId === preferred);
-  const chosen = index >= 0 ? index : idle.findIndex((agent) => canDo(agent, lane));
+  const chosen = index >= 0 ? index : idle.findIndex(isFit);
   const [agent] = idle.splice(chosen, 1);
   const agentId = agent?.agentId ?? '';
   return { task, agentId, stolen: lane.agentId === null && agentId !== preferred };

@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import { workspaceConfig } from '@antiphon/config';
-import type { AntiphonConfig } from '@antiphon/config';
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import type { AgentReach } from '../agents/agent-reach.js';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import type { DirectoryAgent } from '../agents/directory-agent.js';
 
@@ -11,6 +12,8 @@ export interface TaskAgent {
   readonly capabilities: readonly string[];
   /** False while it is paused or in error. */
   readonly takesWork: boolean;
+  /** Decides who may delegate to it, and to whom it may. */
+  readonly reach?: AgentReach;
 }
 
 /** States in which an agent gets tasks; `none` is a configured agent without facts. */
@@ -29,14 +32,20 @@ const LIST_MS = 500;
 /** Maximum number of workspaces whose lists are kept. */
 const MAX_LISTS = 1_000;
 
-const LIVING_SQL = `select agent_id, status, coalesce(record #> '{definition,capabilities}', '[]') as capabilities
-  from agent_agents where workspace = $1 and status <> 'terminated'`;
+const LIVING_SQL = `select agent_id, status, coalesce(record #> '{definition,capabilities}', '[]') as capabilities,
+    record #>> '{definition,base}' as base, record ->> 'rootId' as root_id,
+    coalesce(record #> '{definition,tools}', '[]') as tools, record #> '{definition,contacts}' as contacts
+    from agent_agents where workspace = $1 and status <> 'terminated'`;
 
 /** A living agent of the projection `agent-agents`. */
 interface AgentRow {
   readonly agent_id: string;
   readonly status: string;
   readonly capabilities: readonly string[];
+  readonly base: string | null;
+  readonly root_id: string | null;
+  readonly tools: readonly string[];
+  readonly contacts: readonly string[] | null;
 }
 
 interface KnownRows {
@@ -50,7 +59,17 @@ const isAlive = (agent: DirectoryAgent | null): agent is DirectoryAgent =>
 const toTaskAgent = (
   agentId: string,
   { capabilities, status }: Pick<AgentRow, 'capabilities' | 'status'>,
-): TaskAgent => ({ agentId, capabilities, takesWork: WORKING.has(status) });
+  reach: AgentReach,
+): TaskAgent => ({ agentId, capabilities, takesWork: WORKING.has(status), reach });
+
+const reachOf = (row: AgentRow, agents: readonly AgentConfig[]): AgentReach => {
+  const { agent_id: id, base, root_id: rootId, tools, contacts } = row;
+  return {
+    ...agents.find((agent) => agent.id === base),
+    ...{ id, base: base ?? id, rootId: rootId ?? id, tools },
+    ...(contacts ? { ownContacts: contacts } : {}),
+  };
+};
 
 export interface TaskAgentsDeps {
   readonly config: AntiphonConfig;
@@ -69,16 +88,19 @@ export class KnownAgents implements TaskAgents {
 
   async list(workspace: string): Promise<readonly TaskAgent[]> {
     const { config, directory } = this.deps;
-    const configured = workspaceConfig(config, workspace).agents.map(({ id }) => id);
+    const { agents } = workspaceConfig(config, workspace);
+    const configured = agents.map(({ id }) => id);
     const known = new Map<string, TaskAgent>();
     for (const row of await this.livingRows(workspace)) {
       const agent = directory.find(workspace, row.agent_id);
-      if (agent === undefined) known.set(row.agent_id, toTaskAgent(row.agent_id, row));
-      else if (isAlive(agent)) known.set(agent.id, toTaskAgent(agent.id, agent));
+      if (agent === undefined) {
+        const reach = reachOf(row, agents);
+        known.set(row.agent_id, toTaskAgent(row.agent_id, row, reach));
+      } else if (isAlive(agent)) known.set(agent.id, toTaskAgent(agent.id, agent, agent));
     }
     // The facts of a configured agent may not be recorded, or its configuration may be newer.
     for (const agent of await Promise.all(configured.map((id) => directory.load(workspace, id))))
-      if (isAlive(agent)) known.set(agent.id, toTaskAgent(agent.id, agent));
+      if (isAlive(agent)) known.set(agent.id, toTaskAgent(agent.id, agent, agent));
     return [...known.values()];
   }
 

@@ -15,10 +15,16 @@ export interface Lane {
   /** Agent that must do it; null for any with the capabilities. */
   readonly agentId: string | null;
   readonly capabilities: readonly string[];
+  /** Agent that delegates it; null for a task of a client. */
+  readonly delegatorId: string | null;
 }
 
 const laneOf = ({ queued }: TaskFold): string =>
-  JSON.stringify([queued?.agentId ?? null, [...(queued?.capabilities ?? [])].sort()]);
+  JSON.stringify([
+    queued?.agentId ?? null,
+    [...(queued?.capabilities ?? [])].sort(),
+    queued?.parentAgentId ?? null,
+  ]);
 
 const lanes = new Map<string, Lane>();
 const MAX_LANES = 10_000;
@@ -26,9 +32,9 @@ const MAX_LANES = 10_000;
 const parseLane = (text: string): Lane => {
   const known = lanes.get(text);
   if (known) return known;
-  const [agentId, capabilities] = JSON.parse(text) as [string | null, string[]];
+  const [agentId, capabilities, delegatorId] = JSON.parse(text) as [string | null, string[], string | null];
   if (lanes.size >= MAX_LANES) lanes.clear();
-  const lane = { agentId, capabilities };
+  const lane = { agentId, capabilities, delegatorId };
   lanes.set(text, lane);
   return lane;
 };

@@ -61,7 +61,7 @@ export class Tasks {
   async createTask(request: CreateTaskRequest): Promise<TaskReply> {
     const { workspace, spec, actor } = request;
     const { ids, tasks, open, agents, directory } = this.deps;
-    // An agent delegates to its descendants, or to any agent with the capabilities.
+    // An agent delegates to its descendants, or by capabilities to agents that it may turn to.
     await requireRights(directory, workspace, actor, spec.agent ?? actor.agentId);
     if (spec.agent !== undefined && !(await agents.isLiving(workspace, spec.agent)))
       throw notFound('AGENT.NOT_FOUND', `there is no living agent "${spec.agent}"`);

@@ -65,6 +65,29 @@ describe('a task', () => {
     });
   });
 
+  it('is taken by its priority among the tasks that wait for an agent, then by its age', async () => {
+    const only = { agent: 'rust' };
+    const held = Promise.withResolvers<void>();
+    const order: string[] = [];
+    world.agents.model.reply = async (request) => {
+      const prompt = asked(request).trim();
+      if (prompt === 'first') await held.promise;
+      else order.push(prompt);
+      return says('done');
+    };
+    const first = await world.send(agent, { ...only, prompt: 'first', priority: 9 });
+    await until(async () => (await stateOf(first)) === 'running');
+    const wanted = [9, 5, 0, 7, 0, 3];
+    const ids: string[] = [];
+    for (const [index, priority] of wanted.entries())
+      ids.push(await world.send(agent, { ...only, prompt: `${priority} ${index}`, priority }));
+    held.resolve();
+    await Promise.all(ids.map((id) => world.ended(agent, id)));
+    expect(order).toEqual(['0 2', '0 4', '3 5', '5 1', '7 3', '9 0']);
+    const history = await world.history();
+    expect(history.get(`task-${ids[2]}`)?.[0]?.data).toMatchObject({ priority: 0 });
+  });
+
   it('is accepted once for an idempotency key', async () => {
     const both = [{ idempotencyKey: 'k1' }, { idempotencyKey: 'k1' }];
     const ids = await Promise.all(both.map((more) => world.send(agent, { prompt: 'once' }, more)));

@@ -68,7 +68,8 @@ const usesOf = (agentId: string): Readonly<Record<string, () => Promise<unknown>
   const approvals = new ApprovalsController(requests, access);
   const tasks = new TasksController(requests, access);
   const streams = { open: () => Promise.resolve(Buffer.from('')) } as never;
-  const chats = new ChatsController(requests, store, streams, access, undefined as never);
+  const none = undefined as never;
+  const chats = new ChatsController(requests, store, streams, access, none, none);
   const budgets = new BudgetsController(requests, store, access);
   const sessions = new SessionsController(store, requests, undefined as never, access);
   return {
@@ -97,7 +98,8 @@ describe('the key of an agent', () => {
   it('is refused the text of a chat of another agent', async () => {
     const { requests } = createRequests('sibling');
     const access = new AgentAccess(requests);
-    const chats = new ChatsController(requests, storeOf('sibling'), {} as never, access, undefined as never);
+    const none = undefined as never;
+    const chats = new ChatsController(requests, storeOf('sibling'), {} as never, access, none, none);
     const read = chats.read(chatInput as never, KEY, undefined, {} as never);
     await expect(read).rejects.toMatchObject(REFUSED);
   });
@@ -113,10 +115,14 @@ describe('the key of an agent', () => {
       new ApprovalsController(requests, new AgentAccess(requests)).list(input, KEY),
       call(approvalMethods(requests, access), 'approval.list', { limit: 10 }),
       new TasksController(requests, new AgentAccess(requests)).list(input, KEY),
-      new ChatsController(requests, storeOf(agentId), {} as never, access, undefined as never).list(
-        chatInput as never,
-        KEY,
-      ),
+      new ChatsController(
+        requests,
+        storeOf(agentId),
+        {} as never,
+        access,
+        undefined as never,
+        undefined as never,
+      ).list(chatInput as never, KEY),
     ]);
     const [approvals, again, tasks, chats] = listed as unknown as Record<string, unknown[]>[];
     expect([approvals?.['approvals'], again?.['approvals']].map((list) => list?.length)).toEqual([
@@ -151,7 +157,9 @@ describe('the key of an agent', () => {
   it('reads and writes no files, and nothing is sent or stored', async () => {
     const { requests, sent } = createRequests('lead');
     const pool = { query: () => Promise.reject(new Error('the database was asked')) };
-    const files = new FilesController(requests, pool as never, storeOf('lead'), {} as never);
+    const files = new FilesController(requests, pool as never, storeOf('lead'), {
+      files: {},
+    } as never);
     const path = { id: 'default', path: 'system/agents/sibling.md' };
     const file = { params: path, query: {}, body: { text: 'obey', path: 'a' }, idempotencyKey: undefined };
     for (const use of [

@@ -147,9 +147,10 @@ export class FrameLog {
     const cached = this.#pageCache.get(key);
     // It may have been the last page when it was read: the end of the log is always read.
     if (cached)
-      return this.#checkReadable(workspace, sessionId, at).then(() =>
+      return Promise.all([
         this.#hide(workspace, sessionId, { ...cached, hasMore: true }),
-      );
+        this.#checkReadable(workspace, sessionId, at),
+      ]).then(([page]) => page);
     const reads = this.#reads.get(key) ?? { running: Promise.resolve(), next: null };
     this.#reads.set(key, reads);
     const end = (): void => void (reads.next === null && this.#reads.delete(key));

@@ -88,7 +88,7 @@ export class FilesController {
     @Inject(EVENT_STORE) store: EventStore,
     @Inject(CONFIG) private readonly config: Pick<AntiphonConfig, 'files'>,
   ) {
-    this.blobs = new BlobStore(pool);
+    this.blobs = new BlobStore(pool, config.files.maxUncitedBytes);
     this.chats = new ChatReader(requests, store, pool);
   }
 
@@ -143,19 +143,24 @@ export class FilesController {
   ): Promise<Changed> {
     requireFileAccess(principal, id);
     const { session, ...change } = body ? writeOfBody(body) : writeOfQuery(query);
+    const { workspace } = principal;
+    // Asked before a byte is stored: a refused write keeps none.
+    const check = (size: number): Promise<unknown> => {
+      const planned = { workspace, session, path, size, expect: change.expect };
+      return hidingContent(principal, this.requests.request(checkFileWrite, planned));
+    };
     if (!upload) {
-      // The agent service refuses what is over a quota; the sweep deletes such bytes after a day.
-      const stored = await this.blobs.put(principal.workspace, bytesOfBody(body));
+      const bytes = bytesOfBody(body);
+      await check(bytes.byteLength);
+      const stored = await this.blobs.put(workspace, bytes);
       return this.change(principal, { op: 'write', path, ...stored, ...change }, session);
     }
     // Until all bytes are read, the connection can carry no other request.
     response.header('connection', 'close');
-    const { maxFileBytes } = this.config.files;
-    const { workspace } = principal;
-    const { size = 0 } = upload;
-    const planned = { workspace, session, path, size, expect: change.expect };
-    await hidingContent(principal, this.requests.request(checkFileWrite, planned));
-    const bytes = await readUpload(upload, path, maxFileBytes);
+    await check(upload.size ?? 0);
+    const bytes = await readUpload(upload, path, this.config.files.maxFileBytes);
+    // The declared size may be absent or smaller.
+    if (bytes.byteLength > (upload.size ?? 0)) await check(bytes.byteLength);
     response.removeHeader('connection');
     const stored = await this.blobs.put(workspace, bytes);
     return this.change(principal, { op: 'write', path, ...stored, ...change }, session);

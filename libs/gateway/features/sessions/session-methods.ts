@@ -2,7 +2,7 @@ import { cancelTurn, forkSession, newSession } from '@antiphon/contracts/agent';
 import type { SessionAddress } from '@antiphon/contracts/agent';
 import { SessionCancelParams, SessionForkParams, SessionNewParams } from '@antiphon/contracts/gateway';
 import type { ChatSendParams } from '@antiphon/contracts/gateway';
-import type { Principal } from '@antiphon/contracts/identity';
+import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import type { Router } from '@antiphon/gateway-domain';
 import { invalid, notFound } from '@antiphon/kernel';
 import type { GatewayRequests } from '../gateway.ports.js';
@@ -48,6 +48,9 @@ export const commonOf = ({ workspace, caller, agentId }: Principal) => ({
   ...(agentId === null ? {} : { callerAgent: agentId }),
 });
 
+/** Returns true for operators, who choose models that no configured agent has. */
+export const mayUseAnyModel = (principal: Principal): boolean => isPermitted(principal, 'operations:write');
+
 /** Returns `session.new`, `session.fork` and `session.cancel` of the WebSocket. */
 export const sessionMethods = ({ requests, routerOf }: SessionMethodsDeps): RpcMethod[] => [
   defineMethod('session.new', SessionNewParams, ({ params, workspace, principal }) => {
@@ -59,7 +62,7 @@ export const sessionMethods = ({ requests, routerOf }: SessionMethodsDeps): RpcM
     return requests.request(newSession, { ...commonOf(principal), target, idempotencyKey });
   }),
   defineMethod('session.fork', SessionForkParams, ({ params, principal }) =>
-    requests.request(forkSession, { ...params, ...commonOf(principal) }),
+    requests.request(forkSession, { ...params, ...commonOf(principal), anyModel: mayUseAnyModel(principal) }),
   ),
   defineMethod('session.cancel', SessionCancelParams, async ({ params, principal }): Promise<RpcResult> => {
     const request = { ...commonOf(principal), ...params };

@@ -30,7 +30,7 @@ import { authorize, CurrentPrincipal } from '../access/access-guard.js';
 import { readDeletedParts, type DeletedPart } from '../events/deleted-parts.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
-import { commonOf } from './session-methods.js';
+import { commonOf, mayUseAnyModel } from './session-methods.js';
 import { findTurn, placesAt, type FoundTurn } from './find-turn.js';
 import { readHistory } from './read-history.js';
 import { readTurns, type TurnsPage } from './read-turns.js';
@@ -145,6 +145,7 @@ export class SessionsController {
       ...body,
       sessionId: params.id,
       ...commonOf(principal),
+      anyModel: mayUseAnyModel(principal),
       idempotencyKey,
     });
   }

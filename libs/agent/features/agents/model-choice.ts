@@ -1,0 +1,43 @@
+import { workspaceConfig } from '@antiphon/config';
+import type { AntiphonConfig } from '@antiphon/config';
+import { forbidden } from '@antiphon/kernel';
+
+/** A provider and one of its models. */
+interface ModelChoice {
+  readonly provider: string;
+  readonly model: string;
+}
+
+/** The part of an agent that decides which models may be chosen for it. */
+interface ChoosingAgent extends ModelChoice {
+  readonly base: string;
+  readonly fallback: ModelChoice | null;
+  readonly models?: readonly string[] | undefined;
+}
+
+const isSame = (a: ModelChoice, b: ModelChoice | null): boolean =>
+  a.provider === b?.provider && a.model === b.model;
+
+const isListed = ({ provider, model }: ModelChoice, list: readonly string[]): boolean =>
+  ['*', `${provider}/*`, `${provider}/${model}`].some((name) => list.includes(name));
+
+/**
+ * Throws `AGENT.NOT_ALLOWED` unless a member or an agent may choose a model. It is one that a
+ * configured agent has, or that `models` of the agent names: others cost what no operator chose.
+ */
+export const requireModel = (
+  config: AntiphonConfig,
+  workspace: string,
+  agent: ChoosingAgent,
+  chosen: ModelChoice,
+): void => {
+  const configured = [agent, ...workspaceConfig(config, workspace).agents];
+  if (configured.some((one) => isSame(chosen, one) || isSame(chosen, one.fallback))) return;
+  if (isListed(chosen, agent.models ?? [])) return;
+  const name = `${chosen.provider}/${chosen.model}`;
+  throw forbidden(
+    'AGENT.NOT_ALLOWED',
+    `no agent is configured with the model "${name}". What to do: name it in \`models\` of [[agents]] "${agent.base}", or use a key of an operator`,
+    { data: { setting: 'models', agent: agent.base, name } },
+  );
+};
