@@ -6,7 +6,7 @@ import { findSequence } from './find-sequence.js';
 import { parseIgnoreFile } from './ignore-rules.js';
 
 /** Growth over four times the size: 4 is linear, 16 is quadratic. */
-const LINEAR = 9;
+const LINEAR = 12;
 const encoder = new TextEncoder();
 const blanks = (count: number) => ' '.repeat(count);
 
