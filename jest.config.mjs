@@ -31,6 +31,8 @@ export const engines = {
 export default {
   // Machines are shared and noisy, so each wait of a test has its own deadline.
   testTimeout: 30_000,
+  // The modules of earlier files stay in a worker.
+  workerIdleMemoryLimit: '2GB',
   projects: [
     { ...base, displayName: 'unit', testMatch: ['**/*.unit.spec.ts'] },
     { ...base, ...engines, displayName: 'int', testMatch: ['**/*.int.spec.ts'] },

@@ -5,6 +5,8 @@ import type { HostileText } from './hostile-texts.js';
 export const MOST_HOLD_MS = 50;
 /** Tries, of which the best counts: a collection of garbage may fall into any one. */
 const TRIES = 5;
+/** Further tries of a text that was over the bound: other programs may have had the caches. */
+const LATER_TRIES = 20;
 
 /** A function that reads text on the loop that tenants share, with the bound of its caller. */
 export interface LoopReader {
@@ -25,7 +27,7 @@ const timeOf = (run: () => unknown): number => {
 };
 
 /** Returns the time of a reader on a text, ms. Its refusals count as an end. */
-export const holdOf = ({ read, longest }: LoopReader, text: string): number => {
+export const holdOf = ({ read, longest }: LoopReader, text: string, tries = TRIES): number => {
   const given = text.slice(0, longest);
   const run = () => {
     try {
@@ -35,7 +37,7 @@ export const holdOf = ({ read, longest }: LoopReader, text: string): number => {
     }
   };
   let best = Infinity;
-  for (let n = 0; n < TRIES && best > MOST_HOLD_MS; n++) best = Math.min(best, timeOf(run));
+  for (let n = 0; n < tries && best > MOST_HOLD_MS; n++) best = Math.min(best, timeOf(run));
   return best;
 };
 
@@ -44,7 +46,8 @@ export const findHolds = (readers: readonly LoopReader[], texts: Iterable<Hostil
   const found: string[] = [];
   for (const { text, recipe } of texts)
     for (const reader of readers) {
-      const ms = holdOf(reader, text);
+      const first = holdOf(reader, text);
+      const ms = first > MOST_HOLD_MS ? Math.min(first, holdOf(reader, text, LATER_TRIES)) : first;
       if (ms > MOST_HOLD_MS) found.push(`${reader.name}: ${Math.round(ms)} ms of ${recipe}`);
     }
   return found;
