@@ -57,7 +57,7 @@ export class FoldedProjection {
     return wordsOf(text).some((word) => this.#names.has(word));
   }
 
-  /** Moves the tables of a statement to a position. Throws `LOG.PAST_NOT_READY` if that takes longer. */
+  /** Moves the tables that a statement names. Throws `LOG.PAST_NOT_READY` if that takes longer. */
   async moveFor(text: string, position: number, endsAt: number): Promise<void> {
     await this.#moveTo(position, endsAt);
     const isLive = wordsOf(text).some((word) => this.#liveNames.has(word));
