@@ -15,7 +15,7 @@ const SERVICES = ['agent', 'gateway', 'memory', 'metering', 'sandbox'];
 
 /**
  * Packages that stay where they are: programs of the machine, WebAssembly next to a module, and
- * what Nest looks for and may miss.
+ * optional packages of Nest.
  */
 const EXTERNAL = [
   /^node:/,

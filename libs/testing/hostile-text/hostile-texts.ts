@@ -184,7 +184,7 @@ export const HOSTILE_TIMEOUT_MS = 4 * 3_600_000;
 
 /**
  * Returns the texts of a property, always the same ones: runs of blanks, brackets, lines, marks and
- * what formats use, of up to `largest` units. They are made one after another.
+ * characters of formats, of up to `largest` units. They are made one after another.
  */
 export function* sampleHostileTexts(sample: number, largest = 8 * 1024 * 1024): Generator<HostileText> {
   const drawn = fc.sample(recipes(largest), { numRuns: hostileCount(sample), seed: hostileSeed() });

@@ -28,6 +28,8 @@ const holdDuring = async (work: () => Promise<unknown>): Promise<number> => {
 
 /** The attacks held it for 8 s to minutes. A busy machine is late by some 100 ms. */
 const MOST_MS = 1_500;
+/** Maximum factor that other programs may add: the bound stays under the time of the attacks. */
+const MAX_SLOWDOWN = 3;
 
 describe('Hostile files of a member', () => {
   let world: AgentWorld;
@@ -63,7 +65,7 @@ describe('Hostile files of a member', () => {
       ));
     });
     expect(results[1]).toMatch(/^FILE.NO_MATCH/);
-    expect(held).toBeLessThan(MOST_MS * (await measureContention()));
+    expect(held).toBeLessThan(MOST_MS * Math.min(MAX_SLOWDOWN, await measureContention()));
   }, 60_000);
 
   it('end a search by an expression over one line of 4 MiB, and leave the next search its result', async () => {
@@ -77,7 +79,7 @@ describe('Hostile files of a member', () => {
     });
     expect(results[0]).toMatch(/^WORK.DEADLINE/);
     expect(results[1]).toContain('long/line.txt:1');
-    expect(held).toBeLessThan(MOST_MS * (await measureContention()));
+    expect(held).toBeLessThan(MOST_MS * Math.min(MAX_SLOWDOWN, await measureContention()));
   }, 90_000);
 
   it('end a search and a list below four .gitignore files of 95 KB', async () => {
@@ -96,7 +98,7 @@ describe('Hostile files of a member', () => {
     });
     for (const result of results.slice(0, 2)) expect(result).toMatch(/^WORK.DEADLINE|"total":\s*6\d/);
     expect(results[2]).toContain('g/a/a/');
-    expect(held).toBeLessThan(MOST_MS * (await measureContention()));
+    expect(held).toBeLessThan(MOST_MS * Math.min(MAX_SLOWDOWN, await measureContention()));
   }, 90_000);
 
   it('refuse 200 stale writes at once with a few differences, and change another file at the same time', async () => {
@@ -125,6 +127,6 @@ describe('Hostile files of a member', () => {
       new Set(['FILE.STALE']),
     );
     expect(ends.filter((end) => Array.isArray(end) && end[1] === true).length).toBeGreaterThan(0);
-    expect(held).toBeLessThan(MOST_MS * (await measureContention()));
+    expect(held).toBeLessThan(MOST_MS * Math.min(MAX_SLOWDOWN, await measureContention()));
   }, 60_000);
 });
