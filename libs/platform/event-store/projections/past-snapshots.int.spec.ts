@@ -214,7 +214,7 @@ describe('the snapshots of a projection', () => {
     await catchUp();
     await maker.makeAll();
     const count = 'select count(*)::integer as rows from projection_snapshot_rows where projection = $1';
-    const fromOther = await inWorkspace(pool, 'other').query<{ rows: number }>(count, [rows.name]);
+    const fromOther = await inWorkspace(pool, 'absent').query<{ rows: number }>(count, [rows.name]);
     expect(fromOther.rows[0]?.rows).toBe(0);
     const metering = createPool({ url: database.urlFor('metering'), applicationName: 'spec', max: 1 });
     const gateway = createPool({ url: database.urlFor('gateway'), applicationName: 'spec', max: 1 });
