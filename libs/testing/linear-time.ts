@@ -10,10 +10,10 @@ export const processorMs = (run: () => unknown): number => {
 };
 
 /**
- * Returns how many times longer four times the size takes: about 4 for a linear run, 16 for a
+ * Returns how many times longer eight times the size takes: about 8 for a linear run, 64 for a
  * quadratic one. The best of three runs each, so that other load does not count.
  */
 export const growthOf = (size: number, run: (size: number) => unknown): number => {
   const best = (of: number) => Math.min(...[1, 2, 3].map(() => processorMs(() => run(of))));
-  return Math.max(FLOOR_MS, best(4 * size)) / Math.max(FLOOR_MS, best(size));
+  return Math.max(FLOOR_MS, best(8 * size)) / Math.max(FLOOR_MS, best(size));
 };

@@ -5,8 +5,8 @@ import { editBytes } from './edit-text.js';
 import { findSequence } from './find-sequence.js';
 import { parseIgnoreFile } from './ignore-rules.js';
 
-/** Growth over four times the size: 4 is linear, 16 is quadratic. */
-const LINEAR = 12;
+/** Growth over eight times the size: 8 is linear, 64 is quadratic. Collections of garbage add to it. */
+const LINEAR = 32;
 const encoder = new TextEncoder();
 const blanks = (count: number) => ' '.repeat(count);
 
