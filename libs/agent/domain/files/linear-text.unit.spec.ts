@@ -5,7 +5,7 @@ import { editBytes } from './edit-text.js';
 import { findSequence } from './find-sequence.js';
 import { parseIgnoreFile } from './ignore-rules.js';
 
-/** Growth over eight times the size: 8 is linear, 64 is quadratic. Collections of garbage add to it. */
+/** Growth over eight times the size: 8 is linear, 64 is quadratic. Garbage collection adds to it. */
 const LINEAR = 32;
 const encoder = new TextEncoder();
 const blanks = (count: number) => ' '.repeat(count);
