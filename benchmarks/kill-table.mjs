@@ -1,7 +1,7 @@
 // Kills the process that executes a turn at 209 points of it, for Antiphon and its peers. It counts
 // effects and answers from outside (docs/kill-table.md). `--quick` takes one point of eleven, and
-// `--only NAME` one row. `--write` stores the rows in place of their last ones, and writes the page. `--render`
-// writes the page from the stored rows alone.
+// `--only NAME` one row. `--write` stores the rows in place of their last ones, and writes the
+// page. `--render` writes the page from the stored rows alone.
 import { appendFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
