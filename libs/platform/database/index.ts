@@ -5,7 +5,9 @@ export {
   translateDatabaseError,
 } from './database-error.js';
 export { withDatabaseTls } from './database-tls.js';
-export { fetchPages } from './fetch-pages.js';
+export { fetchPages, ROW_AS_JSON } from './fetch-pages.js';
+export { readGzipLines } from './gzip-lines.js';
+export type { LineBounds } from './gzip-lines.js';
 export { migrate, readMigrations } from './migrate.js';
 export type { Migration } from './migrate.js';
 export {

@@ -1,7 +1,7 @@
 export { appendSql } from './append/append-batch.js';
 export type { AppendOutcome } from './append/append-outcome.js';
 export { APPEND_LIMITS } from './append/prepare-append.js';
-export { checkArchiveFile } from './archive/archive-file.js';
+export { checkArchiveFile, readArchiveFile } from './archive/archive-file.js';
 export { archiveEvents } from './archive/archive-events.js';
 export {
   checkArchiveName,
@@ -38,6 +38,8 @@ export type {
   StreamPageOptions,
 } from './event-store.port.js';
 export { PAGE_BYTES } from './event-store.port.js';
+export { EVENT_BYTES, isPageFull, pageSql } from './read/event-row.js';
+export type { PagedRow } from './read/event-row.js';
 export { renderProof, verifyProof } from './integrity/event-proof.js';
 export type { EventProof } from './integrity/event-proof.js';
 export { isSignedReport, signReport } from './integrity/signed-report.js';

@@ -1,7 +1,8 @@
 import type pg from 'pg';
-import { TURN_ENDS_SQL, isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
+import { TURN_ENDS_SQL, sessionStream } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
+import { readBackwards } from '@antiphon/event-store';
 import type { EventStore, LeaseStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
@@ -30,25 +31,32 @@ const textOf = ({ data }: RecordedEvent, field: string): string => {
   return typeof value === 'string' ? value : '';
 };
 
+/** Events of a page. The outcome is among the last events, unless turns have followed. */
+const PAGE = 500;
+const FIRST_PAGE = 20;
+
+const isAnswer = ({ type }: RecordedEvent): boolean =>
+  type === 'ModelCallCompleted' || type === 'AnswerForwarded';
+
 /** Reads the outcome of an ended turn from its session. Throws `TURN.NOT_ENDED`, a bug. */
 export const readOutcome = async (
-  store: EventStore,
+  store: Pick<EventStore, 'readStreamPage'>,
   { workspace, sessionId, turnId }: TurnRef,
 ): Promise<TurnOutcome> => {
-  const recorded = await store.readStream(workspace, sessionStream(sessionId));
-  const events = recorded.map(upcast).filter(({ data }) => data['turnId'] === turnId);
-  const end = events.findLast(({ type }) => isTurnEnd(type));
-  const answer = events.findLast(({ type }) => type === 'ModelCallCompleted' || type === 'AnswerForwarded');
-  switch (end?.type) {
-    case 'TurnCompleted':
-      return { kind: 'completed', text: answer ? textOf(answer, 'text') : '' };
-    case 'TurnFailed':
-      return { kind: 'failed', code: textOf(end, 'code'), message: textOf(end, 'message') };
-    case 'TurnCancelled':
-      return { kind: 'cancelled' };
-    default:
-      throw bug('TURN.NOT_ENDED', 'the turn has no terminal event');
+  let hasCompleted = false;
+  const stream = sessionStream(sessionId);
+  for await (const recorded of readBackwards(store, workspace, stream, PAGE, FIRST_PAGE)) {
+    const event = upcast(recorded);
+    if (event.data['turnId'] !== turnId) continue;
+    if (event.type === 'TurnFailed' && !hasCompleted)
+      return { kind: 'failed', code: textOf(event, 'code'), message: textOf(event, 'message') };
+    if (event.type === 'TurnCancelled' && !hasCompleted) return { kind: 'cancelled' };
+    if (event.type === 'TurnCompleted') hasCompleted = true;
+    if (hasCompleted && isAnswer(event)) return { kind: 'completed', text: textOf(event, 'text') };
+    if (event.type === 'TurnRequested') break;
   }
+  if (hasCompleted) return { kind: 'completed', text: '' };
+  throw bug('TURN.NOT_ENDED', 'the turn has no terminal event');
 };
 
 /** Interval of polls without a notification, which may be lost, ms. */

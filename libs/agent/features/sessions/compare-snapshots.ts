@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
 import { sessionDecider } from '@antiphon/agent-domain';
-import { canonicalJson } from '@antiphon/event-store';
+import { canonicalJson, pageSql } from '@antiphon/event-store';
 import type { EventMetadata, RecordedEvent } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { advanceFold, emptyFold } from './session-fold.js';
@@ -28,10 +28,12 @@ interface FoldedRow {
 }
 
 const SNAPSHOTS_SQL = `select workspace, session_id, signature, version, fold, head_hash from agent_session_snapshots
-  where (workspace, session_id) > ($1, $2) order by workspace, session_id limit 20`;
-const EVENTS_SQL = `select stream_version, event_id, type, schema_version, data, metadata, hash from events
-  where workspace = $1 and stream_id = $2 and stream_version > $3 and stream_version <= $4
-  order by stream_version limit 500`;
+  where (workspace, session_id) > ($1, $2) order by workspace, session_id limit 4`;
+const EVENTS_SQL = pageSql(
+  `where workspace = $1 and stream_id = $2 and stream_version > $3 and stream_version <= $4
+    order by stream_version limit 500`,
+  'stream_version',
+);
 /** Sorts before every id. */
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 

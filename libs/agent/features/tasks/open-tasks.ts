@@ -3,34 +3,34 @@ import { TaskEvent, taskStream } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { taskDecider } from '@antiphon/agent-domain';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
-import type { EventStore } from '@antiphon/event-store';
+import { isPageFull, pageSql } from '@antiphon/event-store';
+import type { EventStore, PagedRow } from '@antiphon/event-store';
 import { createCoalescer } from '@antiphon/kernel';
-import type { Clock, JsonObject } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import { TaskQueues } from './task-queues.js';
 import type { OpenTask } from './task-queues.js';
 
-/** Maximum number of events in one read, of up to 1 MiB each, and of positions that it covers. */
-const PAGE = 64;
+/** Events and positions of one read, which is bounded in bytes too. */
+const PAGE = 500;
 const MAX_RANGE = 20_000;
 /** Streams that one read of the start folds. */
 const STREAMS = 64;
 
-interface Row {
-  readonly position: string;
-  readonly workspace: string;
-  readonly stream_id: string;
-  readonly stream_version: string;
-  readonly type: string;
-  readonly schema_version: number;
-  readonly data: JsonObject;
-}
-
 // Prompts stay in the log: this process holds every open task.
-const COLUMNS = `position, workspace, stream_id, stream_version, type, schema_version, data - 'prompt' as data`;
-const AFTER_SQL = `select ${COLUMNS} from events
-  where position > $1 and position <= $2 and category = 'task' order by position limit ${PAGE}`;
-const STREAMS_SQL = `select ${COLUMNS} from events
-  where workspace = any ($1) and stream_id = any ($2) order by position`;
+const WITHOUT_PROMPTS = `(select position, workspace, category, stream_id, stream_version, event_id, type, schema_version,
+  data - 'prompt' as data, metadata, recorded_at, hash from events) events`;
+const AFTER_SQL = pageSql(
+  `where position > $1 and position <= $2 and category = 'task' order by position limit ${PAGE}`,
+  'position',
+  undefined,
+  WITHOUT_PROMPTS,
+);
+const STREAMS_SQL = pageSql(
+  `where position > $1 and workspace = any ($2) and stream_id = any ($3) order by position limit ${PAGE}`,
+  'position',
+  undefined,
+  WITHOUT_PROMPTS,
+);
 const CHECKPOINT_SQL = `select position from projection_checkpoints where name = 'agent-tasks'`;
 const OPEN_SQL = `select workspace, id from agent_tasks where ended_at is null and kind = 'task' order by first_position`;
 
@@ -68,9 +68,9 @@ export class OpenTasks {
     const head = await this.deps.store.headPosition();
     while (this.position < head) {
       const upTo = Math.min(head, this.position + MAX_RANGE);
-      const rows = await this.query<Row>('agent_tasks_after', AFTER_SQL, [this.position, upTo]);
+      const rows = await this.query<PagedRow>('agent_tasks_after', AFTER_SQL, [this.position, upTo]);
       for (const row of rows) this.apply(row);
-      this.position = rows.length === PAGE ? Number(rows.at(-1)?.position) : upTo;
+      this.position = isPageFull(rows, { limit: PAGE }) ? Number(rows.at(-1)?.position) : upTo;
     }
   }
 
@@ -81,15 +81,22 @@ export class OpenTasks {
     for (let first = 0; first < open.length; first += STREAMS) {
       const some = open.slice(first, first + STREAMS);
       const workspaces = [...new Set(some.map(({ workspace }) => workspace))];
-      const values = [workspaces, some.map(({ id }) => taskStream(id))];
-      const rows = await this.query<Row>('agent_tasks_streams', STREAMS_SQL, values);
-      for (const row of rows) this.apply(row);
+      await this.loadStreams([workspaces, some.map(({ id }) => taskStream(id))]);
     }
     this.position = Number(checkpoint?.position ?? 0);
   }
 
+  private async loadStreams(streams: readonly [workspaces: string[], streamIds: string[]]): Promise<void> {
+    for (let after = 0, hasMore = true; hasMore;) {
+      const rows = await this.query<PagedRow>('agent_tasks_streams', STREAMS_SQL, [after, ...streams]);
+      for (const row of rows) this.apply(row);
+      after = Number(rows.at(-1)?.position ?? 0);
+      hasMore = isPageFull(rows, { limit: PAGE });
+    }
+  }
+
   /** Applies an event once: events of the start are read again after the checkpoint. */
-  private apply(row: Row): void {
+  private apply(row: PagedRow): void {
     const version = Number(row.stream_version);
     const taskId = row.stream_id.slice('task-'.length);
     const known = this.queues.get(taskId);

@@ -8,8 +8,9 @@ import type { EventPlace, Finding, FoldedFile } from '@antiphon/audit-domain';
 import { FileTreeEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { acrossWorkspaces } from '@antiphon/database';
+import { pageSql } from '@antiphon/event-store';
 import { type About, nowhere } from '../audit-report.js';
-import { EVENT_COLUMNS, type EventRow, toEvent, toPlace } from '../read-log/read-log.js';
+import { type EventRow, toEvent, toPlace } from '../read-log/read-log.js';
 import type { Poll } from './poll-within.js';
 
 export const foldersEqualTheFiles: About = {
@@ -30,8 +31,10 @@ type Present = ReadonlyMap<string, Content | null>;
 const TREES_SQL = `select workspace, stream_id from events
   where category = 'file' and stream_version = 1 and stream_id like 'file-tree-%' and type <> 'FileTreeForked'
   order by workspace`;
-const PAGE_SQL = `select ${EVENT_COLUMNS} from events
-  where workspace = $1 and stream_id = $2 and stream_version > $3 order by stream_version limit 1000`;
+const PAGE_SQL = pageSql(
+  'where workspace = $1 and stream_id = $2 and stream_version > $3 order by stream_version limit 1000',
+  'stream_version',
+);
 const EXECUTABLE = 0o100;
 
 interface Tree {

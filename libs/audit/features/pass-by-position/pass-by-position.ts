@@ -16,6 +16,7 @@ import type {
 } from '@antiphon/audit-domain';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
+import { EVENT_BYTES } from '@antiphon/event-store';
 import type { RecordedEvent, SavedTree } from '@antiphon/event-store';
 import { type CheckReport, CheckRunner, Tally } from '../audit-report.js';
 import { isBudgetEvent, isSessionEvent, parseEvent } from '../read-log/parse-event.js';
@@ -150,7 +151,7 @@ export const passByPosition = async (
   const claims = new ClaimReader(client, base);
   const sql = `${LOG_SQL} where position > ${base} order by position`;
   let events = 0;
-  for await (const row of readRows<EventRow>(client, 'audit_log', sql)) {
+  for await (const row of readRows<EventRow>(client, 'audit_log', sql, EVENT_BYTES)) {
     const event = toEvent(row);
     roots.seeInLog(event);
     checks.see(event, await claims.readUpTo(event.position));

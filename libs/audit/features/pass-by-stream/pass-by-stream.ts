@@ -33,6 +33,7 @@ import type {
   TaskEvent,
 } from '@antiphon/contracts/agent';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
+import { EVENT_BYTES } from '@antiphon/event-store';
 import type { RecordedEvent, StreamHead } from '@antiphon/event-store';
 import { type About, type CheckReport, CheckRunner, Tally } from '../audit-report.js';
 import {
@@ -185,7 +186,7 @@ export const passByStream = async (client: pg.ClientBase, pass: StreamPass): Pro
     checks.heads.add(await heads.compareLast(ended));
     checks.endStream();
   };
-  for await (const row of readRows<EventRow>(client, 'audit_streams', streamsSql(after))) {
+  for await (const row of readRows<EventRow>(client, 'audit_streams', streamsSql(after), EVENT_BYTES)) {
     const event = toEvent(row);
     if (last && !isSameStream(last, event)) await endStream(last);
     checks.see(event);

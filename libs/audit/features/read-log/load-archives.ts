@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { basename, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { pipeline } from 'node:stream/promises';
-import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
 import { type Finding, violation } from '@antiphon/audit-domain';
+import { readArchiveFile } from '@antiphon/event-store';
 import { type About, nowhere } from '../audit-report.js';
 
 export const archivesAreWhole: About = {
@@ -30,6 +29,8 @@ export interface LoadedArchives {
 }
 
 const PAGE = 1_000;
+/** Bytes to which a file with another SHA-256 may expand: it may be made to fill the disk. */
+const MAX_CHANGED_BYTES = 2 ** 30;
 
 const listArchives = async (client: pg.ClientBase): Promise<readonly Archive[]> =>
   (
@@ -58,23 +59,17 @@ const hashFile = async (file: string): Promise<Buffer> => {
   return hash.digest();
 };
 
-const insertFile = async (client: pg.ClientBase, file: string): Promise<number> => {
-  const source = createReadStream(file);
-  const gunzip = createGunzip();
-  source.on('error', (error) => gunzip.destroy(error));
-  let page: string[] = [];
-  // The first line is the header.
-  let rows = -1;
-  const flush = async (): Promise<void> => {
-    if (page.length > 0) await client.query(INSERT_SQL, [page]);
-    page = [];
-  };
-  for await (const line of createInterface({ input: source.pipe(gunzip) })) {
-    if (rows++ < 0) continue;
-    page.push(line);
-    if (page.length === PAGE) await flush();
+/** Inserts the events of a file, of which `expected` bounds the number and the size. */
+const insertFile = async (
+  client: pg.ClientBase,
+  file: string,
+  expected: { readonly events: number; readonly bytes: number | undefined },
+): Promise<number> => {
+  let rows = 0;
+  for await (const lines of readArchiveFile(file, expected, PAGE)) {
+    await client.query(INSERT_SQL, [lines]);
+    rows += lines.length;
   }
-  await flush();
   return rows;
 };
 
@@ -91,9 +86,9 @@ const loadOne = async (
   const file = join(folder, archive.file);
   try {
     const isSame = (await hashFile(file)).equals(archive.sha256);
-    const rows = await insertFile(client, file);
-    const counted =
-      rows === Number(archive.events) ? [] : [found(archive, `has ${rows} events, not ${archive.events}`)];
+    const events = Number(archive.events);
+    const rows = await insertFile(client, file, { events, bytes: isSame ? undefined : MAX_CHANGED_BYTES });
+    const counted = rows === events ? [] : [found(archive, `has ${rows} events, not ${archive.events}`)];
     const changed = isSame ? [] : [found(archive, 'was changed: its SHA-256 is not the recorded one')];
     return { findings: [...changed, ...counted], isRead: true };
   } catch (error) {

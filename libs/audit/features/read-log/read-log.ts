@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { ALL_WORKSPACES, translateDatabaseError } from '@antiphon/database';
+import { ALL_WORKSPACES, fetchPages, translateDatabaseError } from '@antiphon/database';
 import type { EventPlace } from '@antiphon/audit-domain';
 import type { EventMetadata, RecordedEvent } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
@@ -65,25 +65,18 @@ export const rowToPlace = (row: PlaceRow): EventPlace => ({
   eventId: row.event_id,
 });
 
-/** An event has up to 1 MiB: a page of them stays in memory. */
-const PAGE = 64;
-
 /**
- * Reads the rows of a query through a server-side cursor, one page at a time. Requires a
- * transaction, in which `name` is unique.
+ * Reads the rows of a query through a server-side cursor, in pages bounded in number and in the
+ * `bytes` of a row `r` (SQL). Requires a transaction, in which `name` is unique.
  */
 export async function* readRows<Row extends pg.QueryResultRow>(
   client: pg.ClientBase,
   name: string,
   sql: string,
+  bytes?: string,
 ): AsyncGenerator<Row, void, undefined> {
-  await client.query(`declare ${name} no scroll cursor for ${sql}`);
-  for (;;) {
-    const { rows } = await client.query<Row>(`fetch ${PAGE} from ${name}`);
-    if (rows.length === 0) break;
-    yield* rows;
-  }
-  await client.query(`close ${name}`);
+  const query = { name, rows: sql, ...(bytes === undefined ? {} : { bytes }) };
+  for await (const page of fetchPages<Row>(client, query)) yield* page;
 }
 
 /** Beginning and end of the log on a snapshot. */

@@ -98,7 +98,7 @@ export const rebuildBalances = (pool: pg.Pool): Promise<number> =>
     let read = 0;
     let after = 0;
     for (;;) {
-      const page = await log.readLog({ after, limit: PAGE, categories: ['budget'] });
+      const { events: page } = await log.readLogPage({ after, limit: PAGE, categories: ['budget'] });
       const last = page.at(-1);
       if (!last) return read;
       await applyBudgetEvents(client, page);

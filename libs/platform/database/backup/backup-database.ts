@@ -2,7 +2,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { invalid } from '@antiphon/kernel';
-import { fetchPages } from '../fetch-pages.js';
+import { fetchPages, ROW_AS_JSON } from '../fetch-pages.js';
 import { inTransaction } from '../pool.js';
 import { readUnfinishedRestore, unfinishedRestore } from './restore-record.js';
 import {
@@ -13,8 +13,6 @@ import {
   writeManifest,
 } from './backup-files.js';
 
-/** Rows of a page of tables whose rows have the bytes of files: a page stays in memory. */
-const WIDE_PAGES: Readonly<Record<string, number>> = { file_blobs: 4 };
 const HISTORY = '_prisma_migrations';
 const TABLES_SQL = `select c.relname as name from pg_class c where c.relnamespace = 'public'::regnamespace
   and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> '${HISTORY}' order by c.relname`;
@@ -22,15 +20,16 @@ const MIGRATIONS_SQL = `select migration_name as name from ${HISTORY}
   where finished_at is not null and rolled_back_at is null order by 1`;
 
 const readRows = async function* (client: pg.ClientBase, table: string, onRows: (count: number) => void) {
-  await client.query(
-    `declare backup_rows no scroll cursor for select to_jsonb(t)::text as line from public."${table}" t`,
-  );
-  const sizeOf = ({ line }: { line: string }): number => line.length;
-  for await (const rows of fetchPages(client, 'backup_rows', sizeOf, WIDE_PAGES[table])) {
+  const query = {
+    name: 'backup_rows',
+    rows: `select * from public."${table}"`,
+    bytes: 'octet_length(to_jsonb(r)::text)',
+    columns: `${ROW_AS_JSON} as line`,
+  };
+  for await (const rows of fetchPages<{ line: string }>(client, query)) {
     onRows(rows.length);
     yield rows.map(({ line }) => line);
   }
-  await client.query('close backup_rows');
 };
 
 const backupTable = async (client: pg.ClientBase, folder: string, name: string): Promise<BackedUpTable> => {

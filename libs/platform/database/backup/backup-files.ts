@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
+import { createGzip } from 'node:zlib';
 import { invalid } from '@antiphon/kernel';
+import { readGzipLines } from '../gzip-lines.js';
 
 export interface BackedUpTable {
   readonly name: string;
@@ -127,20 +127,21 @@ export const checkFile = async (file: string, sha256: string): Promise<void> => 
     throw invalid('BACKUP.DAMAGED', `${file} was changed after it was written: its SHA-256 differs`);
 };
 
-/** Length of the lines of a page. A line of a stored file may be longer. */
+/** Characters of a page. */
 const PAGE_CHARS = 16 * 1024 * 1024;
+/** Characters of a line: PostgreSQL's limit of the JSON from which it is written. */
+const LINE_CHARS = 256 * 1024 * 1024;
 
-/** Reads the lines of a file in pages, which end at their number or their length. */
-export async function* readLines(file: string, pageSize: number): AsyncGenerator<string[], void, undefined> {
-  let page: string[] = [];
-  let length = 0;
-  for await (const line of createInterface({ input: createReadStream(file).pipe(createGunzip()) })) {
-    page.push(line);
-    length += line.length;
-    if (page.length < pageSize && length < PAGE_CHARS) continue;
-    yield page;
-    page = [];
-    length = 0;
-  }
-  if (page.length > 0) yield page;
-}
+/**
+ * Reads the lines of the file of a table in pages bounded in number and length. Throws
+ * `BACKUP.DAMAGED` for a line that no row needs, and for more lines than the table had rows.
+ */
+export const readLines = (
+  folder: string,
+  { name, rows }: Pick<BackedUpTable, 'name' | 'rows'>,
+  pageRows: number,
+): AsyncGenerator<string[], void, undefined> => {
+  const file = tableFile(folder, name);
+  const refuse = (reason: string): Error => invalid('BACKUP.DAMAGED', `${file} ${reason}`);
+  return readGzipLines(file, { pageRows, pageChars: PAGE_CHARS, lineChars: LINE_CHARS, lines: rows, refuse });
+};

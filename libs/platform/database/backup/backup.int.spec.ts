@@ -4,6 +4,7 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import pg from 'pg';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
@@ -27,7 +28,7 @@ beforeEach(async () => {
   folder = join(base, 'one');
   await admin.query(`insert into events
     select n, 'default', 'session', 'session-' || n, 1, gen_random_uuid(), 'Asked', 1,
-      jsonb_build_object('n', n, 'text', E'Grüße\\n"\\\\' || n, 'deep', '[1e300, -0.1, null, {"a": []}]'::jsonb), '{}', now(), sha256(n::text::bytea)
+      jsonb_build_object('n', n, 'text', E'Grüße\\u2028\\n"\\\\' || n, 'deep', '[1e300, -0.1, null, {"a": []}]'::jsonb), '{}', now(), sha256(n::text::bytea)
     from generate_series(1, 1234) n`);
   await admin.query(`insert into file_blobs (workspace, digest, size, body, written_at)
     select 'default', encode(sha256(b), 'hex'), length(b), b, now() from (select decode(repeat(lpad(to_hex(n), 2, '0'), n * 1000), 'hex') as b
@@ -59,7 +60,7 @@ const contents = async () => {
 };
 
 describe('a backup', () => {
-  it('restores every row of every table and removes later ones', async () => {
+  it('restores every row of every table, also with line separators in a text, and removes later ones', async () => {
     const before = await contents();
     const { tables, facts } = await backup();
     expect(facts).toEqual({ note: 'x' });
@@ -140,6 +141,21 @@ describe('a backup', () => {
       await writeFile(file, JSON.stringify(changed));
       await expect(restore()).rejects.toMatchObject({ code: 'BACKUP.DAMAGED' });
     }
+    expect((await admin.query('select from events')).rowCount).toBe(1234);
+  });
+
+  it('is rejected when a file has more lines than its manifest says', async () => {
+    const { tables } = await backup();
+    const bytes = gzipSync(`${gunzipSync(await readFile(tableFile(folder, 'leases'))).toString()}{}\n`);
+    await writeFile(tableFile(folder, 'leases'), bytes);
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    const file = join(folder, 'manifest.json');
+    const manifest = JSON.parse(await readFile(file, 'utf8')) as object;
+    const changed = tables.map((table) => (table.name === 'leases' ? { ...table, sha256 } : table));
+    await writeFile(file, JSON.stringify({ ...manifest, tables: changed }));
+    await expect(restore()).rejects.toMatchObject({
+      ...{ code: 'BACKUP.DAMAGED', message: expect.stringContaining('has more than 1 lines') },
+    });
     expect((await admin.query('select from events')).rowCount).toBe(1234);
   });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { failpoint, invalid, rejected } from '@antiphon/kernel';
 import { migrate, readMigrations } from '../migrate.js';
-import { type BackedUpTable, readLines, tableFile } from './backup-files.js';
+import { type BackedUpTable, readLines } from './backup-files.js';
 
 const PAGE = 500;
 const SETTINGS = `set local statement_timeout = '30min'; set local idle_in_transaction_session_timeout = '30min';
@@ -41,13 +41,14 @@ const readColumns = async (client: pg.ClientBase, table: string): Promise<string
   return rows.map(({ name }) => name).join(', ');
 };
 
-const fillTable = async (client: pg.ClientBase, folder: string, table: string): Promise<void> => {
+const fillTable = async (client: pg.ClientBase, folder: string, backedUp: BackedUpTable): Promise<void> => {
+  const table = backedUp.name;
   const columns = await readColumns(client, table);
   // The backup also has the rows that migrations have inserted.
   await client.query(`delete from public."${table}"`);
   const sql = `insert into public."${table}" (${columns})
     select ${columns} from unnest($1::text[]) l cross join lateral jsonb_populate_record(null::public."${table}", l::jsonb)`;
-  for await (const lines of readLines(tableFile(folder, table), PAGE)) await client.query(sql, [lines]);
+  for await (const lines of readLines(folder, backedUp, PAGE)) await client.query(sql, [lines]);
 };
 
 const OWN_TABLES_SQL = `select c.relname as name from pg_class c where c.relnamespace = 'public'::regnamespace
@@ -73,8 +74,8 @@ export const fillTables = async (
 ): Promise<void> => {
   await client.query(SETTINGS);
   await requireOwnTables(client, tables);
-  for (const { name } of tables) {
-    await fillTable(client, folder, name);
+  for (const table of tables) {
+    await fillTable(client, folder, table);
     await failpoint('restore.table.filled');
   }
 };

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
+import { createGzip } from 'node:zlib';
+import { readGzipLines } from '@antiphon/database';
 import { invalid } from '@antiphon/kernel';
 
 /** First line of an archive file. Each other line is one row of `events` as `to_jsonb` text. */
@@ -56,8 +56,10 @@ export const writeArchiveFile = async (
   return hash.digest();
 };
 
+const archiveDamaged = (file: string, reason: string, cause?: unknown): Error =>
+  invalid('LOG.ARCHIVE_DAMAGED', `the archive file ${file} ${reason}`, { cause });
 const throwDamaged = (file: string, reason: string, cause?: unknown): never => {
-  throw invalid('LOG.ARCHIVE_DAMAGED', `the archive file ${file} ${reason}`, { cause });
+  throw archiveDamaged(file, reason, cause);
 };
 
 /** Throws `LOG.ARCHIVE_DAMAGED` when the file is missing or its SHA-256 differs. */
@@ -72,8 +74,10 @@ export const checkArchiveFile = async (file: string, sha256: Buffer): Promise<vo
     throwDamaged(file, 'was changed after it was written: its SHA-256 differs');
 };
 
-/** Length of the lines of a page. */
+/** Characters of a page. */
 const PAGE_CHARS = 8 * 1024 * 1024;
+/** Characters of a line. 1 MiB of numbers like `1e308` becomes 52 MiB in PostgreSQL's notation. */
+const LINE_CHARS = 64 * 1024 * 1024;
 
 const parseHeader = (file: string, line: string): ArchiveHeader => {
   try {
@@ -83,32 +87,36 @@ const parseHeader = (file: string, line: string): ArchiveHeader => {
   }
 };
 
+/** Bounds of an archive file that its reader knows from the database. */
+export interface ExpectedArchive {
+  /** The file must be of this archive. Default: any. */
+  readonly archiveId?: string;
+  readonly events: number;
+  /** Maximum size of the expanded file, bytes. */
+  readonly bytes?: number | undefined;
+}
+
 /**
- * Reads the lines of a file after its header, in pages of a number of lines and of 8 MiB. Throws
- * `LOG.ARCHIVE_DAMAGED` for the file of another archive.
+ * Reads the lines of a file after its header, in pages bounded in number and length. Throws
+ * `LOG.ARCHIVE_DAMAGED` for the file of another archive, for a line that is longer than any event,
+ * and for more lines than events.
  */
 export async function* readArchiveFile(
   file: string,
-  archiveId: string,
-  pageSize: number,
+  { archiveId, events, bytes }: ExpectedArchive,
+  pageRows: number,
 ): AsyncGenerator<string[], void, undefined> {
-  const lines = createInterface({ input: createReadStream(file).pipe(createGunzip()) });
-  let header: ArchiveHeader | undefined;
-  let page: string[] = [];
-  let length = 0;
-  for await (const line of lines) {
-    if (header === undefined) {
-      header = parseHeader(file, line);
-      if (header.archiveId !== archiveId || header.format !== 1)
+  const refuse = (reason: string): Error => archiveDamaged(file, reason);
+  const bounds = { pageRows, pageChars: PAGE_CHARS, lineChars: LINE_CHARS, lines: events + 1, bytes, refuse };
+  let hasHeader = false;
+  for await (const lines of readGzipLines(file, bounds)) {
+    const rows = hasHeader ? lines : lines.slice(1);
+    if (!hasHeader) {
+      const header = parseHeader(file, lines[0] ?? '');
+      if (archiveId !== undefined && (header.archiveId !== archiveId || header.format !== 1))
         throwDamaged(file, 'belongs to another archive');
-      continue;
     }
-    page.push(line);
-    length += line.length;
-    if (page.length < pageSize && length < PAGE_CHARS) continue;
-    yield page;
-    page = [];
-    length = 0;
+    hasHeader = true;
+    if (rows.length > 0) yield rows;
   }
-  if (page.length > 0) yield page;
 }

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { fetchPages, inTransaction, isConnectionLost } from '@antiphon/database';
+import { fetchPages, inTransaction, isConnectionLost, ROW_AS_JSON } from '@antiphon/database';
 import { invalid, notFound } from '@antiphon/kernel';
 import { checkArchiveFile, readArchiveFile, writeArchiveFile } from './archive-file.js';
 import { deleteRefusedRequest, insertArchiveRequest } from './archive-requests.js';
@@ -70,16 +70,18 @@ async function* readLines(
   cut: number,
   signal: AbortSignal | undefined,
 ) {
-  await client.query(
-    `declare leaving no scroll cursor for
-       select to_jsonb(e)::text as line
+  const query = {
+    name: 'leaving',
+    rows: `select e.*
        from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) s (workspace, stream_id, from_version, to_version)
        join events e on e.workspace = s.workspace and e.stream_id = s.stream_id
          and e.stream_version between s.from_version and s.to_version
        where e.position <= $5 order by e.workspace, e.stream_id, e.stream_version`,
-    [...toColumns(streams), cut],
-  );
-  for await (const rows of fetchPages<{ line: string }>(client, 'leaving', ({ line }) => line.length)) {
+    bytes: 'octet_length(to_jsonb(r)::text)',
+    columns: `${ROW_AS_JSON} as line`,
+    values: [...toColumns(streams), cut],
+  };
+  for await (const rows of fetchPages<{ line: string }>(client, query)) {
     signal?.throwIfAborted();
     yield rows.map(({ line }) => line);
   }
@@ -212,7 +214,7 @@ export const restoreArchive = async (
   await checkArchiveFile(file, archive.sha256);
   await inTransaction(pool, async (client) => {
     await client.query(`set local statement_timeout = '15min'`);
-    for await (const lines of readArchiveFile(file, archiveId, PAGE))
+    for await (const lines of readArchiveFile(file, archive, PAGE))
       await client.query('select antiphon_restore_events($1, $2)', [archiveId, lines]);
     await client.query('select antiphon_restore_archive($1)', [archiveId]);
   });

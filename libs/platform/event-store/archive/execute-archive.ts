@@ -130,8 +130,10 @@ const checkFile = async (
   const file = join(folder, request.file);
   await checkArchiveFile(file, request.sha256);
   const check = new FileCheck(client, request);
+  // Every event of the file has a position of its own, up to that of the cut.
+  const expected = { archiveId: request.archiveId, events: request.cutPosition };
   try {
-    for await (const lines of readArchiveFile(file, request.archiveId, PAGE)) await check.add(lines);
+    for await (const lines of readArchiveFile(file, expected, PAGE)) await check.add(lines);
   } catch (error) {
     // Not gzip, or a line that is not JSON; errors of the database keep their meaning.
     if (isAppError(error) || isDatabaseError(error)) throw error;

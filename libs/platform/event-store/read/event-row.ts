@@ -35,12 +35,17 @@ export interface PagedRow extends EventRow {
 
 /**
  * Returns SQL for a page of events: `selection` (a condition, an order and a limit), cut after the
- * row that reaches `maxBytes`. Rows are numbered by `order`.
+ * row that reaches `maxBytes`. Rows are numbered by `order`. `source` has the columns of `events`.
  */
-export const pageSql = (selection: string, order: string, maxBytes: string): string =>
+export const pageSql = (
+  selection: string,
+  order: string,
+  maxBytes = String(PAGE_BYTES),
+  source = 'events',
+): string =>
   `select ${EVENT_COLUMNS}, bytes_so_far from (
     select *, sum(bytes) over (order by ${order} rows unbounded preceding) as bytes_so_far
-    from (select ${EVENT_COLUMNS}, ${EVENT_BYTES} as bytes from events ${selection}) limited) summed
+    from (select ${EVENT_COLUMNS}, ${EVENT_BYTES} as bytes from ${source} ${selection}) limited) summed
   where bytes_so_far - bytes < ${maxBytes}`;
 
 /** True if a page of these rows ended at one of its bounds. */

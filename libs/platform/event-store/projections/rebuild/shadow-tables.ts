@@ -86,8 +86,7 @@ export const loadArchives = async (
   for (const archive of archives) {
     const file = join(folder, archive.file);
     await checkArchiveFile(file, archive.sha256);
-    for await (const lines of readArchiveFile(file, archive.archiveId, PAGE))
-      await client.query(INSERT_SQL, [lines]);
+    for await (const lines of readArchiveFile(file, archive, PAGE)) await client.query(INSERT_SQL, [lines]);
   }
   await client.query(END_SQL);
   return new Set(archives.map(({ archiveId }) => archiveId));
