@@ -34,8 +34,16 @@ export { affordableOutputTokens, costMicroUsd } from './money.js';
 export type { TokenPrice } from './money.js';
 export { isoTime } from './ports.js';
 export type { Clock, Ids } from './ports.js';
-export { FORBIDDEN_KEYS, MAX_JSON_DEPTH, nestsDeeperThan, toStorable, toStorableJson } from './json.js';
-export type { JsonObject, JsonPrimitive, JsonValue } from './json.js';
+export {
+  FORBIDDEN_KEYS,
+  findJsonExcess,
+  MAX_JSON_DEPTH,
+  MAX_JSON_VALUES,
+  nestsDeeperThan,
+  toStorable,
+  toStorableJson,
+} from './json.js';
+export type { JsonBounds, JsonObject, JsonPrimitive, JsonValue } from './json.js';
 export { createBatcher, createCoalescer, createReadBatcher } from './async/batcher.js';
 export { backoffDelay, retry } from './async/retry.js';
 export type { Backoff, RetryOptions } from './async/retry.js';

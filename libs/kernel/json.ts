@@ -4,6 +4,11 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** Maximum nesting of JSON that an edge accepts (docs/contract.md §3). */
 export const MAX_JSON_DEPTH = 64;
+/**
+ * Maximum number of values in JSON that an edge accepts. A megabyte of small arrays is parsed,
+ * checked and copied for longer than its bytes suggest, on the loop that all tenants share.
+ */
+export const MAX_JSON_VALUES = 100_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -11,26 +16,51 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
+const COMMA = 0x2c;
+
+export interface JsonBounds {
+  readonly depth?: number;
+  /** Commas and brackets count, so that an array in an array may count twice. */
+  readonly values?: number;
+}
+
+/** Returns the place of the quote that ends a string, or the end of the text. */
+const endOfString = (text: string, start: number): number => {
+  for (let i = start; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === BACKSLASH) i++;
+    else if (c === QUOTE) return i;
+  }
+  return text.length;
+};
 
 /**
- * True if JSON text nests deeper than `limit`. Uses neither recursion nor parsing: JSON.parse
- * accepts 200,000 levels, but JSON.stringify overflows the stack at 5,000.
+ * Returns the bound that JSON text exceeds, as the end of a sentence; null if there is none. Uses
+ * neither recursion nor parsing, and one pass: JSON.parse accepts 200,000 levels, but
+ * JSON.stringify overflows the stack at 5,000.
  */
-export const nestsDeeperThan = (text: string, limit: number = MAX_JSON_DEPTH): boolean => {
+export const findJsonExcess = (
+  text: string,
+  { depth: maxDepth = MAX_JSON_DEPTH, values: maxValues = MAX_JSON_VALUES }: JsonBounds = {},
+): string | null => {
   let depth = 0;
-  let inString = false;
+  let values = 1;
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
-    if (inString) {
-      if (c === BACKSLASH) i++;
-      else if (c === QUOTE) inString = false;
-    } else if (c === QUOTE) inString = true;
+    if (c === QUOTE) i = endOfString(text, i + 1);
+    else if (c === COMMA) values++;
     else if (c === OPEN_BRACKET || c === OPEN_BRACE) {
-      if (++depth > limit) return true;
+      values++;
+      if (++depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
     } else if (c === CLOSE_BRACKET || c === CLOSE_BRACE) depth--;
+    if (values > maxValues) return `has over ${maxValues} values`;
   }
-  return false;
+  return null;
 };
+
+/** True if JSON text nests deeper than `limit`. */
+export const nestsDeeperThan = (text: string, limit: number = MAX_JSON_DEPTH): boolean =>
+  findJsonExcess(text, { depth: limit, values: Infinity }) !== null;
 
 /** Keys that could reach a prototype; the edge rejects a document with one of them. */
 export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__']);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { nestsDeeperThan, toStorable, toStorableJson } from '@antiphon/kernel';
+import { findJsonExcess, nestsDeeperThan, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
 describe('nestsDeeperThan', () => {
@@ -13,6 +13,21 @@ describe('nestsDeeperThan', () => {
 
   it('ignores brackets within strings, and escaped quotes', () =>
     expect(nestsDeeperThan(JSON.stringify({ a: '['.repeat(100) + '\\"[[' }), 1)).toBe(false));
+});
+
+describe('findJsonExcess', () => {
+  it('counts values of arrays and objects, and not those within strings', () => {
+    expect(findJsonExcess('[1,2,[]]', { values: 5 })).toBeNull();
+    expect(findJsonExcess('[1,2,[]]', { values: 4 })).toBe('has over 4 values');
+    expect(findJsonExcess('{"a":{},"b":2}', { values: 3 })).toBe('has over 3 values');
+    expect(findJsonExcess(JSON.stringify([',[{'.repeat(1_000)]), { values: 3 })).toBeNull();
+  });
+
+  it('names the first bound that a text exceeds', () => {
+    expect(findJsonExcess('['.repeat(65))).toBe('nests deeper than 64 levels');
+    expect(findJsonExcess('[],'.repeat(60_000))).toBe('has over 100000 values');
+    expect(findJsonExcess(`[${'1,'.repeat(90_000)}1]`)).toBeNull();
+  });
 });
 
 describe('toStorable', () => {

@@ -63,6 +63,20 @@ it('accepts a path parameter as long as the path of a file', async () => {
   expect(await response.json()).toEqual({ path });
 });
 
+it('refuses JSON of very many values before it is parsed', async () => {
+  const send = async (body: string) => {
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(`http://127.0.0.1:${portOf(app)}/echo`, { method: 'POST', headers, body });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+  expect(await send(`[${'[],'.repeat(60_000)}[]]`)).toMatchObject({
+    ...{ status: 400, body: { code: 'GATEWAY.INVALID_BODY', detail: 'the body has over 100000 values' } },
+  });
+  expect(await send(`[${'[],'.repeat(40_000)}[]]`)).toMatchObject({ status: 201 });
+  expect(await send('{"__proto__":{"a":1}}')).toMatchObject({ status: 400 });
+  expect(await send('{"a":')).toMatchObject({ status: 400 });
+});
+
 /** Resolves when a socket is closed, also by a reset, which a write to a closed peer causes. */
 const closeOf = (socket: Socket): Promise<void> =>
   new Promise((resolve) => socket.once('close', () => resolve()));

@@ -4,6 +4,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { findJsonExcess, invalid } from '@antiphon/kernel';
 import { countFailure, contextFrom, openSpan, runWithContext } from '@antiphon/observability';
 import type { Logger, OpenSpan, RequestContext } from '@antiphon/observability';
 import { makeProblem, PROBLEM_MEDIA_TYPE, sendProblem } from './problem.filter.js';
@@ -138,7 +139,14 @@ export const createHttpAdapter = (
  */
 const acceptJsonOnly = (app: NestFastifyApplication, fastify: FastifyInstance): void => {
   fastify.removeContentTypeParser(['application/json', 'text/plain']);
-  app.useBodyParser('application/json', { bodyLimit: fastify.initialConfig.bodyLimit ?? DEFAULT_BODY_LIMIT });
+  const bodyLimit = fastify.initialConfig.bodyLimit ?? DEFAULT_BODY_LIMIT;
+  const parse = fastify.getDefaultJsonParser('error', 'error');
+  app.useBodyParser('application/json', { bodyLimit }, (request, body, done) => {
+    const text = body.toString('utf8');
+    const excess = findJsonExcess(text);
+    if (excess !== null) return done(invalid('GATEWAY.INVALID_BODY', `the body ${excess}`));
+    void parse(request as FastifyRequest, text, done);
+  });
 };
 
 /**

@@ -1,3 +1,5 @@
+import { findJsonExcess } from '@antiphon/kernel';
+
 /** Returns an IPv4 address as a number, or null when the text is not one. */
 const parseV4 = (text: string): number | null => {
   const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)?.slice(1).map(Number);
@@ -131,6 +133,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const parseJson = (text: string): unknown => {
+  if (findJsonExcess(text) !== null) return null;
   try {
     return JSON.parse(text);
   } catch {

@@ -1,5 +1,5 @@
 import type { DeclaredToolPolicy, ToolPolicyResult } from '@antiphon/contracts/sandbox';
-import { nestsDeeperThan, toStorable, toStorableJson } from '@antiphon/kernel';
+import { findJsonExcess, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
 /** Description that a tool gives of itself. Its name comes from the configuration. */
@@ -81,7 +81,8 @@ export const parseDescription = (output: Uint8Array, parsePolicy: ParsePolicy): 
   if (output.length > MAX_DESCRIBE_BYTES)
     return refuse(`returned ${output.length} bytes, at most ${MAX_DESCRIBE_BYTES}`);
   const text = new TextDecoder().decode(output);
-  if (nestsDeeperThan(text)) return refuse('returned JSON that nests too deeply');
+  const excess = findJsonExcess(text);
+  if (excess !== null) return refuse(`returned JSON that ${excess}`);
   const object = parseObject(text);
   if (object === null) return refuse('did not answer a JSON object');
   return parseFields(object, parsePolicy);

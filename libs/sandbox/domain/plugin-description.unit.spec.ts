@@ -49,7 +49,7 @@ describe('parseDescription', () => {
       new TextEncoder().encode('{"description":"x","idempotent":"yes"}'),
       'idempotent',
     ],
-    ['100,000 levels', new TextEncoder().encode(`{"description":${'['.repeat(60_000)}`), 'too deeply'],
+    ['100,000 levels', new TextEncoder().encode(`{"description":${'['.repeat(60_000)}`), 'nests deeper'],
     ['a flood', new Uint8Array(70_000), 'at most'],
     ['bytes that are not text', Uint8Array.from([0xff, 0xfe, 0]), 'JSON object'],
   ])('refuses %s', (_, output, reason) => {

@@ -1,4 +1,4 @@
-import { assertNever, toStorable } from '@antiphon/kernel';
+import { assertNever, findJsonExcess, toStorable } from '@antiphon/kernel';
 
 /** End of one run of an export in a cell, with its output still unparsed. */
 export type RunEnd =
@@ -74,7 +74,7 @@ interface ResultObject {
 }
 
 const asResultObject = (text: string): ResultObject | null => {
-  if (!text.trimStart().startsWith('{')) return null;
+  if (!text.trimStart().startsWith('{') || findJsonExcess(text) !== null) return null;
   try {
     const value = JSON.parse(text) as Partial<ResultObject> | null;
     return typeof value?.content === 'string' ? (value as ResultObject) : null;

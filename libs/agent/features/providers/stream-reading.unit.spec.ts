@@ -369,18 +369,25 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
+  const failsWithInput = async (json: string, problem: string): Promise<void> => {
+    const text = tool({ index: 0, id: 'a', function: { name: 'rm', arguments: json } });
+    const { answer } = await readText('openai', text + finish('tool_calls'));
+    const message = `the model's input for tool "rm" ${problem}`;
+    expect(answer).toMatchObject({ reason: 'provider_protocol', message });
+  };
+
   it.each([
     ['{a:1', 'is not valid JSON'],
     ['[1]', 'is not a JSON object'],
-    ['['.repeat(65) + ']'.repeat(65), 'nests too deep'],
-  ])('fails on a tool call with the input %s', async (json, problem) => {
-    const text =
-      tool({ index: 0, id: 'a', function: { name: 'rm', arguments: json } }) + finish('tool_calls');
-    const { answer } = await readText('openai', text);
-    expect(answer).toMatchObject({
-      reason: 'provider_protocol',
-      message: `the model's input for tool "rm" ${problem}`,
-    });
+    ['['.repeat(65) + ']'.repeat(65), 'nests deeper than 64 levels'],
+  ])('fails on a tool call with the input %s', (json, problem) => failsWithInput(json, problem));
+
+  it('fails on a tool call and on an event with very many values, before they are parsed', async () => {
+    const many = '[],'.repeat(60_000);
+    await failsWithInput(`{"a":[${many}[]]}`, 'has over 100000 values');
+    const { answer } = await readText('openai', `data: {"choices":[],"a":[${many}[]]}\n\n`);
+    const message = "an event of the provider's answer has over 100000 values";
+    expect(answer).toMatchObject({ reason: 'provider_protocol', message });
   });
 
   it('is not retryable when an input was cut at max_tokens', async () => {

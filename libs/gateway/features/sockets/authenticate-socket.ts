@@ -1,7 +1,7 @@
 import { ConnectParams, LIMITS, PROTOCOL_VERSION, RPC } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import type { JsonValue } from '@antiphon/kernel';
-import { nestsDeeperThan } from '@antiphon/kernel';
+import { findJsonExcess } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { RawData, WebSocket } from 'ws';
 import { z } from 'zod';
@@ -46,7 +46,7 @@ export interface AuthenticationOptions {
 }
 
 const parseConnect = (text: string): ConnectFrame | undefined => {
-  if (nestsDeeperThan(text)) return undefined;
+  if (findJsonExcess(text) !== null) return undefined;
   try {
     return ConnectFrame.safeParse(JSON.parse(text)).data;
   } catch {

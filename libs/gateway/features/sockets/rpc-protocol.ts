@@ -3,7 +3,7 @@ import { fromTyped, isTypedFrame } from './typed-frames.js';
 import {
   FORBIDDEN_KEYS,
   isAppError,
-  nestsDeeperThan,
+  findJsonExcess,
   toAppError,
   toStorableJson,
   type AppError,
@@ -86,14 +86,15 @@ const toRequest = (value: JsonValue, isSuspect: boolean): RpcRequest | RpcFault 
 };
 
 /**
- * Parses a text frame into requests. Size and depth are checked before the JSON is parsed. Of a
+ * Parses a text frame into requests. Size, depth and number of values are checked before. Of a
  * repeated key the last one counts, here and in every other service, because only the parsed value
  * is passed on.
  */
 export const parseFrame = (text: string, bytes: number): ParsedFrame => {
   if (bytes > LIMITS.frameBytes)
     return fault(RPC.invalidRequest, `the frame is over ${LIMITS.frameBytes} bytes`);
-  if (nestsDeeperThan(text)) return fault(RPC.invalidRequest, 'the frame nests deeper than 64 levels');
+  const excess = findJsonExcess(text);
+  if (excess !== null) return fault(RPC.invalidRequest, `the frame ${excess}`);
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;

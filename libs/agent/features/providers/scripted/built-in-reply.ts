@@ -1,3 +1,4 @@
+import { findJsonExcess } from '@antiphon/kernel';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 import type { ScenarioReply, ScenarioStep } from './scenario.js';
 import type { TurnView } from './turn-view.js';
@@ -26,6 +27,8 @@ const readCommand = (line: string): Command => {
   if (name === '') return { problem: 'say which tool: /tool NAME {"its":"input"}' };
   const json = rest.slice(name.length).trim();
   if (json === '') return { step: { tool: { name, input: {} } } };
+  const excess = findJsonExcess(json);
+  if (excess !== null) return { problem: `the input of /tool ${name} ${excess}` };
   let input: JsonValue;
   try {
     input = JSON.parse(json) as JsonValue;

@@ -1,12 +1,6 @@
 import { MAX_CALLS_PER_STEP } from '@antiphon/agent-domain';
 import type { ModelAnswer, ModelSink, ModelUsage, RequestedToolCall } from '@antiphon/agent-domain';
-import {
-  FORBIDDEN_KEYS,
-  nestsDeeperThan,
-  toStorable,
-  toStorableJson,
-  type JsonValue,
-} from '@antiphon/kernel';
+import { FORBIDDEN_KEYS, findJsonExcess, toStorable, toStorableJson, type JsonValue } from '@antiphon/kernel';
 import { brokenAnswer } from './failures.js';
 
 /** An object that a provider sent. Its values need not have the types that the vendor promises. */
@@ -82,7 +76,8 @@ const parseToolInput = (name: string, json: string, finishReason: ModelAnswer['f
     brokenAnswer(`the model's input for tool ${JSON.stringify(toStorable(name).slice(0, 64))} ${problem}`, {
       retryable: !isCut,
     });
-  if (nestsDeeperThan(json)) throw refuse('nests too deep');
+  const excess = findJsonExcess(json);
+  if (excess !== null) throw refuse(excess);
   let input: JsonValue;
   try {
     input = parse(json);

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { ModelFailure } from '@antiphon/agent-domain';
-import { nestsDeeperThan } from '@antiphon/kernel';
+import { findJsonExcess, MAX_JSON_VALUES } from '@antiphon/kernel';
 import { createParser } from 'eventsource-parser';
 import { errors, type Dispatcher } from 'undici';
 import { codesOf, messageOf, parseJson, type ResponseHeaders } from './error-text.js';
@@ -62,7 +62,8 @@ const isJson = (type: string): boolean => type === 'application/json' || type.en
 
 const parseResponse = (text: string): unknown => {
   if (text.length > MAX_WHOLE) throw brokenAnswer(`the provider's answer is over ${MAX_WHOLE} characters`);
-  if (nestsDeeperThan(text, MAX_RESPONSE_DEPTH)) throw brokenAnswer("the provider's answer nests too deep");
+  const excess = findJsonExcess(text, { depth: MAX_RESPONSE_DEPTH });
+  if (excess !== null) throw brokenAnswer(`the provider's answer ${excess}`);
   return JSON.parse(text) as unknown;
 };
 
@@ -166,6 +167,9 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     const read = createEventParser((event) => {
       if (event.data.length > MAX_EVENT)
         throw brokenAnswer(`an event of the provider's answer is over ${MAX_EVENT} characters`);
+      // A shorter event cannot have that many values.
+      const excess = event.data.length > MAX_JSON_VALUES ? findJsonExcess(event.data) : null;
+      if (excess !== null) throw brokenAnswer(`an event of the provider's answer ${excess}`);
       events.read(event);
       if (events.isComplete()) this.call.finishing();
     });
