@@ -34,6 +34,13 @@ describe('text of members', () => {
     expect(growthOf(250_000, (size) => parsePlan(text(size)))).toBeLessThan(LINEAR),
   );
 
+  it('is not read as a plan beyond 1,000 steps, so that 250,000 take as long as 31,250', () => {
+    const text = (steps: number) => '- [ ] a\n'.repeat(steps);
+    expect(parsePlan(text(1_001)).steps).toHaveLength(1_001);
+    expect(parsePlan(text(250_000)).steps).toHaveLength(1_001);
+    expect(growthOf(31_250, (steps) => parsePlan(text(steps)))).toBeLessThan(4);
+  });
+
   it('is a plan after its last lines were cut, however many they are', () => {
     const plan = parsePlan(`- [ ] a\n${'\n'.repeat(1_000_000)}`);
     expect(plan.steps).toEqual([{ stepId: null, text: 'a', body: '', isDone: false }]);

@@ -1,5 +1,5 @@
 import type { PlanConflict, PlanEvent, PlanEvidence } from '@antiphon/contracts/agent';
-import { PLAN_LIMITS, parsePlan, renderPlan } from './plan-file.js';
+import { MAX_READ_STEPS, PLAN_LIMITS, parsePlan, renderPlan } from './plan-file.js';
 import type { ParsedStep, PlanDocument } from './plan-file.js';
 import { documentOf, evolvePlan } from './plan-fold.js';
 import type { PlanFold, PlanStep } from './plan-fold.js';
@@ -237,7 +237,9 @@ export const mergePlan = (state: PlanFold, edit: PlanEdit): MergedPlan => {
         ];
   if (invalid) {
     const conflict = { kind: invalid, stepId: null, ours: `${state.steps.length} steps`, theirs: '' };
-    const conflicts = [{ ...conflict, theirs: `${parsed.steps.length} steps` }];
+    const isCut = parsed.steps.length > MAX_READ_STEPS;
+    const theirs = isCut ? `over ${MAX_READ_STEPS} steps` : `${parsed.steps.length} steps`;
+    const conflicts = [{ ...conflict, theirs }];
     return { events: conflicted(conflicts), conflicts, isInvalid: true };
   }
   const merge = new Merge(state, edit, withoutRepeatedIds(parsed.steps));

@@ -1,5 +1,7 @@
 /** Limits of a plan; the contract of its events has the same ones. */
 export const PLAN_LIMITS = { steps: 200, text: 2_000, body: 20_000 } as const;
+/** Steps after which a file is not read on: it is no plan, however many more it has. */
+export const MAX_READ_STEPS = 1_000;
 
 export type LineEnding = 'lf' | 'crlf';
 
@@ -160,22 +162,33 @@ const closing = ({ fence, isInComment }: Context): string[] => {
   return fence && !fence.isInItem ? [fence.mark] : [];
 };
 
+/** Yields the lines of a text, without their ends. */
+function* linesOf(text: string): Generator<string, void, undefined> {
+  let begin = 0;
+  for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', begin)) {
+    yield text.slice(begin, text[end - 1] === '\r' ? end - 1 : end);
+    begin = end + 1;
+  }
+  yield text.slice(begin);
+}
+
 /**
  * Parses a `.plan.md` file. Steps are check boxes at the top level: boxes of nested lists, code
- * blocks, quotes and comments are text. A box without text is text, too.
+ * blocks, quotes and comments are text. A box without text is text, too. Reads a file of more than
+ * `MAX_READ_STEPS` steps only up to the next one.
  */
 export const parsePlan = (file: string): PlanDocument<ParsedStep> => {
-  const lines = file.replace(/^\uFEFF/, '').split(/\r?\n/);
   const at: Context = { item: null, fence: null, isInComment: false, wasBlank: false };
   const head: string[] = [];
   const drafts: Draft[] = [];
   let below = head;
-  for (const line of lines) {
+  for (const line of linesOf(file.startsWith('\uFEFF') ? file.slice(1) : file)) {
     const box = readLine(at, line);
     const draft = box && toDraft(box);
     if (draft && draft.text !== '') {
       drafts.push(draft);
       below = draft.below;
+      if (drafts.length > MAX_READ_STEPS) break;
     } else below.push(line);
   }
   below.length = trimEnd(below).length;
