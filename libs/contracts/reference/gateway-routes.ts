@@ -88,11 +88,24 @@ export const GATEWAY_ROUTES = {
         nextCursor: NextCursor,
         position: z.int().nonnegative().describe('Position of the log as of which the page was read.'),
         head: z.int().nonnegative().describe('Position of the newest event of the log.'),
+        searchedTo: z
+          .int()
+          .nonnegative()
+          .describe(
+            'Position up to which the log was searched for the page, with `order=desc` down to which. A search ' +
+              'of a text ends after a second or 64 MiB: `nextCursor` then continues it, also without an event.',
+          ),
       }),
     },
     example: {
       query: { severity: 'error', agent: 'support', since: '2026-11-22T00:00:00Z', limit: 50 },
-      reply: { events: [EVENT], nextCursor: 'cDEwMjRlMQ', position: 184_203, head: 184_203 },
+      reply: {
+        events: [EVENT],
+        nextCursor: 'cDEwMjRlMQ',
+        position: 184_203,
+        head: 184_203,
+        searchedTo: 184_203,
+      },
     },
     problems: {
       400: 'a filter or the cursor is invalid; `detail` names it',

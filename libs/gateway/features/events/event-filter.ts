@@ -1,7 +1,6 @@
 import { runStream, sessionStream } from '@antiphon/contracts/agent';
 import type { EventFilter, EventsQuery } from '@antiphon/contracts/gateway';
 import { severityOf, TYPES_BY_SEVERITY } from '@antiphon/gateway-domain';
-import { TYPES_WITH_TEXTS } from './deleted-parts.js';
 
 /** Conditions of a statement. Every value is a bound parameter. */
 export interface Conditions {
@@ -66,25 +65,49 @@ export const addEventFilter = (
   addSeverity(target, filter.severity);
 };
 
-/**
- * Adds a search of a text in the data. It finds neither texts of deleted messages nor data of other
- * categories than those that the reader may read; null for all.
- */
-export const addTextSearch = (
+/** Positions after `after`, and up to `upTo` unless it is null. */
+export interface Range {
+  readonly after: number;
+  readonly upTo: number | null;
+}
+
+/** A matching event. */
+export interface Found {
+  readonly position: number;
+  /** Highest possible size of the event, bytes. */
+  readonly bytes: number;
+}
+
+/** Adds all conditions of a query but its text: those of a workspace's events in a range. */
+export const addFilters = (
   target: Conditions,
-  text: string,
-  categories: readonly string[] | null,
+  workspace: string,
+  query: EventsQuery,
+  { after, upTo }: Range,
+  streams: readonly string[] | null,
 ): void => {
-  const { add, values } = target;
-  add((p) => `position(lower(${p}) in lower(data::text)) > 0`, text);
-  if (categories !== null) add((p) => `category = any(${p})`, categories);
-  values.push(TYPES_WITH_TEXTS.message, TYPES_WITH_TEXTS.answer);
-  const [message, answer] = [`$${values.length - 1}::text[]`, `$${values.length}::text[]`];
-  target.conditions.push(`not exists (select from events d where d.workspace = events.workspace
-      and d.stream_id = events.stream_id and d.type = 'ChatMessageDeleted'
-      and d.data ->> 'turnId' = events.data ->> 'turnId'
-      and events.type = any (case d.data ->> 'part' when 'message' then ${message} else ${answer} end))`);
+  const { add } = target;
+  add((p) => `workspace = ${p}`, workspace);
+  addEventFilter(target, query, streams);
+  if (query.since !== undefined) add((p) => `recorded_at >= ${p}`, query.since);
+  if (query.until !== undefined) add((p) => `recorded_at < ${p}`, query.until);
+  add((p) => `position > ${p}`, after);
+  if (upTo !== null) add((p) => `position <= ${p}`, upTo);
 };
+
+/** Maximum size of one event, with its metadata. */
+const EVENT_BYTES = 1.25 * 1024 * 1024;
+/** The best ratio by which PostgreSQL compresses a value. */
+const MAX_RATIO = 256;
+
+const maxSize = (column: string): string =>
+  `case when pg_column_compression(${column}) is null then 1 else ${MAX_RATIO} end * pg_column_size(${column})`;
+
+/**
+ * SQL of the highest possible size of an event. A compressed value counts as the largest that it
+ * may be; its exact size would need all of it.
+ */
+export const EVENT_SIZE_SQL = `least(${EVENT_BYTES}, ${maxSize('data')} + ${maxSize('metadata')})`;
 
 /** The part of an event that filters examine. */
 export interface FilteredEvent {

@@ -1,23 +1,31 @@
 import type { EventsQuery } from '@antiphon/contracts/gateway';
 import { decodeCursor } from '@antiphon/contracts/log';
 import { inWorkspace, type WorkspaceQueries } from '@antiphon/database';
+import { invalid } from '@antiphon/kernel';
 
 import type { Pool } from 'pg';
 import { requireCursor } from '@antiphon/event-store';
-import { addEventFilter, addTextSearch, createConditions, hasIndex, namedStreams } from './event-filter.js';
+import {
+  addFilters,
+  createConditions,
+  EVENT_SIZE_SQL,
+  type Found,
+  hasIndex,
+  namedStreams,
+  type Range,
+} from './event-filter.js';
+import { searchText, type SearchStep } from './text-search.js';
 
 /** Maximum size of the data and metadata of a page as JSON, bytes. It has at least one event. */
 const PAGE_BYTES = 4 * 1024 * 1024;
 /** Maximum size that the rows of one query may have when their exact size is not known, bytes. */
 const CHUNK_BYTES = 8 * 1024 * 1024;
-/** Maximum size of one event, with its metadata. */
-const EVENT_BYTES = 1.25 * 1024 * 1024;
-/** The best ratio by which PostgreSQL compresses a value. */
-const MAX_RATIO = 256;
 /** Positions that one query examines for a filter without an index. */
 const WINDOW = 10_000;
 /** Time after which a search ends with a cursor, ms. */
 const SEARCH_MS = 1_000;
+/** Bytes of text after which a search ends. A statement may read 64 MiB beyond it. */
+const SEARCH_BYTES = 64 * 1024 * 1024;
 /** Tolerated steps of the database's clock, ms. Times rise with positions but for them. */
 const SKEW_MS = 300_000;
 
@@ -53,50 +61,26 @@ export interface EventRows {
   readonly next: number | null;
 }
 
-interface Found {
-  readonly position: number;
-  /** Highest possible size of the event, bytes. */
-  readonly bytes: number;
-}
-
-/** Positions after `after`, and up to `upTo` unless it is null. */
-interface Range {
-  readonly after: number;
-  readonly upTo: number | null;
-}
-
 interface Statement {
   readonly text: string;
   readonly values: unknown[];
 }
 
-/**
- * Returns the statement of matching positions, in order. A compressed value counts as the largest
- * that it may be; its exact size would need all of it.
- */
+/** Returns the statement of matching positions, in order. A query of a text has its own one. */
 export const positionsSql = (
   workspace: string,
   query: EventsQuery,
-  { after, upTo }: Range,
+  range: Range,
   limit: number,
   streams: readonly string[] | null = null,
-  categories: readonly string[] | null = null,
 ): Statement => {
   const target = createConditions();
-  const { add, conditions, values } = target;
-  add((p) => `workspace = ${p}`, workspace);
-  addEventFilter(target, query, streams);
-  if (query.text !== undefined) addTextSearch(target, query.text, categories);
-  if (query.since !== undefined) add((p) => `recorded_at >= ${p}`, query.since);
-  if (query.until !== undefined) add((p) => `recorded_at < ${p}`, query.until);
-  add((p) => `position > ${p}`, after);
-  if (upTo !== null) add((p) => `position <= ${p}`, upTo);
+  addFilters(target, workspace, query, range, streams);
+  const { conditions, values } = target;
   // Versions of a stream rise with positions. Its index has them in order, without a sort.
   const place = namedStreams(query).length > 0 ? 'stream_version' : 'position';
-  const size = (column: string): string =>
-    `case when pg_column_compression(${column}) is null then 1 else ${MAX_RATIO} end * pg_column_size(${column})`;
   return {
-    text: `select position, least(${EVENT_BYTES}, ${size('data')} + ${size('metadata')}) as bytes
+    text: `select position, ${EVENT_SIZE_SQL} as bytes
        from events where ${conditions.join(' and ')} order by ${place} ${query.order ?? 'asc'} limit $${values.length + 1}`,
     values: [...values, limit],
   };
@@ -131,6 +115,7 @@ class EventSearch {
   readonly #maxBytes: number;
   readonly #categories: readonly string[] | null;
   readonly #isBackward: boolean;
+  #bytes = 0;
 
   constructor(pool: Pool, workspace: string, query: EventsQuery, now: number, bounds: EventPageBounds) {
     this.#db = inWorkspace(pool, workspace);
@@ -161,29 +146,44 @@ class EventSearch {
     for (;;) {
       const range = hasIndex(this.#query) ? { after, upTo: this.#upTo } : await this.#nextWindow(after);
       if (!range) return { found, next: null };
-      found.push(...(await this.#findIn(range, limit - found.length)));
-      if (range.upTo === null || range.upTo === this.#upTo || found.length >= limit)
-        return { found, next: null };
-      after = range.upTo;
-      // A page by offset counts from the beginning, so that its search cannot go on later.
-      if (now() >= this.#endsAt && this.#query.offset === undefined) return { found, next: after };
+      const step = await this.#findIn(range, limit - found.length);
+      found.push(...step.found);
+      const end = step.reached ?? range.upTo;
+      if (end === null || end === this.#upTo || found.length >= limit) return { found, next: null };
+      after = end;
+      if (this.#mustEnd(step, now())) return { found, next: after };
     }
   }
 
   /** Finds matching positions from the newest on. `next` is the position where the search goes on. */
   async #searchBack(limit: number, now: () => number): Promise<{ found: Found[]; next: number | null }> {
-    const { cursor, after = 0, offset } = this.#query;
+    const { cursor, after = 0 } = this.#query;
     const found: Found[] = [];
     let upTo = Math.min(cursor === undefined ? Infinity : decodePosition(cursor) - 1, this.#upTo ?? Infinity);
     for (;;) {
       const last = await this.#lastUpTo(upTo);
       if (last === null || last <= after) return { found, next: null };
       const from = hasIndex(this.#query) ? after : Math.max(after, last - WINDOW);
-      found.push(...(await this.#findIn({ after: from, upTo: last }, limit - found.length)));
-      if (from === after || found.length >= limit) return { found, next: null };
-      upTo = from;
-      if (now() >= this.#endsAt && offset === undefined) return { found, next: upTo + 1 };
+      const step = await this.#findIn({ after: from, upTo: last }, limit - found.length);
+      found.push(...step.found);
+      const end = step.reached === null ? from : step.reached - 1;
+      if (end <= after || found.length >= limit) return { found, next: null };
+      upTo = end;
+      if (this.#mustEnd(step, now())) return { found, next: upTo + 1 };
     }
+  }
+
+  /**
+   * Returns true once the search has taken its time or read its bytes. A page by offset counts from
+   * the beginning, so that its search cannot go on later: it is refused instead.
+   */
+  #mustEnd({ bytes }: SearchStep, now: number): boolean {
+    this.#bytes += bytes;
+    const hasReadAll = this.#bytes >= SEARCH_BYTES;
+    if (this.#query.offset === undefined) return hasReadAll || now >= this.#endsAt;
+    if (!hasReadAll) return false;
+    const message = 'the search of a text by `offset` would read too much of the log: use `cursor`';
+    throw invalid('GATEWAY.INVALID_QUERY', message);
   }
 
   /** Returns the newest position of the workspace up to one. */
@@ -231,19 +231,16 @@ class EventSearch {
     return { after: begin, upTo: Math.min(begin + WINDOW, this.#upTo ?? Infinity) };
   }
 
-  async #findIn(range: Range, limit: number): Promise<Found[]> {
-    const { agent } = this.#query;
+  async #findIn(range: Range, limit: number): Promise<SearchStep> {
+    const { agent, text: sought } = this.#query;
     const streams = agent === undefined ? null : await this.#streamsOfAgent(agent, range);
-    const { text, values } = positionsSql(
-      this.#workspace,
-      this.#query,
-      range,
-      limit,
-      streams,
-      this.#categories,
-    );
+    const [workspace, query, categories] = [this.#workspace, this.#query, this.#categories];
+    if (sought !== undefined)
+      return searchText(this.#db, { workspace, query, sought, range, limit, streams, categories });
+    const { text, values } = positionsSql(workspace, query, range, limit, streams);
     const { rows } = await this.#db.query<{ position: string; bytes: string }>(text, values);
-    return rows.map(({ position, bytes }) => ({ position: Number(position), bytes: Number(bytes) }));
+    const found = rows.map(({ position, bytes }) => ({ position: Number(position), bytes: Number(bytes) }));
+    return { found, reached: null, bytes: 0 };
   }
 
   /** Returns the event streams of an agent that have events in a range. */

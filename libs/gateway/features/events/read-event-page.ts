@@ -14,6 +14,8 @@ export interface EventPage {
   /** Position up to which the page is complete, and the head of the log. */
   readonly position: number;
   readonly head: number;
+  /** Position up to which the log was searched; with `order=desc` down to which. */
+  readonly searchedTo: number;
 }
 
 const HEAD_SQL = 'select epoch, antiphon_head_position() as head from log_head where id = 1';
@@ -41,5 +43,6 @@ export const readEventPage = async (
   const { rows, next } = await readEventRows(pool, workspace, query, { categories }).catch(failTranslated);
   const nextCursor = next === null ? null : encodeCursor(next, epoch);
   const events = await showRows(pool, workspace, reader, rows).catch(failTranslated);
-  return { events, nextCursor, position, head };
+  const end = query.order === 'desc' ? (query.after ?? 0) : position;
+  return { events, nextCursor, position, head, searchedTo: next ?? end };
 };
