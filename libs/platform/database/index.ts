@@ -7,6 +7,8 @@ export {
 export { withDatabaseTls } from './database-tls.js';
 export { fetchPages, ROW_AS_JSON } from './fetch-pages.js';
 export { readGzipLines } from './gzip-lines.js';
+export { cutListPage, listPageSql } from './list-page.js';
+export type { ListedRow, ListPage } from './list-page.js';
 export type { LineBounds } from './gzip-lines.js';
 export { migrate, readMigrations } from './migrate.js';
 export type { Migration } from './migrate.js';

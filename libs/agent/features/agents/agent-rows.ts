@@ -1,8 +1,14 @@
 import type pg from 'pg';
 import type { AgentPhase, AgentStateChange } from '@antiphon/contracts/agent';
 import type { AgentRecord } from '@antiphon/agent-domain';
-import { acrossWorkspaces, inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { WorkspaceQueries } from '@antiphon/database';
+import {
+  acrossWorkspaces,
+  cutListPage,
+  inWorkspace,
+  listPageSql,
+  translateDatabaseError,
+} from '@antiphon/database';
+import type { ListedRow, ListPage, WorkspaceQueries } from '@antiphon/database';
 import type { AgentChange, ReadAgentChanges } from './agent-directory.js';
 
 /** An agent as lists read it. */
@@ -40,13 +46,16 @@ const COLUMNS = `a.agent_id, a.record, t.open_turns, t.phase, h.last_seen_at, a.
   from agent_agents a
   left join agent_activity t on t.workspace = a.workspace and t.agent_id = a.agent_id
   left join agent_heartbeats h on h.workspace = a.workspace and h.agent_id = a.agent_id`;
-const LIST_SQL = `select ${COLUMNS}
+const LIST_SQL = listPageSql(
+  `select ${COLUMNS}
   where a.workspace = $1 and ($2::bigint is null or a.first_position > $2)
     and ($4::text is null or a.project = $4) and ($5::text is null or a.parent_id = $5)
     and case $6::text when 'idle' then a.status = 'ready' and coalesce(t.open_turns, 0) = 0
       when 'working' then a.status = 'ready' and t.open_turns > 0
       else a.status = $6 or ($6 is null and a.status <> 'terminated') end
-  order by a.first_position limit $3 offset $7`;
+  order by a.first_position limit $3 offset $7`,
+  'octet_length(r.record::text)',
+);
 const FIND_SQL = `select ${COLUMNS} where a.workspace = $1 and a.agent_id = any($2::text[])`;
 const CONFIGURED_SQL = `select agent_id from agent_agents
   where workspace = $1 and record ->> 'origin' = 'configuration' and status <> 'terminated'`;
@@ -127,9 +136,11 @@ export class AgentRows {
     workspace: string,
     { after, offset, limit, project, parent, state }: ListFilter,
     queries = this.own(workspace),
-  ): Promise<AgentRow[]> {
-    const values = [workspace, after, limit, project, parent, state, offset];
-    return (await this.run<Stored>(queries, 'list', LIST_SQL, values)).map(toRow);
+  ): Promise<ListPage<AgentRow>> {
+    const values = [workspace, after, limit + 1, project, parent, state, offset];
+    const rows = await this.run<Stored & ListedRow>(queries, 'list', LIST_SQL, values);
+    const { shown, hasMore } = cutListPage(rows, limit);
+    return { shown: shown.map(toRow), hasMore };
   }
 
   async find(

@@ -54,15 +54,15 @@ export class ReadAgents {
     const { workspace, state, project, parent, limit = 1_000, cursor, offset = 0, at } = request;
     const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
     const after = positionOfCursor(cursor);
-    const bounds = { after, offset, limit: limit + 1 };
-    const rows = await this.deps.agentRows.list(workspace, { ...filter, ...bounds }, queries);
-    const shown = rows.slice(0, limit);
+    const bounds = { after, offset, limit };
+    const { shown, hasMore } = await this.deps.agentRows.list(workspace, { ...filter, ...bounds }, queries);
     const last = shown.at(-1);
-    const isWhole = after === null && offset === 0 && Object.values(filter).every((value) => value === null);
-    const missing = isWhole && at === undefined ? await this.notYetProjected(workspace, rows) : [];
+    const isWhole =
+      !hasMore && after === null && offset === 0 && Object.values(filter).every((value) => value === null);
+    const missing = isWhole && at === undefined ? await this.notYetProjected(workspace, shown) : [];
     return {
       agents: [...missing, ...shown.map((row) => this.view(workspace, row))],
-      nextCursor: rows.length > limit && last ? encodeCursor(last.firstPosition) : null,
+      nextCursor: hasMore && last ? encodeCursor(last.firstPosition) : null,
     };
   }
 

@@ -3,8 +3,8 @@ import { agentTreeStream, getApproval, listApprovals, sessionStream } from '@ant
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
-import { translateDatabaseError } from '@antiphon/database';
-import type { WorkspaceQueries } from '@antiphon/database';
+import { cutListPage, listPageSql, translateDatabaseError } from '@antiphon/database';
+import type { ListedRow, WorkspaceQueries } from '@antiphon/database';
 import type { EventStore, PastReads } from '@antiphon/event-store';
 import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
@@ -71,18 +71,25 @@ const toView = (row: Row, path: string[], isDeleted: boolean): ApprovalView => (
 
 const FROM = `select a.*, s.agent_id from agent_approvals a
   left join agent_sessions s on s.workspace = a.workspace and s.session_id = a.session_id`;
-const LIST_SQL = `${FROM} where a.workspace = $1 and ($2::bigint is null or a.first_position < $2)
+const LIST_SQL = listPageSql(
+  `${FROM} where a.workspace = $1 and ($2::bigint is null or a.first_position < $2)
     and ($4::text is null or a.status = $4) and ($5::uuid is null or a.session_id = $5)
     and ($6::text[] is null or s.agent_id = any($6))
-  order by a.first_position desc limit $3`;
+  order by a.first_position desc limit $3`,
+  `octet_length(r.input::text) + coalesce(octet_length(r.preview), 0)`,
+);
 const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;
 
 const DELETED_SQL = `select data ->> 'turnId' as turn_id from events where workspace = $1
     and stream_id = any ($2) and type = 'ChatMessageDeleted' and data ->> 'part' = 'answer'`;
 
-const queryRows = async (queries: WorkspaceQueries, text: string, values: unknown[]): Promise<Row[]> => {
+const queryRows = async <R extends Row>(
+  queries: WorkspaceQueries,
+  text: string,
+  values: unknown[],
+): Promise<R[]> => {
   try {
-    return (await queries.query<Row>({ text, values })).rows;
+    return (await queries.query<R>({ text, values })).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }
@@ -155,10 +162,10 @@ export class ReadApprovals {
       sessionId ?? null,
       rootId === undefined ? null : await readMembers(this.deps.store, workspace, rootId),
     ];
-    const rows = await queryRows(queries, LIST_SQL, values);
-    const shown = rows.slice(0, limit);
+    const rows = await queryRows<Row & ListedRow>(queries, LIST_SQL, values);
+    const { shown, hasMore } = cutListPage(rows, limit);
     const last = shown.at(-1);
-    const nextCursor = rows.length > limit && last ? encodeCursor(Number(last.first_position)) : null;
+    const nextCursor = hasMore && last ? encodeCursor(Number(last.first_position)) : null;
     return { approvals: await this.viewsOf(queries, workspace, shown), nextCursor };
   }
 

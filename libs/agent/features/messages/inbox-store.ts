@@ -1,6 +1,13 @@
 import type pg from 'pg';
 import { AgentMessage, agentInboxStream, agentStream, agentTopicStream } from '@antiphon/contracts/agent';
-import { acrossWorkspaces, inWorkspace, translateDatabaseError } from '@antiphon/database';
+import {
+  acrossWorkspaces,
+  cutListPage,
+  inWorkspace,
+  listPageSql,
+  translateDatabaseError,
+} from '@antiphon/database';
+import type { ListedRow, ListPage } from '@antiphon/database';
 import { agentUuidOf, topicUuidOf } from '../derived-ids.js';
 
 /** Topic of the messages to every agent of a workspace. */
@@ -66,17 +73,28 @@ const AFTER_SQL = `select m.position, m.data
       and e.position > s.after and (s.stream_id = $5 or e.data ->> 'from' <> $6)
     order by e.position limit $4) m
   order by m.position limit $4`;
-const NEWEST_SQL = `select m.position, m.data
+const NEWEST_SQL = listPageSql(
+  `select m.position, m.data
   from unnest($2::text[], $3::bigint[]) as s (stream_id, after)
   cross join lateral (
     select e.position, e.data from events e
     where e.workspace = $1 and e.stream_id = s.stream_id and (e.type || '') = 'AgentMessageSent'
       and e.position > s.after and ($5::bigint is null or e.position < $5)
-    order by e.position desc limit $4) m
-  order by m.position desc limit $4`;
+    order by e.position desc limit $4::bigint + $6::bigint) m
+  order by m.position desc limit $4 offset $6`,
+  'octet_length(r.data::text)',
+);
 const TAIL_SQL = `select position, workspace, stream_id from events
   where type = 'AgentMessageSent' and position > $1 order by position limit $2`;
 const HEAD_SQL = `select coalesce(max(position), 0) as position from events where type = 'AgentMessageSent'`;
+
+/** Bounds of a page of messages. */
+export interface NewestMessages {
+  readonly limit: number;
+  /** Position before which they are. Default: any. */
+  readonly before?: number | null;
+  readonly offset?: number;
+}
 
 /** A new message in the log, as a process follows them. */
 export interface NewMessage {
@@ -122,16 +140,18 @@ export class InboxStore {
     return (await this.query<MessageRow>(workspace, query, values)).map(toStored);
   }
 
-  /** Returns the messages before a position, newest first. */
+  /** Returns a page of the messages before a position, newest first. */
   async readNewest(
     workspace: string,
     state: InboxState,
-    limit: number,
-    before: number | null,
-  ): Promise<StoredMessage[]> {
+    { limit, before = null, offset = 0 }: NewestMessages,
+  ): Promise<ListPage<StoredMessage>> {
     const [streams, after] = streamsOf(workspace, state, 0);
     const query = { name: 'agent_inbox_newest', text: NEWEST_SQL };
-    return (await this.query<MessageRow>(workspace, query, [streams, after, limit, before])).map(toStored);
+    const values = [streams, after, limit + 1, before, offset];
+    const rows = await this.query<MessageRow & ListedRow>(workspace, query, values);
+    const { shown, hasMore } = cutListPage(rows, limit);
+    return { shown: shown.map(toStored), hasMore };
   }
 
   /** Returns the messages of all workspaces after a position, oldest first. */

@@ -32,7 +32,9 @@ describe('Messages under faults, in full', () => {
       const append = childEndedAppend({ ...ended, causeId: 'spec', at });
       await store.append({ workspace: WORKSPACE, streams: [append] });
       const state = await inboxes.readState(WORKSPACE, 'parent');
-      const [newest] = await inboxes.readNewest(WORKSPACE, state, 1, null);
+      const {
+        shown: [newest],
+      } = await inboxes.readNewest(WORKSPACE, state, { limit: 1 });
       times.push(performance.now() - startedAt);
       expect(newest?.message.content['agentId']).toBe(`kid-${index}`);
     }

@@ -150,14 +150,13 @@ export class Messages {
     if (at !== undefined && state.since === 0)
       throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
     const before = Math.min(positionOfCursor(cursor) ?? Infinity, upTo + 1);
-    const found = await inboxes.readNewest(workspace, state, offset + limit + 1, before);
-    const shown = found.slice(offset, offset + limit);
+    const { shown, hasMore } = await inboxes.readNewest(workspace, state, { limit, before, offset });
     const last = shown.at(-1);
     return {
       messages: shown.map(({ position, message }) => {
         return { ...message, logPosition: position, isRead: position <= state.upTo };
       }),
-      nextCursor: found.length > offset + limit && last ? encodeCursor(last.position) : null,
+      nextCursor: hasMore && last ? encodeCursor(last.position) : null,
     };
   }
 

@@ -1,9 +1,9 @@
 import type pg from 'pg';
-import type { WorkspaceQueries } from '@antiphon/database';
+import type { ListedRow, WorkspaceQueries } from '@antiphon/database';
 import { TaskItem } from '@antiphon/contracts/agent';
 import type { TaskState } from '@antiphon/contracts/agent';
 import type { TaskFold } from '@antiphon/agent-domain';
-import { translateDatabaseError } from '@antiphon/database';
+import { cutListPage, listPageSql, translateDatabaseError } from '@antiphon/database';
 import { requireCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 
@@ -97,11 +97,14 @@ const decodeCursor = (cursor: string): readonly [position: string, id: string] |
 
 const COLUMNS = `id, kind, title, state, priority, capabilities, agent_id, worker, epoch, strikes, project,
   parent_agent_id, parent_task_id, deadline, session_id, turn_id, queued_at, started_at, ended_at, result, first_position`;
-const LIST_SQL = `select ${COLUMNS} from agent_tasks
+const LIST_SQL = listPageSql(
+  `select ${COLUMNS} from agent_tasks
   where workspace = $1 and ($2::bigint is null or (first_position, id) < ($2, $3))
     and ($4::text is null or state = $4) and ($5::text is null or agent_id = $5)
     and ($6::text is null or project = $6)
-  order by first_position desc, id desc limit $7 offset $8`;
+  order by first_position desc, id desc limit $7 offset $8`,
+  `octet_length(r.title) + coalesce(octet_length(r.result::text), 0)`,
+);
 const ROW_SQL = `select ${COLUMNS} from agent_tasks where workspace = $1 and id = $2`;
 
 export interface TaskFilter {
@@ -115,9 +118,12 @@ export interface TaskFilter {
   readonly offset?: number;
 }
 
-const select = async (queries: WorkspaceQueries, query: pg.QueryConfig): Promise<TaskRow[]> => {
+const select = async <Row extends TaskRow>(
+  queries: WorkspaceQueries,
+  query: pg.QueryConfig,
+): Promise<Row[]> => {
   try {
-    return (await queries.query<TaskRow>(query)).rows;
+    return (await queries.query<Row>(query)).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }
@@ -131,10 +137,14 @@ export const readTasks = async (
   const [before, id] = cursor === undefined ? [null, ''] : requireCursor(decodeCursor(cursor));
   const filter = [state ?? null, agent ?? null, project ?? null];
   const values = [workspace, before, id, ...filter, limit + 1, offset];
-  const rows = await select(queries, { name: 'agent_tasks_list', text: LIST_SQL, values });
-  const shown = rows.slice(0, limit);
+  const rows = await select<TaskRow & ListedRow>(queries, {
+    name: 'agent_tasks_list',
+    text: LIST_SQL,
+    values,
+  });
+  const { shown, hasMore } = cutListPage(rows, limit);
   const last = shown.at(-1);
-  return { tasks: shown.map(toItem), nextCursor: rows.length > limit && last ? encodeCursor(last) : null };
+  return { tasks: shown.map(toItem), nextCursor: hasMore && last ? encodeCursor(last) : null };
 };
 
 /**
