@@ -19,7 +19,8 @@ const PARALLEL = 200;
 const PAST_MS = 2_000;
 /** Time of the reads to and fro, ms. */
 const TO_AND_FRO_MS = Number(process.env['ANTIPHON_TO_AND_FRO_MS'] ?? 150_000);
-const TEMPORARY_SQL = `select coalesce(sum(pg_total_relation_size(c.oid)), 0) as bytes
+const TEMPORARY_SQL = `select coalesce(sum(pg_total_relation_size(c.oid)), 0) +
+    (select coalesce(sum(size), 0) from pg_ls_tmpdir()) as bytes
   from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname like 'pg_temp_%' and c.relkind = 'r'`;
 /** Time within which projections follow the grown log, ms. */
 const FOLLOW_MS = 1_200_000;
@@ -133,7 +134,7 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
     checkFigure({ what: `first GET ${path} in the middle of the log`, value, unit: 'ms', atMost: PAST_MS });
   });
 
-  it(`keeps temporary tables under 64 MiB while three viewers read to and fro`, async () => {
+  it('keeps temporary tables and files under 64 MiB while three viewers read to and fro for 150 s', async () => {
     const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec', max: 1 });
     const endsAt = performance.now() + TO_AND_FRO_MS;
     let most = 0;
@@ -149,7 +150,12 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
     }
     await Promise.all(viewers);
     await pool.end();
-    checkFigure({ what: 'temporary tables of reads of the past', value: most, unit: 'MiB', atMost: 64 });
+    checkFigure({
+      what: 'temporary tables and files of reads of the past',
+      value: most,
+      unit: 'MiB',
+      atMost: 64,
+    });
   });
 
   it(`answers ${PARALLEL} reads of the past at once, or asks for a repeat, and stays responsive`, async () => {

@@ -224,6 +224,13 @@ const SPECS = {
     ...{ minutes: 10, missing: needMount },
   },
   'history-size': { shows: 'Temporal histories stay below 2 MB', minutes: 10 },
+  'hostile-texts': {
+    ...{
+      shows: 'hostile texts of a member leave the pings of another workspace at 100 ms (p99)',
+      minutes: 15,
+    },
+    quick: { ANTIPHON_HOSTILE_ROUNDS: '4' },
+  },
   'hostile-sockets': {
     ...{ shows: '1,000 hostile sockets slow no client; 10,000 idle ones need 1 GiB', minutes: 10 },
     missing: needLinux,
