@@ -3,6 +3,7 @@ import type { ServiceName } from '@antiphon/contracts/messaging';
 import { deadLetterSubject, requestDeadLetters } from './consumers/dead-letters.js';
 import { inboxPrefix } from './link/nats-link.js';
 import type { StreamName } from './link/streams.js';
+import { ALL_STARTS, startSubject } from './requests/service-starts.js';
 
 /** Permissions of one service's NATS credential; all else is a permissions violation. */
 export interface NatsPermissions {
@@ -171,12 +172,14 @@ export const natsPermissions = (service: ServiceName): NatsPermissions => {
       ...(needs.publish ?? []),
       deadLetterSubject(requestDeadLetters(service)),
       LOG_NOTIFICATION_SUBJECT,
+      startSubject(service),
     ],
     subscribe: [
       `cmd.${service}.>`,
       `${inboxPrefix(service)}.>`,
       `hint.${service}.>`,
       LOG_NOTIFICATION_SUBJECT,
+      ALL_STARTS,
       ...(needs.subscribe ?? []),
     ],
     allowResponses: true,

@@ -10,6 +10,13 @@ import type { SessionRegistry } from './session-registry.js';
 
 /** Maximum number of sessions that one sweep takes over. */
 const MAX_FOUND = 200;
+/**
+ * Time after the start of a process in which it sweeps more often, ms, and the time between two of
+ * these sweeps. The projection of sessions lags behind the log, so the first sweep does not see
+ * turns that were accepted just before the process before it died.
+ */
+const START_MS = 3_000;
+const START_SWEEP_MS = 100;
 /** Sessions taken over concurrently: a start after a crash must leave connections to new turns. */
 const PARALLEL = 8;
 
@@ -31,13 +38,18 @@ export interface RecoveryDeps {
 export class SessionRecovery {
   constructor(private readonly deps: RecoveryDeps) {}
 
-  /** Sweeps at once, every `sweepMs` and at notifications, until `signal` aborts. */
+  /**
+   * Sweeps at once, at notifications, and every `sweepMs` (more often after the start), until
+   * `signal` aborts.
+   */
   async run(sweepMs: number, signal: AbortSignal, onSwept: () => void): Promise<void> {
     const unsubscribe = this.followNotifications();
     const sweep = (): Promise<void> =>
       this.takeOverAbandoned()
         .catch((error: unknown) => this.deps.logger.warn({ err: error }, 'abandoned session sweep failed'))
         .then(onSwept);
+    const start = AbortSignal.any([signal, AbortSignal.timeout(START_MS)]);
+    await repeatEvery(sweep, Math.min(sweepMs, START_SWEEP_MS), start);
     await repeatEvery(sweep, sweepMs, signal);
     unsubscribe();
   }

@@ -9,6 +9,7 @@ import type { SpanStart } from '@antiphon/observability';
 import { callWhileConnected, natsUnavailable } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
 import type { LocalHandler, LocalRequests } from './local-requests.js';
+import { onServiceStart, serviceOf } from './service-starts.js';
 import { contextHeaders, fromWireError, parseJson } from './wire.js';
 import type { WireReply } from './wire.js';
 
@@ -20,6 +21,11 @@ export interface RequestOptions {
    * if that one is gone.
    */
   readonly processId?: string | undefined;
+  /**
+   * True: fails as after its timeout when a process of the service starts, because the one that had
+   * the request may have died.
+   */
+  readonly untilStart?: boolean;
 }
 
 /** Sends requests to other services. */
@@ -122,6 +128,21 @@ const sendLocally = async (
   );
 };
 
+/** Waits for a reply, or until a process of the service starts. */
+const untilStart = async (link: NatsLink, subject: string, sent: Promise<Msg>): Promise<Msg> => {
+  let stop = (): void => undefined;
+  const started = new Promise<never>((_resolve, reject) => {
+    const fail = (): void =>
+      reject(transient('MESSAGING.TIMEOUT', 'the service was restarted before it answered'));
+    stop = onServiceStart(link.connection, serviceOf(subject), fail);
+  });
+  try {
+    return await Promise.race([sent, started]);
+  } finally {
+    stop();
+  }
+};
+
 const spanOf = (subject: string): SpanStart => ({
   name: subject,
   role: 'client',
@@ -137,16 +158,16 @@ const spanOf = (subject: string): SpanStart => ({
  * (docs/adr/0020). Requests to services in this process do not go to NATS (docs/adr/0165).
  */
 export const createRequestClient = (link: NatsLink, local?: LocalRequests): RequestClient => ({
-  request: (contract, payload, { timeoutMs = contract.timeoutMs, processId } = {}) =>
+  request: (contract, payload, { timeoutMs = contract.timeoutMs, processId, untilStart: endsAtStart } = {}) =>
     withSpan(spanOf(contract.subject), async () => {
       const [{ subject }, text] = [contract, JSON.stringify(payload)];
       const handler = local?.find(subject);
       const isAddressed = processId !== undefined && contract.toProcess === true;
-      const data = handler
-        ? await sendLocally(handler, link, text, timeoutMs)
-        : isAddressed
-          ? (await sendToProcess(link, { subject, processId }, text, timeoutMs)).data
-          : (await send(link, subject, text, timeoutMs)).data;
+      if (handler) return unpack(contract.reply, await sendLocally(handler, link, text, timeoutMs), subject);
+      const sent = isAddressed
+        ? sendToProcess(link, { subject, processId }, text, timeoutMs)
+        : send(link, subject, text, timeoutMs);
+      const { data } = await (endsAtStart === true ? untilStart(link, subject, sent) : sent);
       return unpack(contract.reply, data, subject);
     }),
 });
@@ -158,13 +179,13 @@ export const createRequestClient = (link: NatsLink, local?: LocalRequests): Requ
 const FIRST_ATTEMPT_MS = 2_000;
 
 /**
- * Sends an idempotent request, and retries it once after a timeout. A request in flight to a
- * process that died gets no reply; the retry reaches another process and has the contract's whole
- * timeout.
+ * Sends an idempotent request, and retries it once: after a timeout, or as soon as a process of the
+ * service starts. A request in flight to a process that died gets no reply; the retry reaches
+ * another process and has the contract's whole timeout.
  */
 export const requestWithRetry = async <T>(send: (options: RequestOptions) => Promise<T>): Promise<T> => {
   try {
-    return await send({ timeoutMs: FIRST_ATTEMPT_MS });
+    return await send({ timeoutMs: FIRST_ATTEMPT_MS, untilStart: true });
   } catch (error) {
     if (!isAppError(error) || error.code !== 'MESSAGING.TIMEOUT') throw error;
     return send({});

@@ -7,9 +7,10 @@ import { contextFrom, runWithContext, silentLogger } from '@antiphon/observabili
 import { DLQ_HEADERS } from '../consumers/dead-letters.js';
 import { connectNats } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
-import { createRequestClient } from './request-client.js';
+import { createRequestClient, requestWithRetry } from './request-client.js';
 import type { RequestClient } from './request-client.js';
 import { RequestServer } from './request-server.js';
+import { startSubject } from './service-starts.js';
 
 import {
   EchoModule,
@@ -136,6 +137,37 @@ describe('request/reply', () => {
     const asked = client.request(slow, {});
     await expect(asked).rejects.toMatchObject({ kind: 'transient', code: 'MESSAGING.TIMEOUT' });
     control.release();
+  });
+
+  it('sends an idempotent request again as soon as a process of the service starts', async () => {
+    const patient = { ...slow, timeoutMs: 60_000 };
+    const nextCall = () => new Promise<void>((resolve) => (control.started = resolve));
+    const [first, asked] = [
+      nextCall(),
+      requestWithRetry((options) => client.request(patient, {}, { ...options, timeoutMs: 60_000 })),
+    ];
+    await first;
+    // The first call gets no reply until the end, as of a process that died.
+    const [endFirst, second] = [control.release, nextCall()];
+    clientLink.connection.publish(startSubject(area));
+    await second;
+    control.release();
+    await expect(asked).resolves.toEqual({ done: true });
+    endFirst();
+  });
+
+  it('announces its start once it serves requests', async () => {
+    const starts = clientLink.connection.subscribe(startSubject(area), { max: 1 });
+    await clientLink.connection.flush();
+    const second = await connectNats({ url, service: 'agent', logger: silentLogger });
+    const strategy = new RequestServer({ link: second, logger });
+    const app2 = await NestFactory.createMicroservice(EchoModule, { strategy, logger: false });
+    await app2.listen();
+    let count = 0;
+    for await (const _start of starts) count += 1;
+    expect(count).toBe(1);
+    await app2.close();
+    await second.drain();
   });
 
   it('reports a request or a reply that is larger than a message may be', async () => {

@@ -16,6 +16,7 @@ import type { Logger, OpenSpan, RequestContext, SpanStart } from '@antiphon/obse
 import { publishDeadLetter, requestDeadLetters } from '../consumers/dead-letters.js';
 import type { NatsLink } from '../link/nats-link.js';
 import type { LocalRequests } from './local-requests.js';
+import { serviceOf, startSubject } from './service-starts.js';
 import { contextFromHeaders, isUnexpected, parseAs, parseJson, toWireError } from './wire.js';
 import type { WireReply } from './wire.js';
 
@@ -155,6 +156,9 @@ export class RequestServer extends ServerNats {
         );
       this.#local?.add(subject, (data, headers) => this.#receiveLocal(subject, data, headers));
     }
+    // Callers whose request went to a process that died send it again.
+    const services = new Set([...this.messageHandlers.keys()].map(serviceOf));
+    for (const service of services) connection.publish(startSubject(service));
   }
 
   // The link reports the connection's state once for the whole process.

@@ -1,0 +1,42 @@
+import type { NatsConnection } from '@nats-io/transport-node';
+
+/** Subject on which a process tells that it serves the requests of a service from now on. */
+export const startSubject = (service: string): string => `hint.start.${service}`;
+
+/** Subject pattern of the starts of all services. */
+export const ALL_STARTS = startSubject('*');
+
+/** Returns the service of a request's subject, `cmd.<service>.<name>`. */
+export const serviceOf = (subject: string): string => subject.split('.')[1] ?? '';
+
+type Notify = () => void;
+
+/** Functions to call at the next start of a service, by its name. */
+type Waiting = Map<string, Set<Notify>>;
+
+/** One subscription of NATS for each connection that waits for starts. */
+const waitingOf = new WeakMap<NatsConnection, Waiting>();
+
+const open = (connection: NatsConnection): Waiting => {
+  const waiting: Waiting = new Map();
+  waitingOf.set(connection, waiting);
+  connection.subscribe(ALL_STARTS, {
+    callback: (error, { subject }) => {
+      // A caller without this notification has its timeout, and the link logs the refusal.
+      if (error) return;
+      for (const notify of waiting.get(subject.split('.')[2] ?? '') ?? []) notify();
+    },
+  });
+  return waiting;
+};
+
+/**
+ * Calls `notify` when a process of this service starts. The notification may be lost: it replaces
+ * no timeout. Returns an unsubscribe function.
+ */
+export const onServiceStart = (connection: NatsConnection, service: string, notify: Notify): (() => void) => {
+  const waiting = waitingOf.get(connection) ?? open(connection);
+  const all = waiting.get(service) ?? new Set<Notify>();
+  waiting.set(service, all.add(notify));
+  return () => all.delete(notify);
+};
