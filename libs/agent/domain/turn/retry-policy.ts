@@ -45,6 +45,8 @@ export type DeferralReason = SessionEventOf<'ToolCallDeferred'>['data']['reason'
 export const SANDBOX_PATIENCE_MS = 30_000;
 const FIRST_UNSENT_MS = 250;
 const MAX_UNSENT_MS = 2_000;
+/** Number of tries without a growing delay: a killed sandbox serves again within a second. */
+const QUICK_UNSENT_TRIES = 5;
 /**
  * Maximum number of unsent tries, more than the time allows: it also ends after a clock was put
  * back.
@@ -94,7 +96,7 @@ export const retryDelay = (
   if (reason === 'unsent')
     return waitedMs > SANDBOX_PATIENCE_MS || tries >= MAX_UNSENT_TRIES
       ? null
-      : exponential(FIRST_UNSENT_MS, MAX_UNSENT_MS, tries) * jitter;
+      : exponential(FIRST_UNSENT_MS, MAX_UNSENT_MS, Math.max(0, tries - QUICK_UNSENT_TRIES)) * jitter;
   const { maxAttempts, backoffMs: firstMs, maxBackoffMs } = retryPolicyOf(call);
   return reached + 1 >= maxAttempts ? null : exponential(firstMs, maxBackoffMs, reached) * jitter;
 };

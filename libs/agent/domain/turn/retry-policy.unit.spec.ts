@@ -38,8 +38,13 @@ describe('the retry delay of an unsent tool call', () => {
       { reason: 'unsent', waitedMs, random: 0 },
     );
 
+  it('is short at first, as long as a killed sandbox needs to serve again, and grows then', () => {
+    expect([0, 1, 2, 3, 4, 5].map((tries) => wait(tries, 100))).toEqual(Array(6).fill(125));
+    expect([6, 7, 8, 9].map((tries) => wait(tries, 2_000))).toEqual([250, 500, 1_000, 1_000]);
+  });
+
   it('ends after half a minute', () => {
-    expect(wait(3, 29_000)).toBe(1_000);
+    expect(wait(9, 29_000)).toBe(1_000);
     expect(wait(3, 30_001)).toBeNull();
   });
 
