@@ -25,7 +25,7 @@ export interface RequestOptions {
    * True: fails as after its timeout when a process of the service starts, because the one that had
    * the request may have died.
    */
-  readonly untilStart?: boolean;
+  readonly endsAtStart?: boolean;
 }
 
 /** Sends requests to other services. */
@@ -129,7 +129,7 @@ const sendLocally = async (
 };
 
 /** Waits for a reply, or until a process of the service starts. */
-const untilStart = async (link: NatsLink, subject: string, sent: Promise<Msg>): Promise<Msg> => {
+const racedWithStart = async (link: NatsLink, subject: string, sent: Promise<Msg>): Promise<Msg> => {
   let stop = (): void => undefined;
   const started = new Promise<never>((_resolve, reject) => {
     const fail = (): void =>
@@ -158,7 +158,7 @@ const spanOf = (subject: string): SpanStart => ({
  * (docs/adr/0020). Requests to services in this process do not go to NATS (docs/adr/0165).
  */
 export const createRequestClient = (link: NatsLink, local?: LocalRequests): RequestClient => ({
-  request: (contract, payload, { timeoutMs = contract.timeoutMs, processId, untilStart: endsAtStart } = {}) =>
+  request: (contract, payload, { timeoutMs = contract.timeoutMs, processId, endsAtStart } = {}) =>
     withSpan(spanOf(contract.subject), async () => {
       const [{ subject }, text] = [contract, JSON.stringify(payload)];
       const handler = local?.find(subject);
@@ -167,7 +167,7 @@ export const createRequestClient = (link: NatsLink, local?: LocalRequests): Requ
       const sent = isAddressed
         ? sendToProcess(link, { subject, processId }, text, timeoutMs)
         : send(link, subject, text, timeoutMs);
-      const { data } = await (endsAtStart === true ? untilStart(link, subject, sent) : sent);
+      const { data } = await (endsAtStart === true ? racedWithStart(link, subject, sent) : sent);
       return unpack(contract.reply, data, subject);
     }),
 });
@@ -185,7 +185,7 @@ const FIRST_ATTEMPT_MS = 2_000;
  */
 export const requestWithRetry = async <T>(send: (options: RequestOptions) => Promise<T>): Promise<T> => {
   try {
-    return await send({ timeoutMs: FIRST_ATTEMPT_MS, untilStart: true });
+    return await send({ timeoutMs: FIRST_ATTEMPT_MS, endsAtStart: true });
   } catch (error) {
     if (!isAppError(error) || error.code !== 'MESSAGING.TIMEOUT') throw error;
     return send({});

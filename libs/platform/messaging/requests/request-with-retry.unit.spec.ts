@@ -20,13 +20,13 @@ describe('requestWithRetry', () => {
   it('sends once when a reply arrives', async () => {
     sent.length = 0;
     expect(await requestWithRetry(replying(() => 'yes'))).toBe('yes');
-    expect(sent).toEqual([{ timeoutMs: 2_000, untilStart: true }]);
+    expect(sent).toEqual([{ timeoutMs: 2_000, endsAtStart: true }]);
   });
 
   it('retries once after a timeout, with the timeout of the contract', async () => {
     sent.length = 0;
     expect(await requestWithRetry(replying(failing(late()), () => 'yes'))).toBe('yes');
-    expect(sent).toEqual([{ timeoutMs: 2_000, untilStart: true }, {}]);
+    expect(sent).toEqual([{ timeoutMs: 2_000, endsAtStart: true }, {}]);
   });
 
   it('rejects with an error reply without a retry', async () => {
