@@ -12,8 +12,8 @@ import type { SessionRegistry } from './session-registry.js';
 const MAX_FOUND = 200;
 /**
  * Time after the start of a process in which it sweeps more often, ms, and the time between two of
- * these sweeps. The projection of sessions lags behind the log, so the first sweep does not see
- * turns that were accepted just before the process before it died.
+ * these sweeps. The projection of sessions lags behind the log: the first sweep does not see turns
+ * that were accepted just before a kill.
  */
 const START_MS = 3_000;
 const START_SWEEP_MS = 100;
