@@ -224,6 +224,10 @@ const SPECS = {
     ...{ minutes: 10, missing: needMount },
   },
   'history-size': { shows: 'Temporal histories stay below 2 MB', minutes: 10 },
+  'heavy-reads': {
+    ...{ shows: '200 heavy reads of one viewer slow another workspace to 3 times at most', minutes: 20 },
+    quick: { ANTIPHON_HEAVY_EVENTS: '30000', ANTIPHON_HEAVY_BLOCKS: '3' },
+  },
   'hostile-texts': {
     ...{
       shows: 'hostile texts of a member leave the pings of another workspace at 100 ms (p99)',

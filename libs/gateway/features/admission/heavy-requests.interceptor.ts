@@ -54,15 +54,20 @@ export class HeavyRequestsInterceptor implements NestInterceptor {
     if (context.getType() === 'http') return this.admitHttp(context, next);
     if (context.getType() !== 'ws') return next.handle();
     const ws = context.switchToWs();
-    if (METHOD_COSTS[ws.getPattern() as SocketMethodName] !== 'heavy') return next.handle();
+    if (METHOD_COSTS[ws.getPattern() as SocketMethodName] !== 'heavy') return this.runSmall(next);
     const { principal } = ws.getClient<{ readonly principal: Principal }>();
     const leave = await this.heavy.enter(principal);
     return next.handle().pipe(finalize(leave));
   }
 
+  private runSmall(next: CallHandler): Observable<unknown> {
+    const end = this.heavy.beginSmall();
+    return next.handle().pipe(finalize(end));
+  }
+
   private async admitHttp(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const request = context.switchToHttp().getRequest<FastifyRequest>();
-    if (!request.principal || !isHeavyHttp(request)) return next.handle();
+    if (!request.principal || !isHeavyHttp(request)) return this.runSmall(next);
     const { raw } = context.switchToHttp().getResponse<FastifyReply>();
     const gone = new AbortController();
     const abort = (): void => gone.abort();

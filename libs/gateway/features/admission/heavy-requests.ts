@@ -23,6 +23,10 @@ export const HEAVY_LIMITS: HeavyLimits = {
   waitMs: 10_000,
 };
 
+/** Longest wait of a heavy request for small ones between two of its pages, ms. */
+const YIELD_MS = 10;
+/** Time after which a small request no longer delays heavy ones, ms: it may be a stream of events. */
+const SMALL_MS = 250;
 /** Seconds after which a refused client may try again. */
 const RETRY_AFTER_S = 5;
 
@@ -67,6 +71,8 @@ export class HeavyRequests {
   readonly #waitingOfKey = new Counts();
   readonly #queue = new Set<Waiting>();
   #total = 0;
+  #small = 0;
+  readonly #yielding = new Set<() => void>();
 
   constructor(limits: Partial<HeavyLimits> = {}) {
     this.#limits = { ...HEAVY_LIMITS, ...limits };
@@ -75,6 +81,38 @@ export class HeavyRequests {
   /** Numbers of running and waiting requests. */
   get counts(): { readonly running: number; readonly waiting: number } {
     return { running: this.#total, waiting: this.#queue.size };
+  }
+
+  /** Counts a small request. Returns the function that ends it. */
+  beginSmall(): () => void {
+    let isEnded = false;
+    this.#small++;
+    const end = (): void => {
+      if (isEnded) return;
+      isEnded = true;
+      clearTimeout(late);
+      this.#small--;
+      if (this.#small === 0) for (const resume of [...this.#yielding]) resume();
+    };
+    const late = setTimeout(end, SMALL_MS).unref();
+    return end;
+  }
+
+  /**
+   * Waits until no small request runs, 10 ms at most. A heavy request calls it between its pages,
+   * because all requests share one loop.
+   */
+  yieldToSmall(): Promise<void> {
+    if (this.#small === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const resume = (): void => {
+        clearTimeout(deadline);
+        this.#yielding.delete(resume);
+        resolve();
+      };
+      const deadline = setTimeout(resume, YIELD_MS);
+      this.#yielding.add(resume);
+    });
   }
 
   /** Runs work as one heavy request of a caller. */

@@ -36,6 +36,22 @@ class Entries {
 }
 
 describe('HeavyRequests', () => {
+  it('wait between their pages for small requests, and not for long', async () => {
+    const heavy = new HeavyRequests();
+    await heavy.yieldToSmall();
+    const end = [heavy.beginSmall(), heavy.beginSmall()];
+    let isResumed = false;
+    const resumed = heavy.yieldToSmall().then(() => (isResumed = true));
+    end[0]?.();
+    end[0]?.();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isResumed).toBe(false);
+    end[1]?.();
+    await resumed;
+    heavy.beginSmall();
+    await heavy.yieldToSmall();
+  });
+
   it('run two of a key at once and four of a workspace, and further ones as these end', async () => {
     const entries = new Entries(new HeavyRequests());
     for (const name of ['a1', 'a2', 'a3']) await entries.enter(name, 'acme', 'a');

@@ -7,6 +7,7 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { approvalMethods, ApprovalsController } from '../http/approvals.controller.js';
 import { FilesController } from '../http/files.controller.js';
 import { RunsController } from '../http/workflows.controller.js';
+import { HeavyRequests } from '../admission/heavy-requests.js';
 import { SessionsController } from '../sessions/sessions.controller.js';
 import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
 import { AgentAccess } from '../access/agent-access.js';
@@ -71,7 +72,7 @@ const usesOf = (agentId: string): Readonly<Record<string, () => Promise<unknown>
   const none = undefined as never;
   const chats = new ChatsController(requests, store, streams, access, none, none);
   const budgets = new BudgetsController(requests, store, access);
-  const sessions = new SessionsController(store, requests, undefined as never, access);
+  const sessions = new SessionsController(store, requests, undefined as never, access, new HeavyRequests());
   return {
     'POST /sessions/{id}/files/rewind': () => sessions.rewind(input, KEY),
     'GET /approvals/{id}': () => approvals.get(input, KEY),

@@ -10,6 +10,7 @@ import { BudgetsController } from './budgets.controller.js';
 import { memoryMethods } from './memory.controller.js';
 import { messageMethods, MessagesController } from './messages.controller.js';
 import { RunsController, WorkflowsController } from '../http/workflows.controller.js';
+import { HeavyRequests } from '../admission/heavy-requests.js';
 import { SessionsController } from '../sessions/sessions.controller.js';
 import { sessionMethods } from '../sessions/session-methods.js';
 import { taskMethods, TasksController } from './tasks.controller.js';
@@ -235,6 +236,7 @@ describe('the key of an agent', () => {
       requests,
       undefined as never,
       new AgentAccess(requests),
+      new HeavyRequests(),
     );
     await sessions.fork({ ...common, body: {} } as never, AGENT_KEY);
     expect(sent).toHaveLength(4);

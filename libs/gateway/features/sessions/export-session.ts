@@ -8,8 +8,15 @@ import { hideDeletedTexts, type DeletedPart } from '../events/deleted-parts.js';
 
 type StreamReader = Pick<EventStore, 'readStreamPage'>;
 
-/** Bounds of one read. The hashes of a page are checked without a break for other requests. */
-const PAGE = { limit: 200, maxBytes: 64 * 1024 };
+/** Waits between two pages, so that small requests are served first. */
+type Pause = () => Promise<void>;
+const withoutPause: Pause = () => Promise.resolve();
+
+/**
+ * Bounds of one read. A page is hashed and rendered without a break for other requests. Each step
+ * of theirs may wait for a page of every export.
+ */
+const PAGE = { limit: 40, maxBytes: 32 * 1024 };
 
 /**
  * Reads the stored events of a session before a version, page by page, oldest first. Yields nothing
@@ -19,7 +26,10 @@ async function* readSession(
   store: StreamReader,
   workspace: string,
   sessionId: string,
-  beforeVersion: number = Number.MAX_SAFE_INTEGER,
+  {
+    beforeVersion = Number.MAX_SAFE_INTEGER,
+    pause,
+  }: { readonly beforeVersion?: number; readonly pause: Pause },
 ): AsyncGenerator<readonly RecordedEvent[]> {
   let fromVersion = 1;
   for (;;) {
@@ -28,6 +38,7 @@ async function* readSession(
     if (events.length > 0) yield events;
     if (!hasMore) return;
     fromVersion += events.length;
+    await pause();
   }
 }
 
@@ -48,9 +59,10 @@ export const verifySession = async (
   workspace: string,
   sessionId: string,
   upTo = Number.MAX_SAFE_INTEGER,
+  pause = withoutPause,
 ): Promise<SessionExportHeader> => {
   let head: ChainStart | undefined;
-  for await (const page of readSession(store, workspace, sessionId)) {
+  for await (const page of readSession(store, workspace, sessionId, { pause })) {
     const events = page.filter(({ position }) => position <= upTo);
     if (events.length === 0) break;
     const verdict = verifyChain(events, head);
@@ -65,7 +77,7 @@ export const verifySession = async (
 const toText = (value: unknown): string => canonicalJson(value as JsonObject);
 
 /**
- * Yields the text of a verified session piece by piece, as JSON lines or as one document. Texts of
+ * Yields the text of a verified session page by page, as JSON lines or as one document. Texts of
  * deleted parts are left out, and their events are marked.
  */
 export async function* exportText(
@@ -73,17 +85,20 @@ export async function* exportText(
   header: SessionExportHeader,
   format: ExportFormat,
   deleted: readonly DeletedPart[] = [],
+  pause = withoutPause,
 ): AsyncGenerator<string> {
   const { workspace, sessionId, head } = header;
   const isLines = format === 'jsonl';
   yield isLines ? `${toText(header)}\n` : `${toText(header).slice(0, -1)},"events":[`;
   let isFirst = true;
-  for await (const events of readSession(store, workspace, sessionId, head.version + 1)) {
-    for (const stored of events) {
-      const event = hideDeletedTexts(stored, deleted);
-      yield isLines ? `${toText(event)}\n` : `${isFirst ? '' : ','}${toText(event)}`;
-      isFirst = false;
-    }
+  for await (const events of readSession(store, workspace, sessionId, {
+    beforeVersion: head.version + 1,
+    pause,
+  })) {
+    // One piece for a page: each piece is a write to the socket.
+    const texts = events.map((stored) => toText(hideDeletedTexts(stored, deleted)));
+    yield isLines ? texts.map((text) => `${text}\n`).join('') : `${isFirst ? '' : ','}${texts.join(',')}`;
+    isFirst = false;
   }
   if (!isLines) yield ']}\n';
 }

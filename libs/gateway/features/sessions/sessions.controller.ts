@@ -25,6 +25,7 @@ import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
+import { HeavyRequests } from '../admission/heavy-requests.js';
 import { AgentAccess } from '../access/agent-access.js';
 import { authorize, CurrentPrincipal } from '../access/access-guard.js';
 import { readDeletedParts, type DeletedPart } from '../events/deleted-parts.js';
@@ -49,6 +50,7 @@ export class SessionsController {
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
     @Inject(DATABASE_POOL) private readonly pool: Pool,
     @Inject(AgentAccess) private readonly access: AgentAccess,
+    @Inject(HeavyRequests) private readonly heavy: Pick<HeavyRequests, 'yieldToSmall'>,
   ) {}
 
   @HandleRoute(SESSION_ROUTES.listSessions)
@@ -127,11 +129,12 @@ export class SessionsController {
     // Read twice: the chain is verified before the first byte, and the session is never held in
     // memory.
     const places = at === undefined ? null : await placesAt(this.pool, at);
-    const header = await verifySession(this.store, workspace, id, places?.position);
+    const pause = (): Promise<void> => this.heavy.yieldToSmall();
+    const header = await verifySession(this.store, workspace, id, places?.position, pause);
     if (places) void reply.header('antiphon-position', places.position).header('antiphon-head', places.head);
     const hidden = deleted === 'include' ? [] : await this.deletedParts(workspace, id);
     // One event at a time: the client's reading sets the pace of the reads.
-    const text = Readable.from(exportText(this.store, header, format, hidden), { highWaterMark: 1 });
+    const text = Readable.from(exportText(this.store, header, format, hidden, pause), { highWaterMark: 1 });
     const disposition = `attachment; filename="session-${id}.${format}"`;
     return new StreamableFile(text, { type: MEDIA[format], disposition });
   }
