@@ -46,6 +46,9 @@ export const WORK_FAILPOINTS = [
   'work.node.begun',
   'work.events.applied',
   'work.message.begun',
+  'work.relay.begun',
+  'work.folder.begun',
+  'work.retry.begun',
 ] as const;
 
 /** Every point in the product at which a test may break a process. */

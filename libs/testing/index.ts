@@ -7,6 +7,8 @@ export type { TestCertificates } from './certificates.js';
 export { DATABASE_ROLES, createTestDatabase } from './test-database.js';
 export type { DatabaseRole, TestDatabase } from './test-database.js';
 export { indexConditions } from './index-conditions.js';
+export { createMemoryStarts } from './memory-starts.js';
+export type { MemoryStarts } from './memory-starts.js';
 export { until } from './wait-until.js';
 export {
   eventStoreContract,

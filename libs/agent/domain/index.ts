@@ -65,6 +65,7 @@ export {
   MAX_BACKOFF_MS,
   SUSPECT_AFTER,
   backoffMs,
+  countLostDrivers,
   hasLostAllDrivers,
   maxRetryDelay,
   retryDelay,

@@ -190,9 +190,12 @@ export class AgentRuntime {
   }
 
   private async drain(): Promise<void> {
-    const { registry, times, turnEnds } = this.services;
+    const { registry, times, turnEnds, logger } = this.services;
     this.stopping.abort();
     this.stopObserving();
+    await this.retryTool
+      .release()
+      .catch((err: unknown) => logger.warn({ work: 'tool-retry', err }, 'work not released'));
     await registry.drain(times.drainMs);
     this.drained.abort();
     turnEnds.close();

@@ -7,6 +7,7 @@ import {
   ToolCall,
   ToolCallRequested,
   ToolCallClaimed,
+  ToolCallReleased,
   ToolCallRestarted,
   ToolCallDeferred,
   ToolCallCompleted,
@@ -154,6 +155,8 @@ export const ModelCallAborted = event('ModelCallAborted', {
     'driver_lost',
     'cancelled',
   ]),
+  /** True if the process stopped in order: the step has not lost it. */
+  released: z.boolean().optional(),
   message: z.string(),
   /** False when no request can have reached the provider, so that nothing can be billed. */
   dispatched: z.boolean(),
@@ -218,6 +221,7 @@ export const SessionEvent = z.discriminatedUnion('type', [
   ...APPROVAL_EVENTS,
   ToolCallRequested,
   ToolCallClaimed,
+  ToolCallReleased,
   ToolCallRestarted,
   ToolCallDeferred,
   ToolCallCompleted,

@@ -224,6 +224,7 @@ const FOLDS: Folds = {
   TurnCancelRequested: unchanged,
   ToolCallRequested: unchanged,
   ToolCallClaimed: unchanged,
+  ToolCallReleased: unchanged,
   ToolCallRestarted: unchanged,
   ToolCallDeferred: unchanged,
   ModelCallStarted: modelCallStarted,

@@ -49,14 +49,23 @@ export const ToolCallClaimed = event('ToolCallClaimed', {
   tryNumber: z.int().positive(),
 });
 /**
- * The process that made or prepared the call was lost without an outcome, and this one makes it
- * again. Committed before each such start, so that a call which ends its process is counted.
+ * The process that made or prepared the call stops in order, without an outcome. It is not a lost
+ * one: the next start of the call is not counted.
+ */
+export const ToolCallReleased = event('ToolCallReleased', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  releasedAt: z.iso.datetime(),
+});
+/**
+ * The process that made or prepared the call ended without an outcome, and this one makes it again.
+ * Committed before each such start, so that a call which ends its process is counted.
  */
 export const ToolCallRestarted = event('ToolCallRestarted', {
   turnId: z.uuid(),
   callId: z.uuid(),
-  /** Number of lost processes, from 1. */
-  lostDrivers: z.int().positive(),
+  /** Number of lost processes. 0 if all that made the call stopped in order. */
+  lostDrivers: z.int().nonnegative(),
   restartedAt: z.iso.datetime(),
 });
 /**

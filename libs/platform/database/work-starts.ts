@@ -8,6 +8,11 @@ export interface WorkStarts {
   read(kind: string, item: string): Promise<number>;
   /** Counts a start and returns the number of starts. Committed before the work begins. */
   begin(kind: string, item: string): Promise<number>;
+  /**
+   * Takes back the start of a process that stops in order, so that it is not counted as lost. The
+   * number becomes -1 for a first start that was not counted.
+   */
+  release(kind: string, item: string): Promise<void>;
   /** Forgets the starts of work that made progress or was given up. */
   end(kind: string, item: string): Promise<void>;
 }
@@ -19,6 +24,11 @@ const BEGIN_SQL = `with old as (delete from work_starts where owner = current_us
   insert into work_starts as w (kind, item, starts, started_at) values ($1, $2, 1, clock_timestamp())
   on conflict (owner, kind, item) do update set starts = w.starts + 1, started_at = excluded.started_at
   returning starts`;
+const RELEASE_SQL = `with sole as (delete from work_starts
+    where owner = current_user and kind = $1 and item = $2 and starts = 1 returning 1)
+  insert into work_starts as w (kind, item, starts, started_at)
+  select $1, $2, -1, clock_timestamp() where not exists (select from sole)
+  on conflict (owner, kind, item) do update set starts = w.starts - 1`;
 const END_SQL = 'delete from work_starts where owner = current_user and kind = $1 and item = $2';
 
 /** Returns the counts in the database of a service. */
@@ -34,6 +44,7 @@ export const createWorkStarts = (pool: pg.Pool): WorkStarts => {
   return {
     read: (kind, item) => run(READ_SQL, kind, item),
     begin: (kind, item) => run(BEGIN_SQL, kind, item),
+    release: async (kind, item) => void (await run(RELEASE_SQL, kind, item)),
     end: async (kind, item) => void (await run(END_SQL, kind, item)),
   };
 };

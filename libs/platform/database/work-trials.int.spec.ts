@@ -62,6 +62,62 @@ describe('work that is taken up', () => {
     expect(seen).toEqual([1, 0, 0]);
   });
 
+  it('does not count processes that stop in order', async () => {
+    const item = randomUUID();
+    const starts = createWorkStarts(pool);
+    /** Takes the work up in a process that is killed, or releases it at its stop. */
+    const takeUp = async (how: 'stop' | 'kill'): Promise<void> => {
+      const begun = Promise.withResolvers<void>();
+      const trials = new WorkTrials(starts);
+      void trials.run('spec', item, () => (begun.resolve(), never()));
+      await begun.promise;
+      if (how === 'stop') await trials.release();
+    };
+    for (let stops = 0; stops < 4; stops++) await takeUp('stop');
+    expect(await starts.read('spec', item)).toBe(0);
+    for (const how of ['kill', 'stop', 'kill', 'stop', 'kill'] as const) await takeUp(how);
+    await expect(new WorkTrials(starts).run('spec', item, never)).rejects.toMatchObject({
+      code: 'WORK.PROCESS_LOST',
+    });
+  });
+
+  it('does not count a released process whose work ends after all', async () => {
+    const item = randomUUID();
+    const starts = createWorkStarts(pool);
+    await starts.begin('spec', item);
+    const trials = new WorkTrials(starts);
+    const leave = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const work = trials.run('spec', item, () => (begun.resolve(), leave.promise));
+    await begun.promise;
+    await trials.release();
+    leave.resolve();
+    await work;
+    // The earlier process stays counted.
+    expect(await starts.read('spec', item)).toBe(1);
+  });
+
+  it.each([
+    ['killed', 2],
+    ['stopped in order', 3],
+  ] as const)(
+    'of a first process that is not counted and is %s is given up after %s kills',
+    async (how, kills) => {
+      const item = randomUUID();
+      const starts = createWorkStarts(pool);
+      const create = (): WorkTrials => new WorkTrials(starts, { countsFirst: false });
+      const first = create();
+      void first.runFirst('spec', item, never);
+      if (how === 'stopped in order') await first.release();
+      for (let life = 0; life < kills; life++) {
+        const begun = Promise.withResolvers<void>();
+        void create().run('spec', item, () => (begun.resolve(), never()));
+        await begun.promise;
+      }
+      await expect(create().run('spec', item, never)).rejects.toMatchObject({ code: 'WORK.PROCESS_LOST' });
+    },
+  );
+
   it('starts alone at its last start', async () => {
     const starts = createWorkStarts(pool);
     const [first, second] = [randomUUID(), randomUUID()];

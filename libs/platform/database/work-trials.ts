@@ -16,15 +16,23 @@ export interface TrialOptions {
 
 const NOTHING = (): void => undefined;
 
+/** Work that this process has taken up and that has not made progress yet. */
+interface Trial {
+  readonly kind: string;
+  readonly item: string;
+}
+
 /**
  * Takes up work that an earlier process may have died of. Each start is counted before the work
- * begins, and the count is forgotten when the work ends, or has run for some seconds.
+ * begins, and the count is forgotten when the work ends, or has run for some seconds. A process
+ * that stops in order releases its work, and is not counted.
  */
 export class WorkTrials {
   private readonly lane: TrialLane;
   private readonly trialMs: number;
   /** Number of counted starts after which work is given up. */
   private readonly maxStarts: number;
+  private readonly running = new Set<Trial>();
 
   constructor(
     private readonly starts: WorkStarts,
@@ -52,15 +60,43 @@ export class WorkTrials {
     // The last start is made alone, so that no other work is counted with it.
     const leave = lost === this.maxStarts - 1 ? await this.lane.enter() : NOTHING;
     await this.starts.begin(kind, item);
-    let forgotten: Promise<void> | null = null;
-    const survive = (): Promise<void> => (forgotten ??= this.starts.end(kind, item));
+    return this.runTrial({ kind, item }, work, () => this.starts.end(kind, item)).finally(leave);
+  }
+
+  /** Runs work that no process had before. Its start is not counted, but can be released. */
+  async runFirst<T>(
+    kind: string,
+    item: string,
+    work: (survive: () => Promise<void>) => Promise<T>,
+  ): Promise<T> {
+    return this.runTrial({ kind, item }, work, () => Promise.resolve());
+  }
+
+  /**
+   * Releases all work that runs, for a process that stops in order. The counts of earlier lost
+   * processes stay.
+   */
+  async release(): Promise<void> {
+    const released = [...this.running];
+    this.running.clear();
+    await Promise.all(released.map(({ kind, item }) => this.starts.release(kind, item)));
+  }
+
+  private async runTrial<T>(
+    trial: Trial,
+    work: (survive: () => Promise<void>) => Promise<T>,
+    forget: () => Promise<void>,
+  ): Promise<T> {
+    this.running.add(trial);
+    const survive = async (): Promise<void> => {
+      if (this.running.delete(trial)) await forget();
+    };
     // A process that is blocked by the work runs no timer.
     const timer = setTimeout(() => void survive().catch(NOTHING), this.trialMs);
     try {
       return await work(survive);
     } finally {
       clearTimeout(timer);
-      leave();
       await survive().catch(NOTHING);
     }
   }

@@ -64,10 +64,11 @@ const toRecordAnswer = (
 };
 
 const toRecordFailure = (data: SessionEventOf<'ModelCallAborted'>['data']): SessionCommand => {
-  const { attempt, reason, message, dispatched, retryable, text, thought, frames, usage } = data;
+  const { attempt, reason, message, released, dispatched, retryable, text, thought, frames, usage } = data;
+  const release = released === undefined ? {} : { released };
   return {
     type: 'RecordFailure',
-    data: { attempt, reason, message, dispatched, retryable, text, thought, frames, usage },
+    data: { attempt, reason, message, ...release, dispatched, retryable, text, thought, frames, usage },
     now: data.abortedAt,
   };
 };
@@ -94,16 +95,25 @@ const toClientCommand = (event: ClientRequest): SessionCommand => {
   return { type: 'CancelTurns', data, now };
 };
 
-type ToolStart = Extract<SessionEvent, { type: 'ToolCallClaimed' | 'ToolCallRestarted' }>;
+type ToolStart = Extract<
+  SessionEvent,
+  { type: 'ToolCallClaimed' | 'ToolCallRestarted' | 'ToolCallReleased' }
+>;
 
 const isToolStart = (event: SessionEvent): event is ToolStart =>
-  event.type === 'ToolCallClaimed' || event.type === 'ToolCallRestarted';
+  event.type === 'ToolCallClaimed' || event.type === 'ToolCallRestarted' || event.type === 'ToolCallReleased';
 
-const toStartTools = ({ type, data }: ToolStart): SessionCommand => {
-  const { turnId, callId } = data;
-  return type === 'ToolCallClaimed'
-    ? { type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: '' }
-    : { type: 'RestartTools', data: { turnId, callIds: [callId] }, now: data.restartedAt };
+const toStartTools = (event: ToolStart): SessionCommand => {
+  const { turnId, callId } = event.data;
+  const data = { turnId, callIds: [callId] };
+  switch (event.type) {
+    case 'ToolCallClaimed':
+      return { type: 'ClaimTools', data, now: '' };
+    case 'ToolCallRestarted':
+      return { type: 'RestartTools', data, now: event.data.restartedAt };
+    case 'ToolCallReleased':
+      return { type: 'ReleaseTools', data, now: event.data.releasedAt };
+  }
 };
 
 const isChatChange = (event: SessionEvent): event is ChatChange => event.type.startsWith('Chat');

@@ -83,8 +83,8 @@ const abortCall = (state: SessionState, data: SessionEventOf<'ModelCallAborted'>
   updateOpen(state, data.turnId, (turn) => ({ ...turn, call: null, tries: [...turn.tries, tryOf(data)] }));
 
 const tryOf = (data: SessionEventOf<'ModelCallAborted'>['data']): FailedTry => {
-  const { provider, model, reason, message, retryable, text } = data;
-  return { provider, model, reason, message, retryable, text };
+  const { provider, model, reason, message, retryable, text, released } = data;
+  return { provider, model, reason, message, retryable, text, ...(released ? { released } : {}) };
 };
 
 const changed = (call: TurnToolCall, change: Parameters<typeof updateCall>[2]): TurnToolCall => ({
@@ -108,6 +108,10 @@ const updateCall = (
         : step,
     ),
   }));
+
+/** A process that takes a released call up may be lost again. */
+const takenUp = ({ released = false }: TurnToolCall): Pick<TurnToolCall, 'released'> =>
+  released ? { released: false } : {};
 
 const updateApproval = (
   state: SessionState,
@@ -189,18 +193,20 @@ const folds: Folds = {
   ApprovalEscalated: (state, data) =>
     updateApproval(state, data, (approval) => ({ ...approval, escalateAt: null, escalated: data.to })),
   ToolCallRequested: (state, data) =>
-    updateCall(state, data, {
+    updateCall(state, data, (call) => ({
       status: 'requested',
       idempotent: data.idempotent,
       idempotencyKey: data.idempotencyKey,
       claimed: !data.idempotent && data.claims !== true,
       retry: data.retry ?? null,
       timeoutMs: data.timeoutMs ?? null,
-    }),
+      ...takenUp(call),
+    })),
   ToolCallClaimed: (state, { turnId, callId, tryNumber }) =>
     updateCall(state, { turnId, callId }, { claimed: true, tries: tryNumber }),
+  ToolCallReleased: (state, { turnId, callId }) => updateCall(state, { turnId, callId }, { released: true }),
   ToolCallRestarted: (state, { turnId, callId, lostDrivers }) =>
-    updateCall(state, { turnId, callId }, { lostDrivers }),
+    updateCall(state, { turnId, callId }, (call) => ({ lostDrivers, ...takenUp(call) })),
   ToolCallDeferred: (state, data) =>
     updateCall(state, data, ({ deferred }) => ({
       claimed: false,

@@ -82,6 +82,11 @@ export type RestartTools = Command<
   'RestartTools',
   { readonly turnId: string; readonly callIds: readonly string[] }
 >;
+/** Releases calls of a process that stops in order, so that it is not counted as lost. */
+export type ReleaseTools = Command<
+  'ReleaseTools',
+  { readonly turnId: string; readonly callIds: readonly string[] }
+>;
 /**
  * Claims calls of tools that are not idempotent. A call is sent only after its claim is in the log.
  */
@@ -121,5 +126,6 @@ export type SessionCommand =
   | RequestTools
   | ClaimTools
   | RestartTools
+  | ReleaseTools
   | RecordToolOutcomes
   | EndTurn;

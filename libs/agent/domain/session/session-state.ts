@@ -60,6 +60,8 @@ export interface TurnToolCall extends ToolCall {
   readonly tries: number;
   /** Number of processes that were lost during the current try. Absent: 0. */
   readonly lostDrivers?: number;
+  /** True after the process that made the call stopped in order. Absent: false. */
+  readonly released?: boolean;
   /** Null for a call without an approval. */
   readonly approval: CallApproval | null;
   readonly retry: ToolRetry | null;
@@ -93,6 +95,8 @@ export interface FailedTry {
   readonly retryable: boolean;
   /** Text that the model wrote before the failure. */
   readonly text: string;
+  /** True for a try whose process stopped in order. Absent: false. */
+  readonly released?: boolean;
 }
 
 /** Messages of other agents, and the number of steps of the turn before them. */

@@ -144,6 +144,12 @@ export const toolRestarted = (
   data: { turnId, callId, lostDrivers, restartedAt: NOW },
 });
 
+export const toolReleased = (turnId: string, callId: string): SessionEventOf<'ToolCallReleased'> => ({
+  type: 'ToolCallReleased',
+  schemaVersion,
+  data: { turnId, callId, releasedAt: NOW },
+});
+
 export const outcome = (turnId: string, callId: string, content: string): ToolOutcome => ({
   type: 'ToolCallCompleted',
   data: { turnId, callId, content, isError: false, moduleDigest: 'd', durationMs: 1 },

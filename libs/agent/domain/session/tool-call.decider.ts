@@ -2,18 +2,21 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import type {
   ClaimTools,
   RecordToolOutcomes,
+  ReleaseTools,
   RequestTools,
   RestartTools,
   SessionCommand,
 } from './session-command.js';
-import type { OpenTurn, SessionState } from './session-state.js';
+import { countLostDrivers } from '../turn/retry-policy.js';
+import type { OpenTurn, SessionState, TurnToolCall } from './session-state.js';
 
-export type ToolCommand = RequestTools | ClaimTools | RestartTools | RecordToolOutcomes;
+export type ToolCommand = RequestTools | ClaimTools | RestartTools | ReleaseTools | RecordToolOutcomes;
 
 const TYPES: Readonly<Record<ToolCommand['type'], true>> = {
   RequestTools: true,
   ClaimTools: true,
   RestartTools: true,
+  ReleaseTools: true,
   RecordToolOutcomes: true,
 };
 
@@ -66,20 +69,39 @@ const claimTools = ({ data }: ClaimTools, state: SessionState): SessionEvent[] =
     }));
 };
 
-/** Counts a lost process for calls without an outcome. */
-const restartTools = ({ data, now }: RestartTools, state: SessionState): SessionEvent[] => {
-  const { turnId, callIds } = data;
+/** Returns the calls without an outcome of these ids. */
+const openCalls = (
+  { data: { turnId, callIds } }: RestartTools | ReleaseTools,
+  state: SessionState,
+): TurnToolCall[] => {
   const calls = openTurn(state, turnId)?.steps.flatMap((step) => step.calls) ?? [];
-  return calls
-    .filter(
-      ({ callId, status }) => callIds.includes(callId) && (status === 'requested' || status === 'asked'),
-    )
-    .map(({ callId, lostDrivers = 0 }) => ({
-      type: 'ToolCallRestarted',
-      schemaVersion,
-      data: { turnId, callId, lostDrivers: lostDrivers + 1, restartedAt: now },
-    }));
+  return calls.filter(
+    ({ callId, status }) => callIds.includes(callId) && (status === 'requested' || status === 'asked'),
+  );
 };
+
+/** Starts calls again, and counts the processes that they lost. */
+const restartTools = (command: RestartTools, state: SessionState): SessionEvent[] =>
+  openCalls(command, state).map((call) => ({
+    type: 'ToolCallRestarted',
+    schemaVersion,
+    data: {
+      turnId: command.data.turnId,
+      callId: call.callId,
+      lostDrivers: countLostDrivers(call),
+      restartedAt: command.now,
+    },
+  }));
+
+/** Releases calls once. A claimed or deferred one does not count its processes. */
+const releaseTools = (command: ReleaseTools, state: SessionState): SessionEvent[] =>
+  openCalls(command, state)
+    .filter(({ claimed, deferred, released = false }) => !claimed && !deferred && !released)
+    .map(({ callId }) => ({
+      type: 'ToolCallReleased',
+      schemaVersion,
+      data: { turnId: command.data.turnId, callId, releasedAt: command.now },
+    }));
 
 const recordOutcomes = ({ data }: RecordToolOutcomes, { open }: SessionState): SessionEvent[] => {
   const waiting = new Set(
@@ -104,6 +126,8 @@ export const decideToolCalls = (command: ToolCommand, state: SessionState): Sess
       return claimTools(command, state);
     case 'RestartTools':
       return restartTools(command, state);
+    case 'ReleaseTools':
+      return releaseTools(command, state);
     case 'RecordToolOutcomes':
       return recordOutcomes(command, state);
   }

@@ -13,6 +13,7 @@ import {
   toolAnswered,
   toolClaimed,
   toolRequested,
+  toolReleased,
   toolRestarted,
 } from '../session/session.examples.js';
 import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
@@ -133,6 +134,23 @@ describe('nextStep', () => {
         ...[toolRestarted(TURN, 'a', 1), toolRestarted(TURN, 'b', 1), toolRestarted(TURN, 'a', 2)],
       ];
       expect(after(events)).toMatchObject({ kind: 'fail_tools', calls: [{ callId: 'a' }] });
+    });
+
+    it('does not count a process that released the call', () => {
+      const stop = (lost: number) => [toolReleased(TURN, 'a'), toolRestarted(TURN, 'a', lost)];
+      const stopped = [...requests('a'), ...stop(0), ...stop(0), ...stop(0), toolReleased(TURN, 'a')];
+      expect(after(stopped)).toMatchObject({ kind: 'restart_tools', calls: [{ callId: 'a' }] });
+      const lost = [...requests('a'), toolRestarted(TURN, 'a', 1), toolRestarted(TURN, 'a', 2)];
+      expect(after([...lost, toolReleased(TURN, 'a')])).toMatchObject({ kind: 'restart_tools' });
+      expect(after([...lost, ...stop(2)])).toMatchObject({ kind: 'fail_tools' });
+    });
+
+    it('does not count a process that released a call before its request', () => {
+      const guarded: AgentPolicy = { ...policy, guarded: new Set(['echo']) };
+      const asked = [begun(TURN, 1), answered(TURN, 1, [call('a')]), toolRestarted(TURN, 'a', 2)];
+      expect(after([...asked, toolReleased(TURN, 'a')], guarded)).toMatchObject({ kind: 'restart_tools' });
+      const taken = [...asked, toolReleased(TURN, 'a'), toolRequested(TURN, 'a', { idempotent: true })];
+      expect(after(taken)).toMatchObject({ kind: 'fail_tools' });
     });
 
     it('counts calls that ask for an approval, and not those of the process that got the answer', () => {
@@ -263,6 +281,18 @@ describe('nextTry', () => {
     });
     expect(after(lost(4))).toMatchObject({ kind: 'begin_call', tryNumber: 5, failures: 0 });
     expect(after(lost(5))).toMatchObject({ kind: 'fail', code: 'TURN.DRIVER_LOST' });
+  });
+
+  it('does not count drivers that stopped in order', () => {
+    const tries = (count: number, released: boolean, first = 1) =>
+      Array.from({ length: count }, (_, n) => [
+        begun(TURN, first + n),
+        aborted(TURN, first + n, 'driver_lost', released ? { released } : {}),
+      ]).flat();
+    expect(after(tries(9, true))).toMatchObject({ kind: 'begin_call', failures: 0, lostDrivers: 0 });
+    const both = [...tries(4, false), ...tries(5, true, 5)];
+    expect(after(both)).toMatchObject({ kind: 'begin_call', lostDrivers: 4 });
+    expect(after([...both, ...tries(1, false, 10)])).toMatchObject({ kind: 'fail' });
   });
 });
 

@@ -17,6 +17,8 @@ export const FAILURE_CODES = {
 } as const satisfies Record<FailedTry['reason'], string>;
 
 const isLost = ({ reason }: FailedTry): boolean => reason === 'driver_lost' || reason === 'cancelled';
+/** Returns true for a try whose process was lost. One that stopped in order is not. */
+const hasLostDriver = (failed: FailedTry): boolean => isLost(failed) && failed.released !== true;
 const isAt =
   (choice: ModelChoice) =>
   (other: ModelChoice): boolean =>
@@ -47,7 +49,7 @@ const failuresAt = (turn: OpenTurn, choice: ModelChoice): number =>
 /** Returns true if the same provider may be retried after this failure. */
 const canRetry = (turn: OpenTurn, last: FailedTry): boolean =>
   isLost(last)
-    ? turn.tries.filter(isLost).length < MAX_LOST_DRIVERS
+    ? turn.tries.filter(hasLostDriver).length < MAX_LOST_DRIVERS
     : last.retryable && failuresAt(turn, last) < MAX_TRIES_PER_PROVIDER;
 
 /** Returns the fallback, unless the step tried it already or its circuit is open. */
@@ -97,7 +99,7 @@ export const nextTry = (turn: OpenTurn, policy: AgentPolicy): BeginCall | FailTu
     provider,
     model,
     failures,
-    lostDrivers: tries.filter(isLost).length,
+    lostDrivers: tries.filter(hasLostDriver).length,
   });
   const last = tries.at(-1);
   if (!last) {

@@ -22,9 +22,16 @@ const WAITING_TOOLS: ReadonlySet<string> = new Set(['ask_agent', HAND_OVER]);
  */
 export const SUSPECT_AFTER = 2;
 
-/** Returns true if another lost process is one too many for the call. */
-export const hasLostAllDrivers = ({ name, lostDrivers = 0 }: TurnToolCall): boolean =>
-  lostDrivers + 1 >= (WAITING_TOOLS.has(name) ? MAX_LOST_WAITING_DRIVERS : MAX_LOST_CALL_DRIVERS);
+/**
+ * Returns the number of processes that a call has lost whose process is gone. One that released the
+ * call is not lost.
+ */
+export const countLostDrivers = ({ lostDrivers = 0, released = false }: TurnToolCall): number =>
+  released ? lostDrivers : lostDrivers + 1;
+
+/** Returns true if a call whose process is gone has lost too many. */
+export const hasLostAllDrivers = (call: TurnToolCall): boolean =>
+  countLostDrivers(call) >= (WAITING_TOOLS.has(call.name) ? MAX_LOST_WAITING_DRIVERS : MAX_LOST_CALL_DRIVERS);
 
 const BACKOFF_BASE_MS = 500;
 /** Maximum backoff between tries, also for a longer `retry-after`. */

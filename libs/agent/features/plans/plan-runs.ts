@@ -89,6 +89,9 @@ export class PlanRuns {
       );
       if (!signal.aborted) await this.wakeSignal.wait(this.deps.pollMs ?? POLL_MS);
     }
+    await this.trials
+      .release()
+      .catch((err: unknown) => this.deps.logger.warn({ work: 'plan-run', err }, 'work not released'));
     this.term.abort(new Error('this process no longer drives plans'));
     await Promise.allSettled(this.running.values());
     await this.marks.close();

@@ -5,7 +5,6 @@ import type {
   RunActivities,
   SweepActivities,
   ToolActivities,
-  ToolCallRef,
 } from '@antiphon/agent-workflows';
 import { isAppError, notFound, toAppError } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
@@ -66,7 +65,7 @@ const withHeartbeat = async <T>(work: (signal: AbortSignal) => Promise<T>): Prom
 /** Retries of tool calls, as the turns implement them. */
 export interface ToolRetryPort {
   read: ToolActivities['readToolCall'];
-  retry(call: ToolCallRef, attempt: number): ReturnType<ToolActivities['retryTool']>;
+  retry: ToolActivities['retryTool'];
 }
 
 export interface ActivityDeps extends Pick<RunStreams, 'runs'> {
@@ -103,9 +102,7 @@ export const createActivities = ({
       runWithContext(contextFrom('agent'), () => tendApproval(approval)),
     ),
     readToolCall: withFailures(logger, 'readToolCall', (call) => retryTool.read(call)),
-    retryTool: withFailures(logger, 'retryTool', (call) =>
-      withHeartbeat(() => retryTool.retry(call, Context.current().info.attempt)),
-    ),
+    retryTool: withFailures(logger, 'retryTool', (call) => withHeartbeat(() => retryTool.retry(call))),
     reconcileRuns: inContext('reconcileRuns', sweeps.reconcileRuns),
     sweepTurns: inContext('sweepTurns', sweeps.sweepTurns),
     expireReservations: inContext('expireReservations', sweeps.expireReservations),

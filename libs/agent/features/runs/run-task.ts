@@ -96,12 +96,18 @@ export class TaskRunner {
     attempt = 1,
   ): Promise<TaskResult> {
     const begin = (survive: () => Promise<void>): Promise<TaskResult> => this.runOnce(task, signal, survive);
+    const item = `${task.runId}/${task.nodeId}`;
     // An earlier attempt of the activity may have ended its process.
-    if (attempt === 1) return begin(() => Promise.resolve());
-    return this.trials.run(NODE, `${task.runId}/${task.nodeId}`, begin).catch((error: unknown) => {
+    if (attempt === 1) return this.trials.runFirst(NODE, item, begin);
+    return this.trials.run(NODE, item, begin).catch((error: unknown) => {
       if (!isAppError(error) || error.code !== 'WORK.PROCESS_LOST') throw error;
       return this.fail(task, error);
     });
+  }
+
+  /** Releases the tasks of a process that stops in order, before their turns began. */
+  release(): Promise<void> {
+    return this.trials.release();
   }
 
   /** Fails a task without another attempt. */

@@ -100,6 +100,7 @@ class TemporalRuns {
   private readonly taskQueue: string;
   private readonly temporal: TemporalLink;
   private readonly activities: ReturnType<typeof createActivities>;
+  private readonly tasks: TaskRunner;
   private readonly schedules: readonly ScheduleSpec[];
   private readonly approvalTimers: ApprovalTimers;
   private readonly toolRetries: TemporalRetries;
@@ -120,6 +121,9 @@ class TemporalRuns {
     this.toolRetries = new TemporalRetries(link);
     runtime.leaveRetriesTo(this.toolRetries);
     this.schedules = sweepSchedules(taskQueue, { archives: retention !== null });
+    const { turnEnds } = options;
+    const starts = createWorkStarts(services.pool);
+    this.tasks = new TaskRunner({ ...services, turns: runtime, turnEnds, starts });
     this.activities = this.createActivities(retention);
   }
 
@@ -145,6 +149,10 @@ class TemporalRuns {
   async stop(): Promise<void> {
     clearInterval(this.timer);
     const pendingChecks = this.checks(() => Promise.resolve());
+    const { logger } = this.options.services;
+    await this.tasks
+      .release()
+      .catch((err: unknown) => logger.warn({ work: 'run-node', err }, 'work not released'));
     await Promise.all([
       ...this.workers.map((worker) => worker.stop()),
       pendingChecks,
@@ -173,15 +181,10 @@ class TemporalRuns {
   }
 
   private createActivities(retention: Retention | null): ReturnType<typeof createActivities> {
-    const { services, runtime, requests, turnEnds } = this.options;
+    const { services, runtime, requests } = this.options;
     return createActivities({
       ...services,
-      tasks: new TaskRunner({
-        ...services,
-        turns: runtime,
-        turnEnds,
-        starts: createWorkStarts(services.pool),
-      }),
+      tasks: this.tasks,
       retryTool: runtime.retryTool,
       tendApproval: (approval) => runtime.approvals.applyDeadlines(approval),
       archiveOldEvents: createArchiveOldEvents({ ...services, retention }),

@@ -104,6 +104,9 @@ export class Delegation {
       const waitMs = await this.tryRound();
       if (!signal.aborted) await this.wakeSignal.wait(waitMs);
     }
+    await this.trials
+      .release()
+      .catch((err: unknown) => this.deps.logger.warn({ work: 'task', err }, 'work not released'));
     this.endTerm();
     stopObserving();
     await this.leadership.release().catch((error: unknown) => {
@@ -207,8 +210,9 @@ export class Delegation {
       await failpoint('work.task.begun', () => `${task.workspace} ${taskId} ${state.agentId ?? ''}`);
       await this.runner.run(task, fence, signal, onTurn);
     };
-    if (this.assigned.get(taskId) === state.epoch) return begin(() => Promise.resolve());
-    return this.trials.run(TASK, `${taskId}/${state.epoch}`, begin).catch((error: unknown) => {
+    const item = `${taskId}/${state.epoch}`;
+    if (this.assigned.get(taskId) === state.epoch) return this.trials.runFirst(TASK, item, begin);
+    return this.trials.run(TASK, item, begin).catch((error: unknown) => {
       if (!isAppError(error) || error.code !== 'WORK.PROCESS_LOST') throw error;
       return this.runner.fail(task, error, fence);
     });

@@ -33,9 +33,15 @@ const STOP_GRACE_MS = 500;
 /**
  * Failure that is recorded for each stop reason. After `lost`, the session's new driver records it.
  */
-const STOPPED: Readonly<Record<Exclude<StopReason, 'lost'>, Pick<Failure, 'reason' | 'message'>>> = {
+const STOPPED: Readonly<
+  Record<Exclude<StopReason, 'lost'>, Pick<Failure, 'reason' | 'message' | 'released'>>
+> = {
   cancelled: { reason: 'cancelled', message: 'the turn was cancelled' },
-  draining: { reason: 'driver_lost', message: 'the process that drove this turn was stopped' },
+  draining: {
+    reason: 'driver_lost',
+    message: 'the process that drove this turn was stopped',
+    released: true,
+  },
   deadline: { reason: 'provider_timeout', message: 'provider timeout' },
 };
 

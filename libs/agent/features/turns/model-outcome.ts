@@ -90,13 +90,13 @@ const NOTHING_STREAMED: Streamed = { text: '', thought: '', frames: [] };
 /** Converts a failed attempt to the command that records it, with the text that was streamed. */
 export const toFailure = (
   attempt: number,
-  failure: Pick<RecordFailure['data'], 'reason' | 'message' | 'dispatched' | 'retryable'> & {
+  failure: Pick<RecordFailure['data'], 'reason' | 'message' | 'released' | 'dispatched' | 'retryable'> & {
     readonly usage?: ModelFailure['usage'];
   },
   now: string,
   streamed: Streamed = NOTHING_STREAMED,
 ): RecordFailure => {
-  const { reason, dispatched, retryable, usage } = failure;
+  const { reason, released, dispatched, retryable, usage } = failure;
   const message = toStorable(clipText(failure.message, MAX_MESSAGE_CHARS));
   return {
     type: 'RecordFailure',
@@ -105,6 +105,7 @@ export const toFailure = (
       attempt,
       reason,
       message,
+      ...(released ? { released } : {}),
       dispatched,
       retryable,
       ...streamed,

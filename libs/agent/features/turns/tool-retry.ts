@@ -1,7 +1,9 @@
-import { followUps, hasLostAllDrivers, maxRetryDelay } from '@antiphon/agent-domain';
+import type pg from 'pg';
+import { followUps, maxRetryDelay } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState, TurnToolCall } from '@antiphon/agent-domain';
 import type { ToolCallRef, ToolRetryProgress } from '@antiphon/agent-workflows';
-import { isAppError, isoTime, sleep } from '@antiphon/kernel';
+import { WorkTrials, createWorkStarts } from '@antiphon/database';
+import { failpoint, isAppError, isoTime, sleep } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { ClaimedSession, SessionRegistry } from '../sessions/session-registry.js';
@@ -27,6 +29,7 @@ export interface ToolRetries {
 
 export interface ToolRetryDeps extends ToolCallDeps, PolicyDeps {
   readonly registry: SessionRegistry;
+  readonly pool: pg.Pool;
   readonly logger: Logger;
 }
 
@@ -36,6 +39,10 @@ interface DeferredCall {
 }
 
 const OVER: ToolRetryProgress = { over: true, waitMs: 0 };
+/** Kind of the counted starts of retries. */
+const RETRY = 'tool-retry';
+/** Longer than a tool runs: a retry that waits for its tool may still lose its process, ms. */
+const RETRY_TRIAL_MS = 600_000;
 const RETRIER_LOST = 'the process that tried this tool again was lost';
 
 /** Whether the attempt itself recorded the claim under which it calls the tool. */
@@ -61,9 +68,11 @@ const findDeferred = ({ open }: SessionState, callId: string): DeferredCall | nu
 /** Retries tool calls, in any agent process. Each retry is safe to repeat. */
 export class ToolRetry {
   private readonly caller: ToolCaller;
+  private readonly trials: WorkTrials;
 
   constructor(private readonly deps: ToolRetryDeps) {
     this.caller = new ToolCaller(deps);
+    this.trials = new WorkTrials(createWorkStarts(deps.pool), { trialMs: RETRY_TRIAL_MS });
   }
 
   /** Reads a call's progress from the log. */
@@ -75,32 +84,35 @@ export class ToolRetry {
   }
 
   /**
-   * Makes the next attempt and records its outcome, or when the one after it is due. If `attempt`
-   * is above 1, an earlier try of the activity was lost.
+   * Makes the next attempt and records its outcome, or when the one after it is due. A retry that
+   * ends each process which makes it fails.
    */
-  async retry({ workspace, sessionId, callId }: ToolCallRef, attempt = 1): Promise<ToolRetryProgress> {
+  async retry({ workspace, sessionId, callId }: ToolCallRef): Promise<ToolRetryProgress> {
     const { registry } = this.deps;
     const session = await registry.requireSession(workspace, sessionId);
     try {
-      if (attempt > 1) await this.countLoss(session, callId);
-      return await this.retryDeferred(session, callId);
+      return await this.trials.run(RETRY, callId, () => this.retryDeferred(session, callId));
+    } catch (error) {
+      if (!isAppError(error) || error.code !== 'WORK.PROCESS_LOST') throw error;
+      await this.giveUp(session, callId);
+      return this.progressOf(session, callId);
     } finally {
       registry.wakeDriver(session);
     }
   }
 
-  /** Counts the process that was lost during a try of an idempotent call. Others have a claim. */
-  private async countLoss(session: ClaimedSession, callId: string): Promise<void> {
+  /** Releases the retries of a process that stops in order. */
+  release(): Promise<void> {
+    return this.trials.release();
+  }
+
+  private async giveUp(session: ClaimedSession, callId: string): Promise<void> {
     const deferred = findDeferred(session.actor.fold().state, callId);
-    if (!deferred?.call.idempotent) return;
+    if (!deferred) return;
     const { turnId, call } = deferred;
+    const outcome = call.claimed ? unknownOutcome(turnId, callId, RETRIER_LOST) : lostOutcome(turnId, callId);
     const now = isoTime(this.deps.clock);
-    await this.commit(
-      session,
-      hasLostAllDrivers(call)
-        ? { type: 'RecordToolOutcomes', data: { outcomes: [lostOutcome(turnId, callId)] }, now }
-        : { type: 'RestartTools', data: { turnId, callIds: [callId] }, now },
-    );
+    await this.commit(session, { type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now });
   }
 
   private async retryDeferred(session: ClaimedSession, callId: string): Promise<ToolRetryProgress> {
@@ -118,17 +130,19 @@ export class ToolRetry {
   }
 
   private async attempt(session: ClaimedSession, { turnId, call }: DeferredCall): Promise<void> {
-    const { clock, failpoint } = this.deps;
+    const { clock } = this.deps;
     const claims: ClaimOfRetry = { isOurs: call.idempotent };
     const claim = async (callId: string): Promise<void> => {
       const data = { turnId, callIds: [callId] };
       claims.isOurs = await this.commit(session, { type: 'ClaimTools', data, now: isoTime(clock) });
     };
     const context = this.contextOf(session, call, claims);
+    const { workspace, sessionId } = session.actor;
+    await failpoint('work.retry.begun', () => `${workspace} ${sessionId} ${call.name}`);
     const outcome = call.claimed
       ? unknownOutcome(turnId, call.callId, RETRIER_LOST)
       : await observeTool(call, () => this.caller.call(context, turnId, call, claim));
-    await failpoint('agent.tool.answered', session.actor.sessionId);
+    await this.deps.failpoint('agent.tool.answered', sessionId);
     const now = isoTime(clock);
     await this.commit(session, { type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now });
   }

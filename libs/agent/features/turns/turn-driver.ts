@@ -1,7 +1,7 @@
 import { canBegin, followUps, nextStep } from '@antiphon/agent-domain';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { FollowUpContext, OpenTurn, SessionCommand, SessionState } from '@antiphon/agent-domain';
-import { rejected } from '@antiphon/kernel';
+import { rejected, sleep } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { SessionFold } from '../sessions/session-fold.js';
@@ -11,6 +11,7 @@ import { EarlyTools } from './early-tools.js';
 import { CallPrefetch } from './prefetch-call.js';
 import { requestContext } from './prepare-call.js';
 import type { ContextDeps, TurnContext } from './prepare-call.js';
+import { releaseCalls } from './release-calls.js';
 import { ReservesInCommit } from './reserve-in-commit.js';
 import type { ReservesDeps } from './reserve-in-commit.js';
 import { logCharge, settleCalls, settlementInCommit } from './settle-calls.js';
@@ -96,9 +97,12 @@ export class TurnDriver implements SessionDriver {
   async stop(graceMs: number): Promise<void> {
     this.isStopped = true;
     this.stopStep('draining');
-    const graceOver = setTimeout(() => abort(this.recording, 'draining'), graceMs);
+    const over = new AbortController();
+    await Promise.race([this.running, sleep(graceMs, over.signal).catch(() => undefined)]);
+    over.abort();
+    abort(this.recording, 'draining');
+    await releaseCalls(this.deps, this.actor);
     await this.running;
-    clearTimeout(graceOver);
   }
 
   private onChange(): void {

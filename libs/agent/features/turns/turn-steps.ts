@@ -1,4 +1,4 @@
-import { SUSPECT_AFTER, backoffMs, beginCommand } from '@antiphon/agent-domain';
+import { SUSPECT_AFTER, backoffMs, beginCommand, countLostDrivers } from '@antiphon/agent-domain';
 import type { BeginCall, Step, TurnToolCall } from '@antiphon/agent-domain';
 import { createTrialLane, isAppError, isoTime, sleep } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
@@ -167,10 +167,10 @@ export class TurnSteps {
     return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(this.deps.clock) });
   }
 
-  /** Counts the lost process of calls. Those that lost more than one start alone. */
+  /** Starts calls of an ended process again. Those that lost more than one process start alone. */
   private async restartTools(context: StepContext, step: StepOf<'restart_tools'>): Promise<void> {
     const { turnId, calls } = step;
-    const isSuspect = calls.some(({ lostDrivers = 0 }) => lostDrivers + 1 >= SUSPECT_AFTER);
+    const isSuspect = calls.some((call) => countLostDrivers(call) >= SUSPECT_AFTER);
     const callIds = calls.map(({ callId }) => callId);
     if (isSuspect) {
       const leave = await this.trials.enter(context.signal);

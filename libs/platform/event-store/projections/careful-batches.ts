@@ -31,10 +31,13 @@ export class CarefulBatches {
   #startItem: string | null = null;
   /** Last position of the batch in which an earlier process was lost; null before it is known. */
   #upTo: number | null = null;
+  /** Event that this process has counted, and that is no lost one. */
+  #counted: string | null = null;
 
   constructor(
     private readonly counts: WorkStarts,
     private readonly name: string,
+    private readonly lane = LANE,
   ) {}
 
   /** Counts a start of the projection at its checkpoint. */
@@ -43,7 +46,16 @@ export class CarefulBatches {
     this.#starts = await this.counts.begin(START, this.#startItem);
   }
 
-  /** Forgets the start, after a batch was applied or at a drain. */
+  /** Takes back what this process has counted, because it stops in order. */
+  async release(): Promise<void> {
+    const [start, event] = [this.#startItem, this.#counted];
+    this.#startItem = null;
+    this.#counted = null;
+    if (event !== null) await this.counts.release(EVENT, event);
+    if (start !== null) await this.counts.release(START, start);
+  }
+
+  /** Forgets the start, after a batch was applied. */
   async end(): Promise<void> {
     const item = this.#startItem;
     this.#startItem = null;
@@ -63,18 +75,21 @@ export class CarefulBatches {
     if (!event) return apply(snapshot);
     const first = { ...snapshot, events: [event], upTo: event.position };
     const item = `${this.name}@${event.position}`;
-    const lost = await this.counts.read(EVENT, item);
+    // An event that failed in this process was counted by it.
+    const lost = this.#counted === item ? 0 : await this.counts.read(EVENT, item);
     const earlier = this.#starts - 1;
     if (lost > 0 && earlier >= MAX_EARLIER_STARTS) {
       const state = await park(first, event, earlier + 1);
       if (state !== 'contended') await this.counts.end(EVENT, item);
       return state;
     }
-    const leave = await LANE.enter();
+    const leave = await this.lane.enter();
     try {
-      await this.counts.begin(EVENT, item);
+      if (this.#counted !== item) await this.counts.begin(EVENT, item);
+      this.#counted = item;
       const state = await apply(first);
-      await this.counts.end(EVENT, item);
+      if (this.#counted !== null) await this.counts.end(EVENT, item);
+      this.#counted = null;
       return state;
     } finally {
       leave();

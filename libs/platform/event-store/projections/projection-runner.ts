@@ -138,10 +138,21 @@ class ProjectionRunner implements RunningProjection {
     this.stopObserving();
     this.unsubscribe?.();
     this.wakeSignal.wake();
+    await this.releaseCounts();
     await this.running;
-    await this.careful.end().catch(() => undefined); // a count that stays costs one careful batch
+    await this.releaseCounts(); // of a start that had begun by then
     const message = `projection ${this.source.name} has stopped`;
     this.waiters.rejectAll(transient('LOG.PROJECTION_STOPPED', message));
+  }
+
+  /** A count that stays costs one careful batch. */
+  private async releaseCounts(): Promise<void> {
+    await this.careful.release().catch((err: unknown) => {
+      this.options.logger.warn(
+        { work: 'projection', err, projection: this.source.name },
+        'work not released',
+      );
+    });
   }
 
   waitForPosition(position: number): Promise<void> {

@@ -71,8 +71,11 @@ const runConsumer = <Schema extends z.ZodType, Dependencies>(
     const deadline = AbortSignal.timeout(drainTimeoutMs);
     const expired = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve()));
     await Promise.race([loop.stop().then(() => queue.waitUntilIdle()), expired]);
-    if (queue.size > 0)
-      logger.warn({ consumer: durable, messages: queue.size }, 'messages unfinished at shutdown');
+    if (queue.size === 0) return;
+    logger.warn({ consumer: durable, messages: queue.size }, 'messages unfinished at shutdown');
+    await worker.release().catch((err: unknown) => {
+      logger.warn({ work: 'message', err, consumer: durable }, 'work not released');
+    });
   };
   return { durable, isConsuming: () => loop.isConsuming(), stop };
 };

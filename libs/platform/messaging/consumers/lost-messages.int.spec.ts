@@ -1,27 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import type { WorkStarts } from '@antiphon/database';
 import { silentLogger } from '@antiphon/observability';
-import { until } from '@antiphon/testing';
+import { createMemoryStarts, until } from '@antiphon/testing';
 import { z } from 'zod';
 import type { NatsLink } from '../link/nats-link.js';
 import { createConsumerHost } from './consumer-host.js';
 import { defineConsumer } from './define-consumer.js';
 import { useConsumerWorld } from './testing/consumer-world.js';
 import type { Handle, Message } from './testing/consumer-world.js';
-
-/** Counts in memory, which the processes of this spec share. */
-const createStarts = (): WorkStarts & { readonly all: ReadonlyMap<string, number> } => {
-  const all = new Map<string, number>();
-  return {
-    all,
-    read: async (kind, item) => all.get(`${kind} ${item}`) ?? 0,
-    begin: async (kind, item) => {
-      all.set(`${kind} ${item}`, (all.get(`${kind} ${item}`) ?? 0) + 1);
-      return all.get(`${kind} ${item}`) ?? 0;
-    },
-    end: async (kind, item) => void all.delete(`${kind} ${item}`),
-  };
-};
 
 describe('a message that ends each process which handles it', () => {
   const world = useConsumerWorld();
@@ -31,11 +17,14 @@ describe('a message that ends each process which handles it', () => {
       ...{ durable: 'metering-spec', subject: 'evt.*.session.>', schema: z.object({ n: z.number() }) },
       ...{ ackWaitMs: 400, handle: (given: Handle) => given },
     });
-    return createConsumerHost({ link, logger: silentLogger, starts }).run(definition, handle);
+    return createConsumerHost({ link, logger: silentLogger, starts, drainTimeoutMs: 50 }).run(
+      definition,
+      handle,
+    );
   };
 
   it('is a dead letter after three, and the messages next to it are handled', async () => {
-    const starts = createStarts();
+    const starts = createMemoryStarts();
     const handled: number[] = [];
     let deaths = 0;
     for (const n of [1, 2, 3]) await world.publish(n);
@@ -60,6 +49,49 @@ describe('a message that ends each process which handles it', () => {
     expect(new Set(handled)).toEqual(new Set([1, 3]));
     expect(deaths).toBe(3);
     expect([...starts.all]).toEqual([]);
+    await last.stop();
+    await link.drain();
+  });
+
+  /** Ends a process while it handles the message: it stops in order first, or does not. */
+  const endProcess = async (starts: WorkStarts, how: 'stop' | 'kill', deaths: { count: number }) => {
+    const link = await world.connect();
+    const seen = deaths.count;
+    const consumer = startProcess(link, starts, async () => {
+      deaths.count += 1;
+      await new Promise(() => undefined);
+    });
+    await until(() => deaths.count > seen);
+    if (how === 'stop') await consumer.stop();
+    await link.connection.close();
+  };
+
+  it('is handled after any number of processes that stopped in order', async () => {
+    const starts = createMemoryStarts();
+    const deaths = { count: 0 };
+    await world.publish(1);
+    for (let stops = 0; stops < 4; stops++) await endProcess(starts, 'stop', deaths);
+    const link = await world.connect();
+    const handled: number[] = [];
+    const last = startProcess(link, starts, async ({ n }: Message) => void handled.push(n));
+    await until(() => handled.length > 0);
+    await last.stop();
+    expect(await world.deadLetters()).toEqual([]);
+    expect([...starts.all]).toEqual([]);
+    await link.drain();
+  });
+
+  it('is a dead letter after three kills, however many stops are between them', async () => {
+    const starts = createMemoryStarts();
+    const deaths = { count: 0 };
+    await world.publish(1);
+    for (const how of ['stop', 'kill', 'stop', 'kill', 'stop', 'kill'] as const)
+      await endProcess(starts, how, deaths);
+    const link = await world.connect();
+    const handled: number[] = [];
+    const last = startProcess(link, starts, async ({ n }: Message) => void handled.push(n));
+    await until(async () => (await world.deadLetters()).length === 1);
+    expect(handled).toEqual([]);
     await last.stop();
     await link.drain();
   });

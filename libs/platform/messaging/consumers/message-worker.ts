@@ -127,6 +127,8 @@ export class MessageWorker<Schema extends z.ZodType> {
   readonly #trials = createTrialLane();
   readonly #ackWaitMs: number;
   readonly #isOrdered: boolean;
+  /** Counted names of the messages that are being handled. */
+  readonly #handling = new Set<string>();
 
   constructor(options: WorkerOptions<Schema>) {
     const { settings } = options;
@@ -151,6 +153,17 @@ export class MessageWorker<Schema extends z.ZodType> {
     }
   }
 
+  /**
+   * Releases the messages that are being handled, for a process that stops in order. It is not
+   * counted as one that they lost.
+   */
+  async release(): Promise<void> {
+    const { starts } = this.#options;
+    const items = [...this.#handling];
+    this.#handling.clear();
+    if (starts) await Promise.all(items.map((item) => starts.release(MESSAGE, item)));
+  }
+
   async #attempt(message: JsMsg): Promise<void> {
     const { ledger, link } = this.#options;
     const meta = metaOf(message);
@@ -163,6 +176,7 @@ export class MessageWorker<Schema extends z.ZodType> {
       const { starts } = this.#options;
       const isRepeated = meta.deliveryCount > 1 && !ledger.hasSeen(meta.sequence);
       ledger.see(meta.sequence);
+      if (!isRepeated) this.#handling.add(this.#itemOf(meta));
       await withSpan(this.#span, () =>
         starts && isRepeated ? this.#handleAlone(message, meta, starts) : this.#handle(message, meta),
       );
@@ -171,7 +185,12 @@ export class MessageWorker<Schema extends z.ZodType> {
       await this.#fail(message, meta, error);
     } finally {
       stopHeartbeat();
+      this.#handling.delete(this.#itemOf(meta));
     }
+  }
+
+  #itemOf({ sequence }: MessageMeta): string {
+    return `${this.#options.settings.durable}@${sequence}`;
   }
 
   #isWanted(message: JsMsg): boolean {
@@ -185,7 +204,7 @@ export class MessageWorker<Schema extends z.ZodType> {
    * process that had it may have ended by it.
    */
   async #handleAlone(message: JsMsg, meta: MessageMeta, starts: WorkStarts): Promise<void> {
-    const item = `${this.#options.settings.durable}@${meta.sequence}`;
+    const item = this.#itemOf(meta);
     if ((await starts.read(MESSAGE, item)) >= MAX_COUNTED_STARTS) {
       await starts.end(MESSAGE, item);
       throw invalid(
@@ -196,10 +215,12 @@ export class MessageWorker<Schema extends z.ZodType> {
     const leave = await this.#trials.enter();
     try {
       await starts.begin(MESSAGE, item);
+      this.#handling.add(item);
       await this.#handle(message, meta);
     } finally {
       leave();
-      await starts.end(MESSAGE, item).catch(() => undefined); // a count that stays costs one trial
+      // A count that stays costs one trial. A released one is of earlier processes.
+      if (this.#handling.delete(item)) await starts.end(MESSAGE, item).catch(() => undefined);
     }
   }
 

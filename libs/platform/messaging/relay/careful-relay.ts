@@ -45,6 +45,16 @@ export class CarefulRelay {
     return { limit: this.#left > 0 ? 1 : this.maxInFlight, omits: starts >= OMIT_FROM };
   }
 
+  /**
+   * Takes the count of a page back that failed in a process which lives, or that a process leaves
+   * which stops in order.
+   */
+  async releasePage(): Promise<void> {
+    const counted = this.#counted;
+    this.#counted = null;
+    if (counted !== null) await this.starts?.release(RELAY, counted);
+  }
+
   /** Forgets the count after a number of events were published. With none, nothing is suspect. */
   async endPage(published: number): Promise<void> {
     const counted = this.#counted;

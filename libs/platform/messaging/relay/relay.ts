@@ -1,11 +1,12 @@
 import { backoffDelay, createWakeSignal, failpoint } from '@antiphon/kernel';
 import type { WorkStarts } from '@antiphon/database';
-import type { LeaseStore, RecordedEvent } from '@antiphon/event-store';
+import type { EventPage, LeaseStore, RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { onLogNotification } from '../link/log-notification.js';
 import type { NatsLink } from '../link/nats-link.js';
 import { openJetStreamManager } from '../link/streams.js';
 import { CarefulRelay } from './careful-relay.js';
+import type { RelayPage } from './careful-relay.js';
 import { EventPublisher } from './event-publisher.js';
 import { alignStream, lastSequence } from './event-stream.js';
 import type { LogForRelay, RelayTarget } from './event-stream.js';
@@ -43,6 +44,7 @@ export interface RelayStatus {
 }
 
 const LEASE_NAME = 'relay';
+const markOf = ({ workspace, streamId, type }: RecordedEvent): string => `${workspace} ${streamId} ${type}`;
 const BACKOFF = { firstMs: 50, maxMs: 5_000 };
 
 /**
@@ -90,6 +92,7 @@ export class Relay {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#signal.wake();
+    await this.#releasePage();
     await this.#running;
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     await this.#leadership.release();
@@ -138,14 +141,11 @@ export class Relay {
   async #catchUp(from: number): Promise<number> {
     let position = from;
     while (this.#canPublish()) {
-      const { limit, omits } = await this.#careful.beginPage(position);
-      const { events, hasMore } = await this.#log.readLogPage({ after: position, limit });
-      if (events.length > 0) {
-        await failpoint('relay.batch.read');
-        await this.#publisher.publish(events, { omits });
-        await failpoint('relay.batch.published');
-        if (!omits) this.#publishAnnouncements(events);
-      }
+      const page = await this.#careful.beginPage(position);
+      const { events, hasMore } = await this.#publishPage(position, page).catch(async (error: unknown) => {
+        await this.#releasePage();
+        throw error;
+      });
       await this.#careful.endPage(events.length);
       if (events.length === 0) break;
       position = events.at(-1)?.position ?? position;
@@ -153,6 +153,25 @@ export class Relay {
       if (!hasMore) break;
     }
     return position;
+  }
+
+  async #publishPage(after: number, { limit, omits }: RelayPage): Promise<EventPage> {
+    const page = await this.#log.readLogPage({ after, limit });
+    const { events } = page;
+    if (events.length === 0) return page;
+    await failpoint('relay.batch.read');
+    if (!omits) await failpoint('work.relay.begun', () => events.map(markOf).join(' '));
+    await this.#publisher.publish(events, { omits });
+    await failpoint('relay.batch.published');
+    if (!omits) this.#publishAnnouncements(events);
+    return page;
+  }
+
+  /** A count that stays costs one careful page. */
+  async #releasePage(): Promise<void> {
+    await this.#careful.releasePage().catch((err: unknown) => {
+      this.#logger.warn({ work: 'relay', err }, 'work not released');
+    });
   }
 
   #publishAnnouncements(events: readonly RecordedEvent[]): void {

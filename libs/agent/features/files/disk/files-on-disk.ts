@@ -123,7 +123,7 @@ export class FilesOnDisk {
 
   /** Follows the trees and their folders until the signal aborts, then releases the lease. */
   async run(signal: AbortSignal): Promise<void> {
-    signal.addEventListener('abort', () => this.wake(), { once: true });
+    signal.addEventListener('abort', () => this.beginStop(), { once: true });
     while (!signal.aborted) {
       await this.tryRound(signal);
       if (!signal.aborted) await this.wakeSignal.wait(this.times.pollMs);
@@ -131,6 +131,14 @@ export class FilesOnDisk {
     await this.close();
     await this.leadership.release().catch((err: unknown) => {
       this.options.logger.warn({ err }, 'lease of files not released');
+    });
+  }
+
+  /** Releases a first comparison that runs: it did not end this process. */
+  private beginStop(): void {
+    this.wake();
+    this.trials.release().catch((err: unknown) => {
+      this.options.logger.warn({ work: 'files-disk', err }, 'work not released');
     });
   }
 

@@ -228,6 +228,7 @@ export class WorkspaceFolder {
   /** Returns false if the file changed again since the comparison. */
   private async storeBytes(folder: SafeFolder, { path, file }: Foreign): Promise<boolean> {
     if (file === null) return true;
+    await failpoint('work.folder.begun', () => `${this.workspace} ${path}`);
     const present = await folder.read(path).catch(() => null);
     if (present === null || digestOfBytes(present.bytes) !== file.digest) return false;
     await this.deps.trees.putBytes(this.workspace, present.bytes);
