@@ -49,6 +49,8 @@ export const WORK_FAILPOINTS = [
   'work.relay.begun',
   'work.folder.begun',
   'work.retry.begun',
+  'work.call.begun',
+  'work.call.permitted',
 ] as const;
 
 /** Every point in the product at which a test may break a process. */

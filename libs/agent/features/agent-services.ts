@@ -47,6 +47,7 @@ import { createReadVersions } from './sessions/session-queries.js';
 import { SessionRegistry } from './sessions/session-registry.js';
 import type { RegistryDeps } from './sessions/session-registry.js';
 import type { CancelTurnDeps } from './turns/cancel-turn.handler.js';
+import { CallPermits } from './turns/call-permits.js';
 import { SandboxWatch } from './turns/lost-call.js';
 import { createAgentPrompts } from './turns/reserve-in-commit.js';
 import { RoleFiles } from './turns/role-files.js';
@@ -244,6 +245,7 @@ const createSharedServices = (
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: new ToolCatalog(requests, logger, () => performance.now()),
     sandbox: new SandboxWatch(requests),
+    permits: new CallPermits(ids),
     breakers: new CircuitBreakers({
       ...options,
       store: createCircuitStore(pool),

@@ -37,6 +37,7 @@ import { Workflows } from './runs/workflows.handler.js';
 import { ForkSession } from './sessions/fork-session.handler.js';
 import { ReadSessions } from './sessions/read-sessions.handler.js';
 import { StartSession } from './sessions/start-session.handler.js';
+import { BeginCall } from './turns/begin-call.handler.js';
 import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
 import { ListTurnsOfEntry } from './turns/entry-turns.handler.js';
@@ -177,6 +178,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
 @Module({
   controllers: [
     AnswerApproval,
+    BeginCall,
     Credentials,
     ReadApprovals,
     SubmitTurn,
@@ -239,11 +241,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       inject: [AgentPlatform, MODELS, TurnEndWatcher, AgentFolders, AgentMetricsSampler],
       useFactory: createRuntime,
     },
-    {
-      provide: AGENT_SERVICES,
-      inject: [AGENT_RUNTIME],
-      useFactory: ({ services }: AgentRuntime) => services,
-    },
+    { provide: AGENT_SERVICES, inject: [AGENT_RUNTIME], useFactory: (own: AgentRuntime) => own.services },
     { provide: TURN_COMMANDS, useExisting: AGENT_RUNTIME },
     { provide: RUN_SERVICES, inject: [AgentPlatform], useFactory: createRunServices },
     {

@@ -181,6 +181,20 @@ export const cancelTurn = defineRequest({
 });
 
 /**
+ * Asks the process that made a tool call whether the call may have its first effect. Sent by the
+ * sandbox. A permission that was given may have been used, also if its reply is lost.
+ */
+export const beginToolCall = defineRequest({
+  subject: 'cmd.agent.call.begin',
+  request: z.strictObject({ attemptId: z.uuid() }),
+  reply: z.object({
+    granted: z.boolean().describe('False once the caller has given the attempt up.'),
+  }),
+  timeoutMs: 1_000,
+  toProcess: true,
+});
+
+/**
  * Returns the subject that wakes the process that drives a session, so that it reads the event
  * stream again.
  */

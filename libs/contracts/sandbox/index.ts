@@ -123,6 +123,11 @@ export const callTool = defineRequest({
      * `TOOL.CHANGED`.
      */
     approved: z.strictObject({ moduleDigest: z.string(), grants: z.array(z.string()) }).optional(),
+    /**
+     * Attempt of a call that is not idempotent. Before its first effect the sandbox asks the caller
+     * of `sentAt` for permission (`beginToolCall`). Without it the tool does not run.
+     */
+    attemptId: z.uuid().optional(),
   }),
   reply: ToolReply,
   timeoutMs: 65_000,

@@ -89,7 +89,13 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     // A driver wakes another; cancels and clocks go to every sandbox process.
     publish: ['hint.agent.>', 'hint.sandbox.cancel', 'hint.sandbox.clock'],
   },
-  sandbox: { requests: {}, owns: [], reads: [], durables: [] },
+  sandbox: {
+    // To the process that made a call, before the call's first effect.
+    requests: { agent: ['call.begin', 'call.begin.*'] },
+    owns: [],
+    reads: [],
+    durables: [],
+  },
   metering: {
     // Its dead letters: it reads, handles and deletes them for an operator.
     requests: { metering: ['replay.*'] },

@@ -23,6 +23,8 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   ],
   // The process that assigns tasks lets any agent process run their turns.
   [/^cmd\.agent\.turn\.(submit|cancel)$/, ['agent']],
+  // The process that made a call permits its first effect.
+  [/^cmd\.agent\.call\.begin$/, ['sandbox']],
   [/^cmd\.sandbox\.plugin\.list$/, ['gateway']],
   [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find)$/, ['agent']],
   [

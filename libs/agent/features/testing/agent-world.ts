@@ -127,6 +127,8 @@ export class AgentWorld {
     this.pool = pool;
     this.nats = nats;
     this.responders = createResponders(nats);
+    this.responders.permits = (attemptId) =>
+      [...this.alive].some(({ services }) => services.permits.use(attemptId));
   }
 
   /** Collects the frames of a session from now on, in the order of their arrival. */

@@ -23,6 +23,10 @@ export interface Responders {
   believed: (request: In<typeof believedFacts>) => Promise<Out<typeof believedFacts>>;
   reserve: (request: In<typeof reserveBudget>) => Promise<Out<typeof reserveBudget>>;
   tool: (request: In<typeof callTool>) => Promise<Out<typeof callTool>>;
+  /** True if the sandbox asks for permission as soon as it has a call that needs one. */
+  beginsCalls: boolean;
+  /** Asks the process that made a call for the permission of its first effect. */
+  permits: (attemptId: string) => boolean;
   healthy: () => Promise<Out<ReturnType<typeof healthContract>>>;
   /** Returns null when this sandbox process does not know the call, and sends no reply. */
   find: (request: In<typeof findCall>) => Promise<Out<typeof findCall> | null>;
@@ -95,14 +99,22 @@ const defaultScript = (): Script => ({
     ...{ pid: 1, uptimeMs: 1, checks: [] },
   }),
   find: async () => ({ state: 'running' as const }),
+  beginsCalls: true,
+  permits: () => false,
   tools: [echoTool(true)],
 });
+
+const NOT_PERMITTED = {
+  ...{ outcome: 'failed' as const, code: 'TOOL.UNAVAILABLE', message: 'not permitted', durationMs: 1 },
+};
 
 const serveSandbox = (link: NatsLink, script: Script): Subscription[] => [
   serve(link, listTools, async () => ({ tools: script.tools })),
   serve(link, callTool, (request) => {
     script.asked.tool.push(request);
-    return script.tool(request);
+    const { attemptId } = request;
+    const isRefused = script.beginsCalls && attemptId !== undefined && !script.permits(attemptId);
+    return isRefused ? Promise.resolve(NOT_PERMITTED) : script.tool(request);
   }),
   serve(link, findCall, (request) => script.find(request)),
   serve(link, healthContract('sandbox'), () => script.healthy()),

@@ -8,7 +8,11 @@ import type { RequestClient } from '@antiphon/messaging';
 
 /** A pending call. */
 interface PendingCall extends Pick<z.input<typeof findCall.request>, 'workspace' | 'sessionId' | 'callId'> {
-  readonly idempotent: boolean;
+  /**
+   * Returns whether the call may have had an effect that may not be repeated. Called when the call
+   * is lost: one that has not begun can have none afterwards.
+   */
+  readonly mayHaveActed: () => boolean;
 }
 
 /** Delay before the sandbox is first asked where a call is, and between later questions, ms. */
@@ -24,7 +28,7 @@ const ROUNDS = 2;
 const HEALTH_INTERVAL_MS = 250;
 
 /**
- * Time after the last sign of a call, after which it is given up unless it is idempotent, ms. The
+ * Time after the last sign of a call that may have acted, after which it is given up, ms. The
  * sandbox lets a call begin no effect 3.5 s after its caller's last question (call-registry.ts), so
  * that no effect follows the recorded outcome.
  */
@@ -143,8 +147,8 @@ const findLateReply = async (
 /**
  * Returns a call's reply. Rejects with `SANDBOX.LOST` (transient) when no sandbox process is left,
  * or none has the call, instead of at the call's deadline. NATS reports neither a request to a
- * process that died nor a response that was cut off. A call that is not idempotent is lost 4.5 s
- * after its last sign at the earliest.
+ * process that died nor a response that was cut off. A call that is not idempotent and has begun is
+ * lost 4.5 s after its last sign at the earliest.
  *
  * It asks for the call and never repeats it. A call may be declared lost by mistake, when its
  * process is cut off and another one responds. It is handled like any lost response then. Rejects
@@ -163,7 +167,7 @@ export const detectLostCall = async (
     const isLoss =
       isAppError(error) && error.kind === 'transient' && error.code !== 'MESSAGING.NO_RESPONDERS';
     const heldMs = seenAt + LOST_MS - steadyNow();
-    if (isLoss && !call.idempotent && heldMs > 0) await sleep(heldMs, over.signal);
+    if (isLoss && heldMs > 0 && call.mayHaveActed()) await sleep(heldMs, over.signal);
     throw error;
   };
   let unwatch: () => void = () => undefined;

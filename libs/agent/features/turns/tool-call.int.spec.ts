@@ -162,6 +162,29 @@ describe('an unavailable sandbox', () => {
     expect(second?.callId).toBe(first?.callId);
   });
 
+  it('repeats a pending call that is not idempotent and has not begun', async () => {
+    world.responders.beginsCalls = false;
+    world.responders.tool = (request) =>
+      world.responders.asked.tool.length === 1 ? new Promise(() => undefined) : defaults.tool(request);
+    world.model.reply = uses('once');
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await until(() => world.responders.asked.tool.length === 1);
+    await world.responders.stopSandbox();
+    await until(async () => (await world.types(sessionId)).includes('ToolCallDeferred'));
+    const [first] = world.responders.asked.tool;
+    // The lost sandbox wakes up: it may not begin any more.
+    expect(world.responders.permits(first?.attemptId ?? '')).toBe(false);
+    await world.responders.startSandbox();
+    const events = await world.ended(sessionId);
+    expect(events.filter(({ type }) => /^ToolCall(Completed|Failed|Unknown)$/.test(type))).toMatchObject([
+      { type: 'ToolCallCompleted' },
+    ]);
+    expect(events.find(({ type }) => type === 'ToolCallDeferred')?.data).toMatchObject({ reason: 'unsent' });
+    const [, second] = world.responders.asked.tool;
+    expect(second).toMatchObject({ callId: first?.callId, idempotencyKey: first?.idempotencyKey });
+    expect(second?.attemptId).not.toBe(first?.attemptId);
+  });
+
   it('leaves a pending call that is not idempotent with an unknown outcome', async () => {
     world.responders.tool = () => new Promise(() => undefined);
     world.model.reply = uses('once');

@@ -6,6 +6,7 @@ import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kerne
 import type { AppError, Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { PolicyAgents } from '../agents/agent-directory.js';
+import type { CallPermit, CallPermits } from './call-permits.js';
 import { detectLostCall, steadyNow } from './lost-call.js';
 import type { LostCallDeps } from './lost-call.js';
 import { Stopped } from './step-context.js';
@@ -18,6 +19,7 @@ export interface ToolCallDeps extends LostCallDeps {
   /** Returns a number in [0, 1) for jitter. */
   readonly random: () => number;
   readonly failpoint: Failpoint;
+  readonly permits: CallPermits;
   /** This process, unique for its incarnation. */
   readonly owner: string;
 }
@@ -99,20 +101,33 @@ export const lostOutcome = (turnId: string, callId: string): ToolOutcome => ({
   data: { turnId, callId, code: 'TOOL.DRIVER_LOST', message: CALLERS_LOST },
 });
 
-const afterLostResponse = (turnId: string, { callId, idempotent }: TurnToolCall, why: string): Attempted =>
-  idempotent
-    ? { retry: 'lost', otherwise: unknownOutcome(turnId, callId, 'the answer of the tool was lost') }
-    : { outcome: unknownOutcome(turnId, callId, why) };
-
 const unsent = (turnId: string, { callId }: TurnToolCall): Attempted => {
   const message = 'the sandbox could not be reached; the tool was not run';
   return { retry: 'unsent', otherwise: failed(turnId, callId, 'TOOL.UNAVAILABLE', message) };
 };
 
-const afterError = (turnId: string, call: TurnToolCall, error: AppError): Attempted => {
+/** Without its permission, a call that is not idempotent cannot have acted. */
+const afterLostResponse = (
+  turnId: string,
+  call: TurnToolCall,
+  why: string,
+  permit: CallPermit | null,
+): Attempted => {
+  const { callId } = call;
+  if (permit === null)
+    return { retry: 'lost', otherwise: unknownOutcome(turnId, callId, 'the answer of the tool was lost') };
+  return permit.withdraw() ? { outcome: unknownOutcome(turnId, callId, why) } : unsent(turnId, call);
+};
+
+const afterError = (
+  turnId: string,
+  call: TurnToolCall,
+  error: AppError,
+  permit: CallPermit | null,
+): Attempted => {
   if (error.code === 'MESSAGING.NO_RESPONDERS') return unsent(turnId, call);
   if (error.kind === 'transient' || error.kind === 'bug')
-    return afterLostResponse(turnId, call, error.message);
+    return afterLostResponse(turnId, call, error.message, permit);
   if (error.code === 'SANDBOX.FENCED') throw new Stopped('lost');
   return { outcome: failed(turnId, call.callId, error.code, error.message) };
 };
@@ -235,22 +250,30 @@ export class ToolCaller {
     call: TurnToolCall,
     sentAt: CallerTime,
   ): Promise<Attempted> {
+    const permit = call.idempotent ? null : this.deps.permits.open();
     try {
       await this.deps.failpoint('agent.tool.dispatched', context.actor.sessionId);
-      return afterReply(turnId, call, await this.send(context, call, sentAt));
+      return afterReply(turnId, call, await this.send(context, call, sentAt, permit));
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled') {
         this.cancel(context, call.callId);
         return { outcome: unknownOutcome(turnId, call.callId, 'the turn was cancelled while the tool ran') };
       }
       if (!isAppError(error)) throw error;
-      return afterError(turnId, call, error);
+      return afterError(turnId, call, error, permit);
+    } finally {
+      permit?.withdraw();
     }
   }
 
-  private async send(context: ToolCallContext, call: TurnToolCall, sentAt: CallerTime): Promise<ToolReply> {
+  private async send(
+    context: ToolCallContext,
+    call: TurnToolCall,
+    sentAt: CallerTime,
+    permit: CallPermit | null,
+  ): Promise<ToolReply> {
     const { workspace, sessionId } = context.actor;
-    const { callId, name, input, idempotent, idempotencyKey, timeoutMs, approval } = call;
+    const { callId, name, input, idempotencyKey, timeoutMs, approval } = call;
     const own = context.actor.fold().state.started?.agentId;
     // The sandbox knows the approval rules of configured agents: those of the base apply.
     const agentId = own && ((await this.deps.agents.load(workspace, own))?.base ?? own);
@@ -266,12 +289,14 @@ export class ToolCaller {
       input: toStorableJson(input) as typeof input,
       idempotencyKey,
       ...(timeoutMs ? { timeoutMs } : {}),
+      ...(permit ? { attemptId: permit.attemptId } : {}),
       ...(context.isRequestCommitted === false ? { onlyWithoutGrants: true as const } : {}),
       ...(approval
         ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } }
         : {}),
     };
     const reply = this.deps.requests.request(callTool, payload);
-    return detectLostCall(this.deps, { workspace, sessionId, callId, idempotent }, reply, context.signal);
+    const pending = { workspace, sessionId, callId, mayHaveActed: () => permit?.withdraw() ?? false };
+    return detectLostCall(this.deps, pending, reply, context.signal);
   }
 }

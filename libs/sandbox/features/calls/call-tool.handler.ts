@@ -2,11 +2,14 @@ import { createHash } from 'node:crypto';
 import { Controller, Inject } from '@nestjs/common';
 import { findApprovalRule } from '@antiphon/config';
 import type { AgentConfig } from '@antiphon/config';
+import { beginToolCall } from '@antiphon/contracts/agent';
 import { MAX_TOOL_OUTPUT_BYTES, callTool } from '@antiphon/contracts/sandbox';
-import { failpoint, transient } from '@antiphon/kernel';
+import { failpoint, isAppError, rejected, retry, transient } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import type { RequestClient } from '@antiphon/messaging';
 import { withSpan } from '@antiphon/observability';
 import type { Logger, SpanStart } from '@antiphon/observability';
+import { REQUESTS } from '@antiphon/service-host';
 import { grantedHosts, toToolOutcome, toolFailed } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
 import type { VettedClient } from '../http/vetted-client.js';
@@ -34,7 +37,10 @@ const LATE = 'the request came after its deadline; the tool was not run';
 const GIVEN_UP = 'the caller gave the call up before a cell was free; the tool was not run';
 const UNAPPROVED = 'this call needs an approval and came without one; it was not run';
 const UNCOMMITTED = 'the tool has capabilities, and the request of its call is not in the log yet';
+const NOT_PERMITTED = 'the caller gave the call up before its first effect; the tool did not act';
 const CHANGED = 'the tool has changed since this call was approved; it was not run';
+
+const isTransient = (error: unknown): boolean => isAppError(error) && error.kind === 'transient';
 
 const fingerprintOf = (name: string, input: Buffer): string =>
   createHash('sha256').update(name).update('\0').update(input).digest('base64');
@@ -107,7 +113,12 @@ const isFinal = (reply: CallToolReply, isIdempotent: boolean): boolean =>
 interface Attempt {
   readonly call: RunningCall;
   hasReachedOutside: boolean;
+  /** True once a request of it was held back, because its caller did not permit the call to begin. */
+  isHeldBack: boolean;
 }
+
+/** Delay before the caller is asked again that could not be reached, ms. */
+const BEGIN_RETRY = { firstMs: 50, maxMs: 250 };
 
 /**
  * Handles `cmd.sandbox.tool.call`: checks the fence, then runs each call id at most once. A failure
@@ -115,7 +126,10 @@ interface Attempt {
  */
 @Controller()
 export class CallTool {
-  constructor(@Inject(SANDBOX) private readonly deps: CallToolDeps) {}
+  constructor(
+    @Inject(SANDBOX) private readonly deps: CallToolDeps,
+    @Inject(REQUESTS) private readonly requests: RequestClient,
+  ) {}
 
   /**
    * Throws `SANDBOX.FENCED` and `TOOL.CALL_ID_REUSED` (conflict), and `SANDBOX.LOST` (transient)
@@ -127,8 +141,10 @@ export class CallTool {
     calls.checkFence(request);
     const input = Buffer.from(JSON.stringify(request.input));
     return calls.runOnce(request, fingerprintOf(request.name, input), async (call) => {
-      await failpoint('sandbox.call.taken');
-      const reply = await this.run(request, input, { call, hasReachedOutside: false });
+      await failpoint('sandbox.call.taken', () => request.name);
+      const reply = await this.run(request, input, {
+        ...{ call, hasReachedOutside: false, isHeldBack: false },
+      });
       await failpoint('sandbox.call.returned');
       this.logReply(request, reply);
       const isIdempotent = findTool(entries, request.name)?.description.idempotent ?? false;
@@ -153,27 +169,23 @@ export class CallTool {
     const end = await this.runInPool(tool, request, input, attempt);
     if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
     if (end.end === 'unavailable') return reply(toolFailed('TOOL.UNAVAILABLE', end.message));
+    if (attempt.isHeldBack && !attempt.hasReachedOutside)
+      return reply(toolFailed('TOOL.UNAVAILABLE', NOT_PERMITTED));
     return reply(toToolOutcome(end, MAX_TOOL_OUTPUT_BYTES), tool.image.digest);
   }
 
   private runInPool(
     { image, source, policy, listener }: LoadedPlugin,
-    {
-      workspace,
-      sessionId,
-      name,
-      callId,
-      idempotencyKey,
-      timeoutMs: requestedMs = Infinity,
-    }: CallToolRequest,
+    request: CallToolRequest,
     input: Buffer,
     attempt: Attempt,
   ): Promise<PoolEnd> {
+    const { workspace, sessionId, name, callId, idempotencyKey, timeoutMs: requestedMs = Infinity } = request;
     const { pool, http } = this.deps;
     const timeoutMs = Math.min(policy.timeoutMs, requestedMs);
     const { call } = attempt;
     const beforeRequest = async (ended: AbortSignal): Promise<void> => {
-      await call.waitUntilWatched(ended);
+      await this.waitForPermission(request, attempt, ended);
       attempt.hasReachedOutside = true;
     };
     const hosts = grantedHosts(source.capabilities);
@@ -196,6 +208,29 @@ export class CallTool {
       if (end.end !== 'returned') span.fail(end.end);
       return end;
     });
+  }
+
+  /**
+   * Waits until the call may have its first effect: its caller waits for it and has permitted it.
+   * Throws if the caller gave the attempt up, or cannot be reached until `ended` aborts.
+   */
+  private async waitForPermission(
+    { attemptId, sentAt, name }: CallToolRequest,
+    attempt: Attempt,
+    ended: AbortSignal,
+  ): Promise<void> {
+    const { call } = attempt;
+    await call.waitUntilWatched(ended);
+    if (attempt.hasReachedOutside || attemptId === undefined) return;
+    await failpoint('work.call.begun', () => name);
+    const ask = () => this.requests.request(beginToolCall, { attemptId }, { processId: sentAt?.caller });
+    attempt.isHeldBack = true;
+    const { granted } = await retry(ask, { ...BEGIN_RETRY, signal: ended, isRetryable: isTransient });
+    if (!granted) throw rejected('TOOL.GIVEN_UP', NOT_PERMITTED);
+    await failpoint('work.call.permitted', () => name);
+    // This process may have been suspended while it waited.
+    await call.waitUntilWatched(ended);
+    attempt.isHeldBack = false;
   }
 
   private logReply({ name, callId, sessionId }: CallToolRequest, reply: CallToolReply): void {

@@ -51,6 +51,41 @@ describe('a tool call that reached the outside', () => {
   });
 });
 
+describe('a tool call that needs the permission of its caller', () => {
+  const attempt = () => ({ ...proven(0), attemptId: randomUUID() });
+  beforeEach(() => void Object.assign(world.box.permit, { asked: 0, isGranted: true }));
+
+  it('asks once, right before its first request', async () => {
+    world.respond = (_request, response) => {
+      expect(world.box.permit.asked).toBe(1);
+      response.setHeader('content-type', 'text/plain').end('ok');
+    };
+    expect(await world.box.call('fetch-ok', {}, attempt())).toMatchObject({ outcome: 'completed' });
+    expect(world.arrived).toBe(1);
+    expect(world.box.permit.asked).toBe(1);
+  });
+
+  it('has no effect without it, and may run again', async () => {
+    world.box.permit.isGranted = false;
+    const callId = randomUUID();
+    const reply = await world.box.call('fetch-ok', {}, { ...attempt(), callId });
+    expect(reply).toMatchObject(unavailable('before its first effect'));
+    expect(reply).not.toHaveProperty('mayHaveActed');
+    expect(world.arrived).toBe(0);
+    world.box.permit.isGranted = true;
+    expect(await world.box.call('fetch-ok', {}, { ...attempt(), callId })).toMatchObject({
+      outcome: 'completed',
+    });
+    expect(world.arrived).toBe(1);
+  });
+
+  it('asks nothing for a tool that reaches nothing, or without an attempt', async () => {
+    await world.box.call('hello', {}, { ...attempt(), agentId: 'free' });
+    await world.box.call('fetch-ok', {}, proven(0));
+    expect(world.box.permit.asked).toBe(0);
+  });
+});
+
 describe('a tool call without an approval', () => {
   it('is refused for an agent whose rules require one', async () => {
     expect(await world.box.call('hello', {}, { agentId: 'careful' })).toMatchObject({

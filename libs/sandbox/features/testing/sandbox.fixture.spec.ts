@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { PluginConfig } from '@antiphon/config';
+import type { RequestClient } from '@antiphon/messaging';
 import { createLogger } from '@antiphon/observability';
 import { createSandbox } from '../sandbox.js';
 import type { CallToolReply, CallToolRequest } from '../calls/call-registry.js';
@@ -20,6 +21,8 @@ export interface TestSandbox {
   readonly log: LogEntry[];
   readonly call: (name: string, input?: unknown, more?: Partial<CallToolRequest>) => Promise<CallToolReply>;
   readonly cancel: (callId: string) => void;
+  /** Permission of the caller for the first effect of a call, and how often the sandbox asked. */
+  readonly permit: { asked: number; isGranted: boolean };
   readonly view: (name: string) => Sandbox['plugins'][number] | undefined;
   readonly close: () => Promise<void>;
 }
@@ -64,11 +67,17 @@ export const startSandbox = async (
     cells: 2,
     ...options,
   });
-  const callTool = new CallTool(sandbox);
+  const permit = { asked: 0, isGranted: true };
+  const ask = async () => {
+    permit.asked += 1;
+    return { granted: permit.isGranted };
+  };
+  const callTool = new CallTool(sandbox, { request: ask } as unknown as RequestClient);
   const session = { workspace: 'default', sessionId: randomUUID(), epoch: 1 };
   return {
     sandbox,
     log,
+    permit,
     call: (name, input = {}, { callId = randomUUID(), ...more } = {}) => {
       const key = { idempotencyKey: callId, callId };
       return callTool.handle({ ...session, ...key, name, input: input as never, ...more });
