@@ -34,12 +34,21 @@ export const AGENTS = Array.from({ length: 10 }, (_, index) => `agent-${index}`)
 /** Agent with the tools for files, for the part `files`. */
 export const FILES_AGENT = 'files';
 
-const CONFIG = (providerUrl) => `
+/** Returns the provider of a stack, whose calls cost nothing. */
+export const providerConfig = (providerUrl) => `
 [[providers]]
 name = "bench"
 kind = "openai-compatible"
 base_url = "${providerUrl}/v1"
 
+[[prices]]
+provider = "bench"
+model = "mock"
+input_per_mtok = 0
+output_per_mtok = 0
+`;
+
+const CONFIG = (providerUrl) => `${providerConfig(providerUrl)}
 [[agents]]
 id = "main"
 provider = "bench"
@@ -56,12 +65,6 @@ kind = "scripted"
 id = "${FILES_AGENT}"
 provider = "scripted"
 tools = ["echo", "read", "edit", "search"]
-
-[[prices]]
-provider = "bench"
-model = "mock"
-input_per_mtok = 0
-output_per_mtok = 0
 `;
 
 /** Removes engines that already run and keys from the environment of the benchmark's stack. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import WebSocket from 'ws';
-import { startStack } from '../../lib/stack.mjs';
+import { providerConfig, startStack } from '../../lib/stack.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const CLI = join(ROOT, 'apps/cli/bin/antiphon.mjs');
@@ -45,12 +45,7 @@ const buildCharge = () => {
 
 const configure = (providerUrl) => (folder) => {
   writeFileSync(join(folder, 'charge.wasm'), buildCharge());
-  return `
-[[providers]]
-name = "bench"
-kind = "openai-compatible"
-base_url = "${providerUrl}/v1"
-
+  return `${providerConfig(providerUrl)}
 [[agents]]
 id = "main"
 provider = "bench"
@@ -61,12 +56,6 @@ tools = ["charge"]
 name = "charge"
 path = "${join(folder, 'charge.wasm')}"
 capabilities = ["http:${TARGET_HOST}"]
-
-[[prices]]
-provider = "bench"
-model = "mock"
-input_per_mtok = 0
-output_per_mtok = 0
 `;
 };
 

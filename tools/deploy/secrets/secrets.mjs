@@ -42,28 +42,18 @@ export const makeSecrets = (random) => ({
 const variable = (name, what) => `ANTIPHON_${name.toUpperCase()}_${what}_PASSWORD`;
 
 /** Returns the variables of docker-compose.yml. */
-export const composeVariables = ({
-  token,
-  owner,
-  database,
-  archiver,
-  nats,
-  logSigning,
-  reportSigning,
-  bootstrapKey,
-  masterKey,
-}) => ({
-  ANTIPHON_GATEWAY_TOKEN: token,
-  ANTIPHON_BOOTSTRAP_KEY: bootstrapKey,
-  ANTIPHON_MASTER_KEY: masterKey,
-  ANTIPHON_LOG_SIGNING_KEY: logSigning.privateKey,
-  ANTIPHON_LOG_PUBLIC_KEY: logSigning.publicKey,
-  ANTIPHON_REPORT_SIGNING_KEY: reportSigning.privateKey,
-  ANTIPHON_REPORT_PUBLIC_KEY: reportSigning.publicKey,
-  ANTIPHON_OWNER_DATABASE_PASSWORD: owner,
-  ...Object.fromEntries(SERVICES.map((name) => [variable(name, 'DATABASE'), database[name]])),
-  ANTIPHON_ARCHIVER_DATABASE_PASSWORD: archiver,
-  ...Object.fromEntries(NATS_USERS.map((name) => [variable(name, 'NATS'), nats[name]])),
+export const composeVariables = (secrets) => ({
+  ANTIPHON_GATEWAY_TOKEN: secrets.token,
+  ANTIPHON_BOOTSTRAP_KEY: secrets.bootstrapKey,
+  ANTIPHON_MASTER_KEY: secrets.masterKey,
+  ANTIPHON_LOG_SIGNING_KEY: secrets.logSigning.privateKey,
+  ANTIPHON_LOG_PUBLIC_KEY: secrets.logSigning.publicKey,
+  ANTIPHON_REPORT_SIGNING_KEY: secrets.reportSigning.privateKey,
+  ANTIPHON_REPORT_PUBLIC_KEY: secrets.reportSigning.publicKey,
+  ANTIPHON_OWNER_DATABASE_PASSWORD: secrets.owner,
+  ...Object.fromEntries(SERVICES.map((name) => [variable(name, 'DATABASE'), secrets.database[name]])),
+  ANTIPHON_ARCHIVER_DATABASE_PASSWORD: secrets.archiver,
+  ...Object.fromEntries(NATS_USERS.map((name) => [variable(name, 'NATS'), secrets.nats[name]])),
 });
 
 export const composeEnvironment = (secrets) =>

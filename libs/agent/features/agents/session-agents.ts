@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
+import { createNamedQuery } from '../projection-query.js';
 
 const SESSION_PREFIX = 'session-';
 
@@ -8,18 +8,7 @@ export const keyOf = (workspace: string, id: string): string => `${workspace}\n$
 export const sessionOf = ({ streamId }: RecordedEvent): string => streamId.slice(SESSION_PREFIX.length);
 
 /** Runs a named statement of the projection of agents. */
-export const query = async <Row extends pg.QueryResultRow>(
-  client: pg.ClientBase,
-  name: string,
-  text: string,
-  values: unknown[],
-): Promise<Row[]> => {
-  try {
-    return (await client.query<Row>({ name: `agent_agents_${name}`, text, values })).rows;
-  } catch (error) {
-    throw translateDatabaseError(error);
-  }
-};
+export const query = createNamedQuery('agent_agents');
 
 const SESSIONS_SQL = `select s.workspace, s.session_id, s.agent_id from agent_session_agents s
   join unnest($1::text[], $2::uuid[]) as k (workspace, id) on s.workspace = k.workspace and s.session_id = k.id`;

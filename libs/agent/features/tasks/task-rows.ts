@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
+import { createNamedQuery } from '../projection-query.js';
 
 /** Columns of `agent_tasks`. Times and JSON stay texts, so that a row is saved as it was read. */
 export interface TaskRow {
@@ -79,18 +79,7 @@ export interface TaskRange {
   readonly last: string;
 }
 
-const run = async <Row extends pg.QueryResultRow>(
-  client: pg.ClientBase,
-  name: string,
-  text: string,
-  values: unknown[],
-): Promise<Row[]> => {
-  try {
-    return (await client.query<Row>({ name: `agent_tasks_${name}`, text, values })).rows;
-  } catch (error) {
-    throw translateDatabaseError(error);
-  }
-};
+const run = createNamedQuery('agent_tasks');
 
 /** Reads the rows of ranges. The rows of a range that names no task are none. */
 export const loadTasks = (client: pg.ClientBase, ranges: readonly TaskRange[]): Promise<TaskRow[]> =>
