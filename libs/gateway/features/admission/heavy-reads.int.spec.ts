@@ -108,6 +108,14 @@ const timesOfNeighbour = async (count: number): Promise<number[]> => {
   }
   return times;
 };
+/** Returns the value of a gauge of the gateway. */
+const gaugeOf = async (name: string): Promise<number> => {
+  const reply = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  const line = (await reply.text())
+    .split('\n')
+    .find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`));
+  return Number(line?.split(' ').at(-1));
+};
 const p95 = (times: readonly number[]): number =>
   [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.95)] ?? 0;
 
@@ -128,9 +136,12 @@ describe('heavy reads of one viewer', () => {
     };
     const all = Promise.all(Array.from({ length: count }, one)).finally(() => (isDone = true));
     const searches: number[] = [];
+    const gauges = { running: [] as number[], waiting: [] as number[] };
     const times: number[] = [];
     while (!isDone) {
       times.push(...(await timesOfNeighbour(10)));
+      gauges.running.push(await gaugeOf('antiphon_heavy_requests_running'));
+      gauges.waiting.push(await gaugeOf('antiphon_heavy_requests_waiting'));
       searches.push((await owner.query<{ count: number }>(SEARCHES)).rows[0]?.count ?? 0);
     }
     const replies = await all;
@@ -141,6 +152,8 @@ describe('heavy reads of one viewer', () => {
     expect(refused.every(isPolite)).toBe(true);
     expect(refused.length).toBeLessThan(count);
     expect(Math.max(...searches)).toBeLessThanOrEqual(2);
+    expect(Math.max(...gauges.running)).toBeLessThanOrEqual(2);
+    expect(Math.max(...gauges.waiting)).toBeGreaterThan(0);
     // All at once, the first one would end with the last one.
     expect(Math.min(...ends)).toBeLessThan(tookMs / 4);
     // Without the limit a neighbour waits for all that came before it. This process has the clients

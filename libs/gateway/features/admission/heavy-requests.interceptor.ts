@@ -6,9 +6,12 @@ import {
   type CallHandler,
   type ExecutionContext,
   type NestInterceptor,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
 } from '@nestjs/common';
 import type { Principal } from '@antiphon/contracts/identity';
 import { costOf, isHeavy, METHOD_COSTS, type SocketMethodName } from '@antiphon/contracts/reference';
+import { observeGauges } from '@antiphon/observability';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { finalize, type Observable } from 'rxjs';
 import { routeOf } from '../access/access-guard.js';
@@ -47,8 +50,28 @@ const endWithResponse = (response: ServerResponse, leave: () => void): (() => vo
 
 /** Admits heavy requests of HTTP routes and socket methods, after the access guard. */
 @Injectable()
-export class HeavyRequestsInterceptor implements NestInterceptor {
+export class HeavyRequestsInterceptor implements NestInterceptor, OnApplicationBootstrap, OnModuleDestroy {
+  private unobserve: () => void = () => undefined;
+
   constructor(@Inject(HeavyRequests) private readonly heavy: HeavyRequests) {}
+
+  onApplicationBootstrap(): void {
+    this.unobserve = observeGauges(
+      {
+        antiphon_heavy_requests_running: 'Heavy requests that this gateway runs',
+        antiphon_heavy_requests_waiting: 'Heavy requests that wait for a place in this gateway',
+      },
+      (report) => {
+        const { running, waiting } = this.heavy.counts;
+        report('antiphon_heavy_requests_running', running);
+        report('antiphon_heavy_requests_waiting', waiting);
+      },
+    );
+  }
+
+  onModuleDestroy(): void {
+    this.unobserve();
+  }
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     if (context.getType() === 'http') return this.admitHttp(context, next);
