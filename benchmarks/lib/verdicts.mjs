@@ -260,7 +260,7 @@ const fileVerdicts = ({ calls, search: [own, reference], chat }) => {
   const searching = `search over ${own.files} files, p50, compared with ${reference.what}`;
   return [
     ...calling,
-    verdict(searching, own.ms.p50 / reference.ms.p50, { must: 1.5 }),
+    verdict(searching, own.ms.p50 / reference.ms.p50, { must: 1.2 }),
     verdict(`a .chat of ${chat.turns} turns, p50`, chat.ms.p50, { must: 50, unit: 'ms' }),
   ];
 };

@@ -22,6 +22,7 @@ import type { StoredVersions } from './explain-stale.js';
 import { changedOf, resultOf } from './file-changes.js';
 import type { FilesChanged } from './file-changes.js';
 import type { DecisionRecorder, FileDecision, FileTrees } from './file-trees.js';
+import { filesByPath, viewOf } from './files-by-path.js';
 import { SessionTrees } from './session-tree.js';
 import type { SessionTreeDeps } from './session-tree.js';
 import { lastPositionOf, virtualEntry } from './virtual-files.js';
@@ -63,11 +64,6 @@ export interface ListOptions {
   /** False leaves out the files of chats. */
   readonly chats?: boolean | undefined;
 }
-
-const viewOf = (file: FileEntry): FileEntryView & { digest: string } => ({
-  ...file,
-  ...{ kind: 'file', is_virtual: false },
-});
 
 const NOTHING: ReadonlySet<string> = new Set();
 /** Stands for the digest of bytes that have not arrived. */
@@ -111,10 +107,10 @@ export class Files {
   ): Promise<{ version: number; files: FileEntryView[] }> {
     const folder = normalizeFolder(options.folder);
     const tree = await this.deps.trees.read(workspace, treeId, options.at);
-    const stored = options.bin ? tree.bin : tree.files;
+    const stored = options.bin ? [...tree.bin.values()] : filesByPath(tree);
     // A fork has the files of its base as of a version, also those that were erased later.
     const erased = tree.base ? await this.deps.blobs.allErased(workspace) : NOTHING;
-    const files: FileEntryView[] = [...stored.values()]
+    const files: FileEntryView[] = stored
       .filter(({ path, digest }) => isBelow(path, folder) && !erased.has(digest))
       .map(viewOf);
     if (!options.bin && options.chats !== false) {

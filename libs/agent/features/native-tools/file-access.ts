@@ -40,8 +40,14 @@ export const describeWith =
     return resultOf({ version, changes, seen });
   };
 
-export const isWithin = (roots: readonly string[], path: string): boolean =>
-  roots.some((root) => isBelow(path, normalizeFolder(root)));
+/** Returns the test whether a path is one of the folders, or below one. */
+export const createRootFilter = (roots: readonly string[]): ((path: string) => boolean) => {
+  const folders = roots.map(normalizeFolder);
+  if (folders.includes('')) return () => true;
+  return (path) => folders.some((folder) => isBelow(path, folder));
+};
+
+export const isWithin = (roots: readonly string[], path: string): boolean => createRootFilter(roots)(path);
 
 /** Folder of the role files and other state of agents. People change it, agents do not. */
 const AGENT_STATE = 'system';
