@@ -1,20 +1,37 @@
 import type pg from 'pg';
 import { translateDatabaseError } from '@antiphon/database';
-import { bug } from '@antiphon/kernel';
+import { bug, createReadBatcher } from '@antiphon/kernel';
 import type { Lease, LeaseAttempt, LeaseStore } from './event-store.port.js';
 
 // Functions of the migrations: each refuses a lease that the role's service may not hold.
 const ACQUIRE_SQL = 'select antiphon_lease_acquire($1, $2, $3, $4) as epoch';
 const HOLDER_SQL = 'select owner, epoch from antiphon_lease_holder($1, $2)';
 const RENEW_SQL = 'select workspace, name from antiphon_lease_renew($1, $2, $3, $4, $5)';
-const RELEASE_SQL = 'select antiphon_lease_release($1, $2, $3, $4)';
+// In the order in which an append locks leases.
+const RELEASE_SQL = `select antiphon_lease_release(workspace, name, owner, epoch) from (
+  select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as l (workspace, name, owner, epoch)
+  order by workspace collate "C", name collate "C") l`;
 const RELEASE_OWNER_SQL = 'select antiphon_lease_release_owner($1) as released';
 
 const MAX_ACQUIRE_ATTEMPTS = 10;
+/** Maximum number of leases that one statement releases. */
+const MAX_RELEASED = 500;
 
 const toKey = ({ workspace, name }: { workspace: string; name: string }): string => `${workspace} ${name}`;
 
+const columnsOf = (leases: readonly Lease[]): unknown[] => [
+  leases.map(({ workspace }) => workspace),
+  leases.map(({ name }) => name),
+  leases.map(({ owner }) => owner),
+  leases.map(({ epoch }) => epoch),
+];
+
 class PostgresLeaseStore implements LeaseStore {
+  private readonly releaseBatched = createReadBatcher<Lease, void>(
+    (leases) => this.releaseAll(leases),
+    MAX_RELEASED,
+  );
+
   constructor(private readonly pool: pg.Pool) {}
 
   async acquire(workspace: string, name: string, owner: string, ttlMs: number): Promise<LeaseAttempt> {
@@ -39,20 +56,15 @@ class PostgresLeaseStore implements LeaseStore {
     const { rows } = await this.query<{ workspace: string; name: string }>(
       'antiphon_lease_renew',
       RENEW_SQL,
-      [
-        leases.map(({ workspace }) => workspace),
-        leases.map(({ name }) => name),
-        leases.map(({ owner }) => owner),
-        leases.map(({ epoch }) => epoch),
-        ttlMs,
-      ],
+      [...columnsOf(leases), ttlMs],
     );
     const renewed = new Set(rows.map(toKey));
     return leases.filter((lease) => !renewed.has(toKey(lease))).map(({ name }) => name);
   }
 
-  async release({ workspace, name, owner, epoch }: Lease): Promise<void> {
-    await this.query('antiphon_lease_release', RELEASE_SQL, [workspace, name, owner, epoch]);
+  /** Releases a lease. Leases that are released at the same time share a statement. */
+  release(lease: Lease): Promise<void> {
+    return this.releaseBatched(lease);
   }
 
   async releaseOwner(ownerPrefix: string): Promise<number> {
@@ -62,6 +74,11 @@ class PostgresLeaseStore implements LeaseStore {
       [ownerPrefix],
     );
     return Number(rows[0]?.released ?? 0);
+  }
+
+  private async releaseAll(leases: readonly Lease[]): Promise<void[]> {
+    await this.query('antiphon_lease_release', RELEASE_SQL, columnsOf(leases));
+    return leases.map(() => undefined);
   }
 
   private async readHolder(workspace: string, name: string) {

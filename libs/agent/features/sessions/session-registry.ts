@@ -272,19 +272,23 @@ export class SessionRegistry {
     await Promise.all(changed.map((session) => this.refreshAndWake(session)));
   }
 
+  /**
+   * Releases the leases of idle sessions together: one after another they would fall behind new
+   * sessions. A session leaves the cache after its release, so that it has one actor at any time.
+   */
   private async releaseIdle(): Promise<void> {
     const now = performance.now();
     let surplus = this.entries.size - this.maxSessions;
+    const idle: [string, Entry][] = [];
     for (const [key, entry] of this.entries) {
-      const { actor, driver, usedAt } = entry;
-      if (driver.isWorking()) {
-        entry.usedAt = now;
-        continue;
-      }
-      const isIdle = now - usedAt > this.deps.times.idleMs;
-      if (!isIdle && surplus <= 0) continue;
-      if (surplus-- > 0) this.entries.delete(key);
-      if (actor.lease.held()) await actor.release();
+      if (entry.driver.isWorking()) entry.usedAt = now;
+      else if (surplus-- > 0 || now - entry.usedAt > this.deps.times.idleMs) idle.push([key, entry]);
+    }
+    const held = idle.filter(([, { actor }]) => actor.lease.held());
+    await Promise.all(held.map(([, { actor }]) => actor.release()));
+    for (const [key, { actor, driver, usedAt }] of idle) {
+      const isUnused = usedAt <= now && !driver.isWorking() && !actor.lease.held();
+      if (isUnused && this.entries.size > this.maxSessions) this.entries.delete(key);
     }
   }
 

@@ -46,6 +46,8 @@ const END_GRACE_MS = 50;
 const SUBSCRIBED_MS = 250;
 /** Time for which a feed without readers stays subscribed for the next turn, ms. */
 const LINGER_MS = 30_000;
+/** Maximum number of feeds without readers. The one that was left first ends first. */
+export const MAX_LINGERING = 1_000;
 
 interface Follower {
   readonly reader: FrameReader;
@@ -96,6 +98,8 @@ export class SessionFeeds {
   readonly #bus: FrameBus;
   readonly #log: FrameLog;
   readonly #feeds = new Map<string, Feed>();
+  /** Feeds without readers, in the order in which they were left. */
+  readonly #lingering = new Map<string, Feed>();
   readonly #stopReconnects: () => void;
   readonly #poller: LogPoller;
 
@@ -133,17 +137,13 @@ export class SessionFeeds {
   close(): void {
     this.#poller.close();
     this.#stopReconnects();
-    for (const [key, feed] of this.#feeds) {
-      if (feed.linger) clearTimeout(feed.linger);
-      this.#drop(key, feed);
-    }
+    for (const [key, feed] of this.#feeds) this.#drop(key, feed);
   }
 
   #acquire(key: string, workspace: string, sessionId: string): Feed {
     const feed = this.#feeds.get(key) ?? this.#open(workspace, sessionId);
     this.#feeds.set(key, feed);
-    if (feed.linger) clearTimeout(feed.linger);
-    feed.linger = null;
+    this.#stopLinger(key, feed);
     this.#poller.postpone(feed);
     return feed;
   }
@@ -153,9 +153,19 @@ export class SessionFeeds {
     feed.followers.delete(follower);
     if (feed.followers.size > 0 || feed.linger) return;
     feed.linger = setTimeout(() => this.#drop(key, feed), LINGER_MS).unref();
+    this.#lingering.set(key, feed);
+    const [first] = this.#lingering;
+    if (first && this.#lingering.size > MAX_LINGERING) this.#drop(...first);
+  }
+
+  #stopLinger(key: string, feed: Feed): void {
+    if (feed.linger) clearTimeout(feed.linger);
+    feed.linger = null;
+    this.#lingering.delete(key);
   }
 
   #drop(key: string, feed: Feed): void {
+    this.#stopLinger(key, feed);
     feed.unsubscribe();
     feed.early.clear();
     this.#poller.remove(feed);
