@@ -23,6 +23,8 @@ type Name = (typeof NAMES)[number];
 
 /** Holds the answer of the second model call of the planner until a spec lets it go. */
 const gate = Promise.withResolvers<void>();
+/** Holds the last answer of the writer after its first text. */
+const speech = Promise.withResolvers<void>();
 const roleOf = (body: unknown): string => /You are the (\w+)\./.exec(JSON.stringify(body))?.[1] ?? 'none';
 const asks = (agent: string, question: string) => ({
   tools: [{ id: `call_${agent}`, name: 'ask_agent', input: { agent, question } }],
@@ -33,6 +35,10 @@ const script: MockScript = async ({ seen, user, toolResults }) => {
   const role = roleOf(seen.body);
   if (role === 'researcher' && toolResults.length === 0)
     return { tools: [{ id: 'call_sum', name: 'calculator', input: { expression: '40 + 2' } }] };
+  if (role === 'writer' && user.includes('One more.')) {
+    const before = (piece: string) => (piece.includes('more.') ? speech.promise : undefined);
+    return { reply: { text: ['One ', 'more.'] }, before };
+  }
   if (role !== 'planner') return { text: [`${role}: ${toolResults.at(-1) ?? user}`] };
   if (toolResults.length === 0) return asks('researcher', 'What is 40 + 2?');
   if (toolResults.length > 1) return { text: [`Plan: ${toolResults.at(-1)}`] };
@@ -44,8 +50,11 @@ interface Seen {
   readonly client: Client;
   readonly frames: Notification[];
 }
-/** A state as both clients and the log have it. */
-type Change = Pick<AgentStateChange, 'from' | 'to' | 'phase' | 'eventId'>;
+/**
+ * A state as both clients and the log have it. Clients see `speaking` before the log has the event
+ * of its answer, so it has none here.
+ */
+type Change = Pick<AgentStateChange, 'from' | 'to' | 'phase'> & { readonly eventId: string | null };
 
 let mock: MockModel;
 let stack: TestStack;
@@ -82,14 +91,17 @@ const childrenAt = async (position: number): Promise<string[]> => {
   const { agents } = await call<{ agents: AgentView[] }>('GET', path);
   return agents.map(({ id, state }) => `${id} ${state}`).sort();
 };
+const toChange = ({ from, to, phase, eventId }: Change): Change => ({
+  ...{ from, to, phase, eventId: phase === 'speaking' ? null : eventId },
+});
 const changesOf = ({ frames }: Seen, agentId: Name): Change[] =>
   frames
     .filter((frame) => frame['type'] === 'agent_broadcast_state' && frame['agentId'] === agentId)
-    .map(({ from, to, phase, eventId }) => ({ from, to, phase, eventId }) as Change);
+    .map((frame) => toChange(frame as unknown as Change));
 const historyOf = async (agentId: Name): Promise<Change[]> => {
   const path = `/agents/${agentId}/history?limit=1000`;
   const { changes } = await call<{ changes: AgentStateChange[] }>('GET', path);
-  return changes.reverse().map(({ from, to, phase, eventId }) => ({ from, to, phase, eventId }));
+  return changes.reverse().map(toChange);
 };
 
 /** A change of one fact: the check that finds it, the type of the fact, a condition, an assignment. */
@@ -242,6 +254,12 @@ const describeLife = (): void => {
 
     it('are terminated, and both clients saw each transition live, equal to the fold of the log', async () => {
       const task = await call<TaskItem>('POST', '/tasks', { agent: 'writer', prompt: 'One more.' });
+      await waitForValue('the speech of the writer', async () => {
+        const { phase } = await call<AgentView>('GET', '/agents/writer');
+        const last = seen.map((client) => changesOf(client, 'writer').at(-1)?.phase);
+        return [phase, ...last].every((shown) => shown === 'speaking') || undefined;
+      });
+      speech.resolve();
       await waitForValue('the task', async () => {
         const { state } = await call<TaskItem>('GET', `/tasks/${task.id}`);
         return state === 'completed' || undefined;

@@ -106,7 +106,7 @@ export {
 } from './messages/hand-over.js';
 export type { HopVerdict } from './messages/hand-over.js';
 export { renderReceived } from './messages/render-received.js';
-export { NO_TURNS, evolveActivity, visibleState } from './agents/agent-activity.js';
+export { NO_TURNS, visibleState } from './agents/agent-activity.js';
 export type { Activity, VisibleState } from './agents/agent-activity.js';
 export { PLAN_LIMITS, parsePlan, renderPlan, toStepText } from './plans/plan-file.js';
 export type { ParsedStep, PlanDocument, PlanLine, PlanStepStatus } from './plans/plan-file.js';

@@ -154,7 +154,7 @@ export class AgentRuntime {
 
   /** Resolves when recovered turns have ended, or have had a second for themselves. */
   async start(): Promise<void> {
-    const { registry, breakers, agents, inboxSignals, logUsage, times } = this.services;
+    const { registry, breakers, agents, speaking, inboxSignals, logUsage, times } = this.services;
     const { signal: drained } = this.drained;
     const swept = Promise.withResolvers<void>();
     this.projections = this.project();
@@ -165,6 +165,7 @@ export class AgentRuntime {
       repeatEvery(() => publishClock(this.services), CLOCK_HINT_MS, drained),
       breakers.follow(drained),
       agents.follow(drained),
+      speaking.follow(drained),
       this.upkeep.run(this.stopping.signal),
       inboxSignals.follow(drained),
       new SnapshotMaker({ ...this.services, definitions: agentProjections }).follow(drained),

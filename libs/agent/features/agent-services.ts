@@ -12,6 +12,7 @@ import type { Logger } from '@antiphon/observability';
 import { AgentDirectory } from './agents/agent-directory.js';
 import { AgentRows } from './agents/agent-rows.js';
 import { AgentTrees } from './agents/agent-trees.js';
+import { SpeakingAgents } from './agents/speaking-agents.js';
 import { ConfiguredAgents } from './agents/configured-agents.js';
 import type { ControlAgentDeps } from './agents/control-agent.handler.js';
 import type { SpawnAgentDeps } from './agents/spawn-agent.handler.js';
@@ -146,6 +147,7 @@ export type AgentServices = HandlerDeps &
     readonly workspaceFiles: Files;
     readonly past: PastReads;
     readonly logUsage: LogUsage;
+    readonly speaking: SpeakingAgents;
   };
 
 /**
@@ -229,6 +231,7 @@ const createSharedServices = (
     ...hooks,
     agents,
     agentRows,
+    speaking: new SpeakingAgents({ pool, nats, logger }),
     logUsage,
     past: options.past ?? createPastReads(pool),
     agentChain: (workspace, agentId) => agents.chainOf(workspace, agentId),

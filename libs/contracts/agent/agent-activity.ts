@@ -1,4 +1,6 @@
 import type { AgentPhase, AgentState } from './agent-definition.js';
+import { movePhase, phaseAfter } from './agent-phases.js';
+import type { Speech } from './agent-phases.js';
 import { isTurnEnd } from './turn-ends.js';
 
 /** Life of an agent apart from its turns. A `ready` agent is idle, or works on open turns. */
@@ -20,29 +22,6 @@ export const LIFE_EVENTS: readonly string[] = Object.keys(LIFE_AFTER);
 export const lifeAfter = (type: string): AgentLife | undefined =>
   Object.hasOwn(LIFE_AFTER, type) ? LIFE_AFTER[type] : undefined;
 
-/** Types of session events that begin, end or change the phase of a turn. */
-export const PHASE_EVENTS = [
-  'TurnRequested',
-  'ModelCallStarted',
-  'ModelCallCompleted',
-  'ModelCallAborted',
-  'ToolCallUnknown',
-] as const;
-
-const phaseAfter = ({ type, hasText }: ActivityFact): AgentPhase | null => {
-  switch (type) {
-    case 'ModelCallStarted':
-      return 'thinking';
-    case 'ModelCallCompleted':
-      return hasText ? 'speaking' : null;
-    case 'ModelCallAborted':
-    case 'ToolCallUnknown':
-      return 'error';
-    default:
-      return null;
-  }
-};
-
 /** The facts of one agent, folded. */
 export interface AgentActivity {
   readonly life: AgentLife;
@@ -60,12 +39,14 @@ export interface ActivityFact {
   readonly type: string;
   /** Turn of the fact; null for a fact of the agent. */
   readonly turnId: string | null;
-  /** True for a completed model call with text. */
-  readonly hasText: boolean;
+  /** Of a completed model call; else `none`. */
+  readonly speech: Speech;
 }
 
-const without = (turns: ReadonlySet<string>, turnId: string): ReadonlySet<string> =>
-  new Set([...turns].filter((id) => id !== turnId));
+const turnsAfter = (turns: ReadonlySet<string>, type: string, turnId: string): ReadonlySet<string> => {
+  if (type === 'TurnRequested') return new Set([...turns, turnId]);
+  return isTurnEnd(type) ? new Set([...turns].filter((id) => id !== turnId)) : turns;
+};
 
 /** Returns the activity of an agent after a fact. */
 export const foldActivity = (activity: AgentActivity, fact: ActivityFact): AgentActivity => {
@@ -73,13 +54,13 @@ export const foldActivity = (activity: AgentActivity, fact: ActivityFact): Agent
   const life = lifeAfter(type);
   if (life !== undefined) return { ...activity, life };
   if (turnId === null) return activity;
-  const { turns, phase } = activity;
-  if (type === 'TurnRequested')
-    return { ...activity, turns: new Set([...turns, turnId]), phase: turns.size === 0 ? 'listening' : phase };
-  if (!isTurnEnd(type)) return { ...activity, phase: phaseAfter(fact) ?? phase };
-  const open = without(turns, turnId);
-  return { ...activity, turns: open, phase: open.size === 0 ? null : phase };
+  const turns = turnsAfter(activity.turns, type, turnId);
+  return { ...activity, turns, phase: phaseAfter(activity.phase, fact, turns.size) };
 };
+
+/** Returns the activity after the first text of an answer, which the log does not have yet. */
+export const speak = (activity: AgentActivity, turnId: string): AgentActivity =>
+  activity.turns.has(turnId) ? { ...activity, phase: movePhase(activity.phase, 'speaking') } : activity;
 
 /** Returns the state of an agent as clients see it. The phase is null unless it works. */
 export const stateOf = ({

@@ -132,6 +132,8 @@ export const ModelCallCompleted = event('ModelCallCompleted', {
   usage: Usage,
   /** Cost in integer micro-USD at the configured prices; null when the model has no price. */
   costMicroUsd: z.int().nonnegative().nullable(),
+  /** Time of the first text, from which the agent speaks. Absent without text, and in older events. */
+  firstTextAt: z.iso.datetime().optional(),
   completedAt: z.iso.datetime(),
 });
 /** An attempt failed. Its streamed text is stored, so that its frames can be derived again. */

@@ -1,6 +1,7 @@
 export * from './agent-activity.js';
 export * from './agent-definition.js';
 export * from './agent-events.js';
+export * from './agent-phases.js';
 export * from './agent-requests.js';
 export * from './approval-events.js';
 export * from './approval-requests.js';

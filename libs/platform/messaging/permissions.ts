@@ -66,7 +66,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     durables: [],
     // One gateway tells the others that a key was revoked.
     publish: [KEY_CHANGED_SUBJECT],
-    subscribe: ['live.>', 'hint.turn-end.>'],
+    subscribe: ['live.>', 'hint.turn-end.>', 'hint.agent.speech.>'],
   },
   agent: {
     requests: {

@@ -12,42 +12,6 @@ export interface Activity {
 
 export const NO_TURNS: Activity = { openTurns: 0, phase: null };
 
-/** Event of a session, of which the activity reads its type and `text` only. */
-export interface ActivityEvent {
-  readonly type: string;
-  readonly data: object;
-}
-
-const TURN_ENDS: ReadonlySet<string> = new Set(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
-
-const phaseAfter = ({ type, data }: ActivityEvent): AgentPhase | null => {
-  switch (type) {
-    case 'ModelCallStarted':
-      return 'thinking';
-    case 'ModelCallCompleted':
-      return 'text' in data && data.text === '' ? null : 'speaking';
-    case 'ModelCallAborted':
-    case 'ToolCallUnknown':
-      return 'error';
-    default:
-      return null;
-  }
-};
-
-/** Returns the activity of an agent after an event of one of its sessions. */
-export const evolveActivity = (activity: Activity, event: ActivityEvent): Activity => {
-  if (event.type === 'TurnRequested')
-    return {
-      openTurns: activity.openTurns + 1,
-      phase: activity.openTurns === 0 ? 'listening' : activity.phase,
-    };
-  if (TURN_ENDS.has(event.type)) {
-    const openTurns = Math.max(0, activity.openTurns - 1);
-    return { openTurns, phase: openTurns === 0 ? null : activity.phase };
-  }
-  return { ...activity, phase: phaseAfter(event) ?? activity.phase };
-};
-
 /** State and phase of an agent as clients see them. */
 export interface VisibleState {
   readonly state: AgentState | null;

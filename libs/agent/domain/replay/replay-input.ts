@@ -52,13 +52,14 @@ const toRecordAnswer = (
   { callIdOf }: ReplayNames,
 ): SessionCommand => {
   const { attempt, text, thought, frames, finishReason, usage, costMicroUsd, completedAt: now } = data;
+  const spoken = data.firstTextAt === undefined ? {} : { firstTextAt: data.firstTextAt };
   const toolCalls = data.toolCalls.map((call, index) => ({
     ...call,
     callId: callIdOf(sessionId, attempt, index),
   }));
   return {
     type: 'RecordAnswer',
-    data: { attempt, text, thought, frames, toolCalls, finishReason, usage, costMicroUsd },
+    data: { attempt, text, thought, frames, toolCalls, finishReason, usage, costMicroUsd, ...spoken },
     now,
   };
 };

@@ -1,8 +1,8 @@
 import type pg from 'pg';
-import { AgentEvent, AgentTreeEvent } from '@antiphon/contracts/agent';
+import { AgentEvent, AgentTreeEvent, isTurnEnd, phaseAfter, speechOf } from '@antiphon/contracts/agent';
 import type { AgentStateChange } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import { agentDecider, evolveActivity, initialAgent, visibleState } from '@antiphon/agent-domain';
+import { agentDecider, initialAgent, visibleState } from '@antiphon/agent-domain';
 import type { Activity, AgentRecord } from '@antiphon/agent-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { agentsOfSessions, keyOf, query, sessionOf } from './session-agents.js';
@@ -84,6 +84,16 @@ const toRows = (row: StoredRow): AgentRows => ({
 const stateOf = ({ record, activity }: AgentRows) =>
   visibleState(record.status === 'none' && activity.openTurns > 0 ? 'ready' : record.status, activity);
 
+/** Returns the activity of an agent after an event of one of its sessions. */
+export const evolveActivity = (
+  { openTurns, phase }: Activity,
+  { type, data }: { readonly type: string; readonly data: object },
+): Activity => {
+  const change = type === 'TurnRequested' ? 1 : isTurnEnd(type) ? -1 : 0;
+  const open = Math.max(0, openTurns + change);
+  return { openTurns: open, phase: phaseAfter(phase, { type, speech: speechOf(data) }, open) };
+};
+
 /** Reads only what the rows need, so that a malformed event opens and ends turns like any other. */
 const applyTurnEvent = (rows: AgentRows, event: RecordedEvent): void => {
   const { type, data } = upcast(event);
@@ -119,6 +129,9 @@ export const applyToAgent = (rows: AgentRows, event: RecordedEvent): void => {
   const after = stateOf(rows);
   if (after.state === null || (after.state === before.state && after.phase === before.phase)) return;
   const isFact = event.category === 'agent';
+  // The log has an answer when it is complete, and the agent spoke since its first text.
+  const isSpeaking = after.phase === 'speaking' && event.category === 'session';
+  const firstTextAt = event.data['firstTextAt'];
   rows.changes.push({
     from: before.state,
     to: after.state,
@@ -127,7 +140,7 @@ export const applyToAgent = (rows: AgentRows, event: RecordedEvent): void => {
     reason: isFact ? rows.record.reason : null,
     eventId: event.eventId,
     eventPosition: event.position,
-    at: event.recordedAt,
+    at: isSpeaking && typeof firstTextAt === 'string' ? firstTextAt : event.recordedAt,
   });
 };
 

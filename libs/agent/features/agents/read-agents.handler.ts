@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import { getAgent, listAgents, readAgentHistory } from '@antiphon/contracts/agent';
+import { getAgent, listAgents, movePhase, readAgentHistory } from '@antiphon/contracts/agent';
 import type { AgentView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
@@ -17,6 +17,7 @@ import type { AgentTrees } from './agent-trees.js';
 import { agentView, queuePlace } from './agent-view.js';
 import type { AgentActivity } from './agent-view.js';
 import type { ConfiguredAgents } from './configured-agents.js';
+import type { SpeakingAgents } from './speaking-agents.js';
 
 export type ListAgentsRequest = z.input<typeof listAgents.request>;
 export type ListAgentsReply = z.input<typeof listAgents.reply>;
@@ -27,6 +28,7 @@ export interface ReadAgentsDeps {
   readonly agentRows: AgentRows;
   readonly trees: AgentTrees;
   readonly configuredAgents: ConfiguredAgents;
+  readonly speaking: Pick<SpeakingAgents, 'find'>;
   readonly past: PastReads;
 }
 
@@ -55,7 +57,9 @@ export class ReadAgents {
     const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
     const after = positionOfCursor(cursor);
     const bounds = { after, offset, limit };
-    const { shown, hasMore } = await this.deps.agentRows.list(workspace, { ...filter, ...bounds }, queries);
+    const page = await this.deps.agentRows.list(workspace, { ...filter, ...bounds }, queries);
+    const { hasMore } = page;
+    const shown = at === undefined ? await this.withSpeech(workspace, page.shown) : page.shown;
     const last = shown.at(-1);
     const isWhole =
       !hasMore && after === null && offset === 0 && Object.values(filter).every((value) => value === null);
@@ -119,7 +123,7 @@ export class ReadAgents {
     const { agents, agentRows, trees } = this.deps;
     const { record } = await agents.facts(workspace, agentId);
     if (!record.definition) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
-    const [row] = await agentRows.find(workspace, [agentId]);
+    const [row] = await this.withSpeech(workspace, await agentRows.find(workspace, [agentId]));
     const queued =
       record.status === 'spawning' ? queuePlace(await trees.read(workspace, record.rootId), agentId) : null;
     const { isWorking = false, phase = null, lastSeenAt = null } = row ? activityOf(row) : {};
@@ -129,6 +133,18 @@ export class ReadAgents {
 
   private view(workspace: string, row: AgentRow): AgentView {
     return agentView(row.agentId, row.record, activityOf(row), this.isDefault(workspace, row.agentId));
+  }
+
+  /** Moves agents that think to `speaking` while they send the text of an answer. */
+  private async withSpeech(workspace: string, rows: readonly AgentRow[]): Promise<AgentRow[]> {
+    const thinking = rows.filter(({ phase }) => movePhase(phase, 'speaking') !== phase);
+    const speaking = await this.deps.speaking.find(
+      workspace,
+      thinking.map(({ agentId }) => agentId),
+    );
+    return rows.map((row) =>
+      speaking.has(row.agentId) ? { ...row, phase: movePhase(row.phase, 'speaking') } : row,
+    );
   }
 
   /** Returns agents of the configuration that are recorded, and not in the projection yet. */

@@ -3,12 +3,14 @@ import type { ModelAnswer, ModelPrompt, ModelUsage, OpenCall, SessionCommand } f
 import { ModelFailure, classifyFailure } from '@antiphon/agent-domain';
 import { abortable, abortableWithGrace, isAppError, isoTime, toAppError } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
+import type { SpeakingAgents } from '../agents/speaking-agents.js';
 import type { Admission, CircuitBreakers } from '../providers/circuit-breaker.js';
 import { DeltaStream } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
 import { prepareModelCall } from './prepare-call.js';
 import type { PreparedCall, PrepareDeps } from './prepare-call.js';
 import type { GrantedReservation } from './reserve-budget.js';
+import { Speech } from './speech.js';
 import { Stopped, stopReasonOf } from './step-context.js';
 import type { Failpoint, StepContext, StopReason } from './step-context.js';
 import { observeCall } from './turn-telemetry.js';
@@ -16,6 +18,7 @@ import type { CallProbe } from './turn-telemetry.js';
 
 export interface ModelCallDeps extends PrepareDeps {
   readonly breakers: CircuitBreakers;
+  readonly speaking: Pick<SpeakingAgents, 'announce'>;
   readonly failpoint: Failpoint;
 }
 
@@ -70,12 +73,15 @@ export class ModelCall {
   /** End of the last measured stage on the monotonic clock, ms. */
   private stageAt = performance.now();
   private hasText = false;
+  private readonly speech: Speech;
 
   constructor(
     private readonly deps: ModelCallDeps,
     private readonly context: StepContext,
     private readonly call: OpenCall,
-  ) {}
+  ) {
+    this.speech = new Speech(deps.clock, (at) => this.announceSpeech(at));
+  }
 
   /** Returns the outcome to record, also of a failure. Throws only `Stopped('lost')`. */
   async run(): Promise<CallResult> {
@@ -167,6 +173,7 @@ export class ModelCall {
       this.hasText = true;
       onFirst();
       actor.sendAhead(frames);
+      this.speech.observe(frames);
       void failpoint('agent.turn.streamed', actor.sessionId);
     };
     const { cursor } = actor.fold();
@@ -204,8 +211,17 @@ export class ModelCall {
     const streamed = (this.stream as DeltaStream).end(answer);
     if (this.admission) breakers.recordSuccess(this.admission);
     this.admission = null;
-    const command = toAnswer(answer, streamed, this.call, granted, sessionId, isoTime(clock));
+    const { firstTextAt } = this.speech;
+    const spoken = firstTextAt === undefined ? streamed : { ...streamed, firstTextAt };
+    const command = toAnswer(answer, spoken, this.call, granted, sessionId, isoTime(clock));
     return { command, retryAfterMs: 0 };
+  }
+
+  private announceSpeech(at: string): void {
+    const { agent, actor } = this.context;
+    const { turnId, attempt } = this.call;
+    const { workspace, sessionId } = actor;
+    if (agent) this.deps.speaking.announce({ workspace, agentId: agent.id, sessionId, turnId, attempt, at });
   }
 
   /**

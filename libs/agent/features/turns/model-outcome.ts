@@ -55,7 +55,7 @@ const checkCalls = (answer: ModelAnswer): void => {
  */
 export const toAnswer = (
   answer: ModelAnswer,
-  streamed: Streamed,
+  streamed: Streamed & Pick<RecordAnswer['data'], 'firstTextAt'>,
   call: OpenCall,
   granted: GrantedReservation,
   sessionId: string,

@@ -118,6 +118,43 @@ describe('agent.subscribe', () => {
     expect(statesOf(client, 'main')).toEqual(['working>working:speaking', 'working>idle']);
   });
 
+  it('shows speaking from the first text of an answer on, before the log has it, and thinking while a tool runs', async () => {
+    const script = createSessionScript();
+    const client = await connect(0);
+    await client.call('agent.subscribe', { agent: 'main', frames: ['state'] });
+    await world.commit(script.sessionId, [...script.events, ...script.request()]);
+    // It is from a call that this gateway has not read yet, and waits for it.
+    world.announce({ ...script.speech(), attempt: 1 });
+    const started = script.begin();
+    await world.commit(script.sessionId, started);
+    const repeat = setInterval(() => world.announce(script.speech()), 50);
+    await until(() => statesOf(client, 'main').at(-1) === 'working>working:speaking');
+    const late = await connect(1);
+    await until(async () => {
+      const { agents } = (await late.call('agent.subscribe', { agent: 'main' })) as { agents: object[] };
+      return (agents[0] as { phase?: string }).phase === 'speaking';
+    });
+    clearInterval(repeat);
+    const frame = framesOf(client).at(-1);
+    expect(AGENT_FRAMES.agent_state_update.safeParse(frame).error).toBeUndefined();
+    const { eventPosition, eventId } = frame as AgentStateFrame;
+    expect(await world.eventIdAt(eventPosition)).toBe(eventId);
+    const ended = script.speech();
+    await world.commit(script.sessionId, script.saysAndAsks('I look.', 'calculator'));
+    await until(() => statesOf(client, 'main').at(-1) === 'working>working:thinking');
+    // The call has ended: its notification comes too late.
+    world.announce(ended);
+    await world.commit(script.sessionId, script.begin());
+    world.announce(ended);
+    await world.commit(script.sessionId, [...script.answer('42'), ...script.complete()]);
+    const expected = [
+      ...['idle>working:listening', 'working>working:thinking', 'working>working:speaking'],
+      ...['working>working:thinking', 'working>working:speaking', 'working>idle'],
+    ];
+    await until(() => statesOf(client, 'main').length >= expected.length);
+    expect(statesOf(client, 'main')).toEqual(expected);
+  });
+
   it('sends memory.event after a message that memory learned from, and refuses it while memory is off', async () => {
     const script = createSessionScript();
     const entry = (eventId: string, object: string): MemoryEntry => ({

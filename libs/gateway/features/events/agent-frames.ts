@@ -2,11 +2,19 @@ import {
   foldActivity,
   initialActivity,
   isTurnEnd,
+  speak,
+  speechOf,
   stateOf,
   TURN_END_STATUS,
 } from '@antiphon/contracts/agent';
-import type { ActivityFact, AgentActivity, PlanConflict } from '@antiphon/contracts/agent';
-import type { AgentFrame, AgentStateView } from '@antiphon/contracts/gateway';
+import type {
+  ActivityFact,
+  AgentActivity,
+  PlanConflict,
+  SpeechNotification,
+} from '@antiphon/contracts/agent';
+import type { AgentFrame, AgentStateFrame, AgentStateView } from '@antiphon/contracts/gateway';
+import { OpenCalls, type OpenCall } from './open-calls.js';
 import type { TailEvent } from './workspace-tail.js';
 
 type Data = Readonly<Record<string, unknown>>;
@@ -18,7 +26,7 @@ const dataOf = ({ event }: TailEvent): Data => event.data as Data;
 const factOf = (event: TailEvent): ActivityFact => {
   const data = dataOf(event);
   const turnId = event.event.category === 'session' ? textOf(data['turnId']) : null;
-  return { type: event.event.type, turnId, hasText: (textOf(data['text']) ?? '') !== '' };
+  return { type: event.event.type, turnId, speech: speechOf(data) };
 };
 
 /** Returns the fields that all frames about an event have. */
@@ -136,19 +144,42 @@ const blockedFrame = (agentId: string, event: TailEvent): AgentFrame | undefined
   return { type, ...about, code, message: textOf(data['reason']), approvalId: null, tool: null, chain };
 };
 
+/** Cause of a change of state. */
+type Cause = Pick<AgentStateFrame, 'actor' | 'reason' | 'at'> & {
+  readonly event: Pick<OpenCall, 'eventId' | 'position'>;
+};
+
+/** An event of a turn, of which the state of its agent depends on these parts. */
+export interface TurnFact {
+  readonly type: string;
+  readonly eventId: string;
+  readonly position: number;
+  readonly data: Data;
+}
+
 /** Derives the states of a workspace's agents, and the frames about them, from its events. */
 export class AgentFold {
   readonly #agents = new Map<string, AgentActivity>();
+  readonly #calls = new OpenCalls();
 
   /** Applies a fact of the past, which makes no frames. */
   apply(agentId: string, fact: ActivityFact): void {
-    const after = foldActivity(this.#agents.get(agentId) ?? initialActivity, fact);
-    this.#agents.set(agentId, after);
+    this.#agents.set(agentId, foldActivity(this.#activityOf(agentId), fact));
+  }
+
+  /** Applies an event of a turn in the past, which makes no frames. */
+  applyTurn(agentId: string, fact: TurnFact): void {
+    this.apply(agentId, {
+      type: fact.type,
+      turnId: textOf(fact.data['turnId']),
+      speech: speechOf(fact.data),
+    });
+    this.#followCall(fact);
   }
 
   /** Returns the state of an agent. */
   view(agentId: string): AgentStateView {
-    return { agentId, ...stateOf(this.#agents.get(agentId) ?? initialActivity) };
+    return { agentId, ...stateOf(this.#activityOf(agentId)) };
   }
 
   /** Returns the states of all agents that have facts and are not terminated. */
@@ -158,36 +189,66 @@ export class AgentFold {
 
   /** Applies an event, and returns its frames. A change of state is an `agent_broadcast_state`. */
   advance(event: TailEvent): AgentFrame[] {
-    return [...event.agents].flatMap((agentId) => {
-      const frames = [
-        progressFrame(agentId, event),
-        blockedFrame(agentId, event),
-        planFrame(agentId, event),
-        this.#change(agentId, event),
-      ];
-      return frames.filter((frame) => frame !== undefined);
-    });
+    const { category, type, eventId, data } = event.event;
+    const frames = [...event.agents].flatMap((agentId) => [
+      progressFrame(agentId, event),
+      blockedFrame(agentId, event),
+      planFrame(agentId, event),
+      this.#change(agentId, event),
+    ]);
+    const fact = { type, eventId, position: event.position, data: data as Data };
+    const early = category === 'session' ? this.#followCall(fact) : undefined;
+    return [...frames.filter((frame) => frame !== undefined), ...(early ? this.hear(early) : [])];
+  }
+
+  /**
+   * Applies a notification of the first text of an answer. The frame has the event of the call,
+   * because the answer has no event yet.
+   */
+  hear(speech: SpeechNotification): AgentStateFrame[] {
+    const { agentId, turnId, at } = speech;
+    const call = this.#calls.find(speech);
+    const before = this.view(agentId);
+    if (!call) return [];
+    this.#agents.set(agentId, speak(this.#activityOf(agentId), turnId));
+    const frame = this.#frameOf(before, { actor: 'runtime', reason: null, at, event: call });
+    return frame ? [frame] : [];
+  }
+
+  /** Records the start or the end of a call. Returns a notification that has waited for its start. */
+  #followCall({ type, eventId, position, data }: TurnFact): SpeechNotification | undefined {
+    const [turnId, attempt] = [textOf(data['turnId']), data['attempt']];
+    if (turnId === null) return undefined;
+    if (type === 'ModelCallStarted' && typeof attempt === 'number')
+      return this.#calls.begin(turnId, { attempt, eventId, position });
+    if (type === 'ModelCallCompleted' || type === 'ModelCallAborted' || isTurnEnd(type))
+      this.#calls.end(turnId);
+    return undefined;
+  }
+
+  #activityOf(agentId: string): AgentActivity {
+    return this.#agents.get(agentId) ?? initialActivity;
   }
 
   #change(agentId: string, event: TailEvent): AgentFrame | undefined {
-    const { type, eventId, position, recordedAt } = event.event;
-    const isNew = type === 'AgentSpawned';
+    const { type, eventId, position, recordedAt: at } = event.event;
     const before = this.view(agentId);
     this.apply(agentId, factOf(event));
-    const { state: to, phase } = this.view(agentId);
-    if (!isNew && before.state === to && before.phase === phase) return undefined;
     const data = dataOf(event);
-    return {
-      type: 'agent_broadcast_state',
-      agentId,
-      from: isNew ? null : before.state,
-      to,
-      phase,
-      actor: textOf(data['actor']) ?? 'runtime',
-      reason: textOf(data['reason']),
-      eventId,
-      eventPosition: position,
-      at: recordedAt,
-    };
+    const cause = { actor: textOf(data['actor']) ?? 'runtime', reason: textOf(data['reason']), at };
+    return this.#frameOf(before, { ...cause, event: { eventId, position } }, type === 'AgentSpawned');
+  }
+
+  /** Returns the frame of a change since `before`; undefined if the agent is as it was. */
+  #frameOf(
+    { agentId, state: from, phase: previous }: AgentStateView,
+    { event, ...cause }: Cause,
+    isNew = false,
+  ): AgentStateFrame | undefined {
+    const { state: to, phase } = this.view(agentId);
+    if (!isNew && from === to && previous === phase) return undefined;
+    const { eventId, position: eventPosition } = event;
+    const type = 'agent_broadcast_state';
+    return { type, agentId, from: isNew ? null : from, to, phase, ...cause, eventId, eventPosition };
   }
 }

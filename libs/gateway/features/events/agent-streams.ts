@@ -4,6 +4,7 @@ import type {
   AgentStateFrame,
   AgentStateView,
 } from '@antiphon/contracts/gateway';
+import type { SpeechNotification } from '@antiphon/contracts/agent';
 import type { AgentFold } from './agent-frames.js';
 import { loadAgents } from './load-agents.js';
 import type { FindOpenSessions } from './load-agents.js';
@@ -101,6 +102,10 @@ interface Group {
   readonly memoryReads: MemoryReads;
 }
 
+const push = ({ deliveries }: Group, frames: readonly AgentFrame[]): void => {
+  for (const frame of frames) for (const delivery of deliveries.values()) delivery.push(frame);
+};
+
 export interface AgentSnapshot {
   readonly agents: AgentStateView[];
   readonly cursor: string;
@@ -109,21 +114,27 @@ export interface AgentSnapshot {
 /** Maximum number of agents in a snapshot. */
 const MAX_AGENTS = 1_000;
 
+/** Calls back for each notification of a speech in a workspace. Returns the function that ends it. */
+export type OnSpeech = (workspace: string, hear: (speech: SpeechNotification) => void) => () => void;
+
+export interface AgentStreamsDeps {
+  readonly log: LogTail;
+  readonly findOpenSessions: FindOpenSessions;
+  readonly onSpeech: OnSpeech;
+  /** Null sends no frames of memory: the feature is off. */
+  readonly memory: MemoryFrames | null;
+}
+
 /**
  * Sends frames about agents to subscribers. The agents of a workspace are folded from the log once
  * for all its subscribers, while it has any.
  */
 export class AgentStreams {
-  readonly #log: LogTail;
-  readonly #findOpenSessions: FindOpenSessions;
-  readonly #memory: MemoryFrames | null;
+  readonly #deps: AgentStreamsDeps;
   readonly #groups = new Map<string, Promise<Group>>();
 
-  /** Without `memory` no frames of memory are sent: the feature is off. */
-  constructor(log: LogTail, findOpenSessions: FindOpenSessions, memory: MemoryFrames | null = null) {
-    this.#log = log;
-    this.#findOpenSessions = findOpenSessions;
-    this.#memory = memory;
+  constructor(deps: AgentStreamsDeps) {
+    this.#deps = deps;
   }
 
   /** Sends a snapshot and the frames after it. Returns the function that ends the subscription. */
@@ -155,18 +166,19 @@ export class AgentStreams {
   }
 
   async #open(workspace: string): Promise<Group> {
-    const findOpenSessions = this.#findOpenSessions;
-    const { tail, release } = await this.#log.open(workspace);
+    const { log, findOpenSessions, onSpeech } = this.#deps;
+    const { tail, release } = await log.open(workspace);
     try {
       let at: number;
       let fold: AgentFold;
       // Again if the log has grown beyond the buffer while the agents were read.
       do {
         at = tail.position;
-        fold = await loadAgents({ pool: this.#log.pool, findOpenSessions }, workspace, tail.agents, at);
+        fold = await loadAgents({ pool: log.pool, findOpenSessions }, workspace, tail.agents, at);
       } while (!tail.failure && tail.eventsAfter(at) === null);
       const stopListening = tail.onMove(() => this.#advance(group));
-      const end = (): void => (stopListening(), release());
+      const stopHearing = onSpeech(workspace, (speech) => push(group, group.fold.hear(speech)));
+      const end = (): void => (stopListening(), stopHearing(), release());
       const memoryReads = new MemoryReads();
       const group: Group = { tail, fold, end, deliveries: new Map(), at, isClosed: false, memoryReads };
       this.#advance(group);
@@ -194,15 +206,14 @@ export class AgentStreams {
     }
     group.at = tail.position;
     for (const event of events) {
-      for (const frame of fold.advance(event))
-        for (const delivery of deliveries.values()) delivery.push(frame);
+      push(group, fold.advance(event));
       if (canChangeMemory(event)) this.#readMemory(group, event);
     }
   }
 
   /** Sends the changes of memory by an event, after the frames of the event itself. */
   #readMemory(group: Group, event: TailEvent): void {
-    const memory = this.#memory;
+    const { memory } = this.#deps;
     const wanted = [...event.agents].filter((agentId) =>
       [...group.deliveries.values()].some((delivery) => delivery.wants(agentId, 'memory')),
     );
@@ -211,7 +222,7 @@ export class AgentStreams {
       for (const agentId of wanted) {
         if (group.isClosed) return;
         const frames = await memory.read(group.tail.workspace, agentId, event, withinMs);
-        for (const frame of frames) for (const delivery of group.deliveries.values()) delivery.push(frame);
+        push(group, frames);
       }
     });
   }

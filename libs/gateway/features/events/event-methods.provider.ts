@@ -1,8 +1,8 @@
 import type { Provider } from '@nestjs/common';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { RequestClient } from '@antiphon/messaging';
+import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-import { CONFIG, LOGGER, REQUESTS } from '@antiphon/service-host';
+import { CONFIG, LOGGER, NATS, REQUESTS } from '@antiphon/service-host';
 import { AgentAccess } from '../access/agent-access.js';
 import { HeavyRequests } from '../admission/heavy-requests.js';
 import { EVENT_METHODS, LOG_TAIL } from '../gateway.ports.js';
@@ -12,6 +12,7 @@ import { AgentStreams } from './agent-streams.js';
 import { agentSubscriptions } from './agent-subscriptions.js';
 import { eventMethods } from './event-methods.js';
 import { askForOpenSessions } from './load-agents.js';
+import { followSpeech } from './follow-speech.js';
 import type { LogTail } from './log-tail.js';
 import { MemoryFrames } from './memory-frames.js';
 
@@ -19,13 +20,20 @@ import { MemoryFrames } from './memory-frames.js';
 export const eventMethodsProviders: Provider[] = [
   {
     provide: AgentStreams,
-    inject: [LOG_TAIL, REQUESTS, CONFIG],
-    useFactory: (log: LogTail, requests: RequestClient, { features }: AntiphonConfig) =>
-      new AgentStreams(
+    inject: [LOG_TAIL, REQUESTS, NATS, CONFIG, LOGGER],
+    useFactory: (
+      log: LogTail,
+      requests: RequestClient,
+      nats: NatsLink,
+      { features }: AntiphonConfig,
+      logger: Logger,
+    ) =>
+      new AgentStreams({
         log,
-        askForOpenSessions(requests),
-        features.memoryV1 ? new MemoryFrames(requests) : null,
-      ),
+        findOpenSessions: askForOpenSessions(requests),
+        onSpeech: followSpeech(nats, logger),
+        memory: features.memoryV1 ? new MemoryFrames(requests) : null,
+      }),
   },
   {
     provide: AgentStates,

@@ -30,8 +30,10 @@ export const askForOpenSessions =
 
 /** Number of a session's newest events that are read for its open turns. */
 const MAX_EVENTS = 2_000;
-const TURNS_SQL = `select s.stream_id, e.type, e.turn_id, e.has_text from unnest($3::text[]) s (stream_id),
-  lateral (select position, type, data ->> 'turnId' as turn_id, coalesce(data ->> 'text', '') <> '' as has_text
+const TURNS_SQL = `select s.stream_id, e.type, e.event_id, e.position, e.data from unnest($3::text[]) s (stream_id),
+  lateral (select position, type, event_id, jsonb_strip_nulls(jsonb_build_object('turnId', data -> 'turnId',
+      'attempt', data -> 'attempt', 'text', left(data ->> 'text', 1), 'firstTextAt', data -> 'firstTextAt',
+      'toolCalls', case when data -> 'toolCalls' -> 0 is not null then '[{}]'::jsonb end)) as data
     from events where workspace = $1 and stream_id = s.stream_id and position <= $2
     order by stream_version desc limit ${MAX_EVENTS}) e
   where e.type in (${list([...PHASE_EVENTS, ...TURN_ENDS])}) order by e.position`;
@@ -39,8 +41,10 @@ const TURNS_SQL = `select s.stream_id, e.type, e.turn_id, e.has_text from unnest
 interface TurnRow {
   readonly stream_id: string;
   readonly type: string;
-  readonly turn_id: string;
-  readonly has_text: boolean;
+  readonly event_id: string;
+  readonly position: string;
+  /** The fields that the phase depends on, without the content of texts and calls. */
+  readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** Reads the state of all agents of a workspace at a position of the log. */
@@ -54,7 +58,7 @@ export const loadAgents = async (
   const db = inWorkspace(pool, workspace);
   try {
     const lives = await db.query<{ agent_id: string; type: string }>(LIVES_SQL, [workspace, position]);
-    for (const { agent_id: id, type } of lives.rows) fold.apply(id, { type, turnId: null, hasText: false });
+    for (const { agent_id: id, type } of lives.rows) fold.apply(id, { type, turnId: null, speech: 'none' });
     const streams = await findOpenSessions(workspace, position);
     const { rows } = await db.query<TurnRow>(TURNS_SQL, [workspace, position, streams]);
     const evidence = rows.map(({ stream_id: streamId, type }) => ({
@@ -64,8 +68,9 @@ export const loadAgents = async (
       data: {},
     }));
     const found = await agents.find(evidence, position);
-    for (const [i, { type, turn_id: turnId, has_text: hasText }] of rows.entries())
-      for (const agent of found[i] ?? []) fold.apply(agent, { type, turnId, hasText });
+    for (const [i, { type, event_id: eventId, position: at, data }] of rows.entries())
+      for (const agent of found[i] ?? [])
+        fold.applyTurn(agent, { type, eventId, position: Number(at), data });
   } catch (error) {
     throw translateDatabaseError(error);
   }

@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { liveSubject, sessionStream } from '@antiphon/contracts/agent';
-import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
+import { liveSubject, sessionStream, speechSubject } from '@antiphon/contracts/agent';
+import type { Frame, SessionEvent, SpeechNotification } from '@antiphon/contracts/agent';
 import { REST_RULES } from '@antiphon/contracts/events';
 import { ALL_WORKSPACES, createPool, inWorkspace } from '@antiphon/database';
 import { archiveEvents, createPostgresEventStore } from '@antiphon/event-store';
@@ -30,6 +30,7 @@ import { AgentStreams } from '../events/agent-streams.js';
 import { AgentAccess } from '../access/agent-access.js';
 import { HeavyRequests } from '../admission/heavy-requests.js';
 import { agentSubscriptions } from '../events/agent-subscriptions.js';
+import { followSpeech } from '../events/follow-speech.js';
 import { MemoryFrames } from '../events/memory-frames.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { eventMethods } from '../events/event-methods.js';
@@ -68,6 +69,8 @@ export interface ResumeWorld {
   eventIdAt(position: number): Promise<string>;
   /** Sends frames as a driver does. Resolves once `LIVE` has them. */
   send(sessionId: string, frames: readonly Frame[], epoch?: number): Promise<void>;
+  /** Tells gateways of the first text of an answer, as a driver does. */
+  announce(speech: SpeechNotification): void;
   /** Moves all sessions whose turns have ended to an archive file. */
   archive(): Promise<void>;
   /** Removes all messages from `LIVE`. */
@@ -179,6 +182,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       sent += frames.length;
       while ((await manager.streams.info('LIVE')).state.last_seq < sent) await nats.connection.flush();
     },
+    announce: (speech) => nats.connection.publish(speechSubject(WORKSPACE), JSON.stringify(speech)),
     archive: async () => {
       const folder = await mkdtemp(join(tmpdir(), 'antiphon-archive-'));
       ends.push(() => rm(folder, { recursive: true }));
@@ -207,7 +211,8 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         streamVersion: (...args) => (reads++, store.streamVersion(...args)),
       };
       const frameLog = new FrameLog(counted, undefined, createDeletedAnswersReader(gatewayPool));
-      const bus = createNatsFrameBus(await link('gateway', url));
+      const own = await link('gateway', url);
+      const bus = createNatsFrameBus(own);
       const feeds = new SessionFeeds(bus, frameLog, () => systemClock.now());
       ends.push(() => feeds.close());
       const log = new LogTail({
@@ -224,10 +229,11 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       };
       const requireSession = (): Promise<void> => Promise.resolve();
       const resumed = sessionResume({ feeds, frameLog, logger: silentLogger, requireSession });
+      const onSpeech = followSpeech(own, silentLogger);
       const memory = requests ? new MemoryFrames(requests) : null;
       const features = { agentRuntimeV1: true, workersV1: true, memoryV1: requests !== undefined };
       const agentAccess = new AgentAccess({ request: () => Promise.reject(new Error('no agent service')) });
-      const streams = new AgentStreams(log, findOpenSessions, memory);
+      const streams = new AgentStreams({ log, findOpenSessions, onSpeech, memory });
       const states = new AgentStates({ features, streams, access: agentAccess, logger: silentLogger });
       const methods = [
         ...connectionMethods(

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { framesOf, initialCursor } from '@antiphon/contracts/agent';
-import type { Frame, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import type { Frame, SessionEvent, SessionEventOf, SpeechNotification } from '@antiphon/contracts/agent';
 
 const at = '2026-11-22T00:00:00.000Z';
 const schemaVersion = 1;
@@ -19,6 +19,10 @@ export interface SessionScript {
   begin(): SessionEvent[];
   answer(...pieces: string[]): SessionEvent[];
   asks(...tools: string[]): SessionEvent[];
+  /** Returns an answer with a text and a tool call. */
+  saysAndAsks(text: string, tool: string): SessionEvent[];
+  /** Returns the notification of the first text of the open call. */
+  speech(): SpeechNotification;
   abort(reason: SessionEventOf<'ModelCallAborted'>['data']['reason'], ...pieces: string[]): SessionEvent[];
   complete(): SessionEvent[];
   cancel(): SessionEvent[];
@@ -53,10 +57,12 @@ export const createSessionScript = (sessionId: string = randomUUID()): SessionSc
     return added;
   };
   const call = () => ({ turnId, attempt, step, provider: 'p', model: 'm', reservationId: randomUUID() });
+  const paid = { costMicroUsd: null, completedAt: at };
   const usage = { inputTokens: 1, outputTokens: 1, estimated: false };
   const complete = (pieces: readonly string[], tools: readonly string[]) => {
     const toolCalls = tools.map((name) => ({ callId: randomUUID(), providerCallId: name, name, input: {} }));
-    const data = { ...call(), ...streamed(pieces), toolCalls, usage, costMicroUsd: null, completedAt: at };
+    const spoken = pieces.length > 0 ? { firstTextAt: at } : {};
+    const data = { ...call(), ...streamed(pieces), ...spoken, toolCalls, usage, ...paid };
     const finishReason = tools.length > 0 ? ('tool_calls' as const) : ('stop' as const);
     tryNumber = 0;
     return add({ type: 'ModelCallCompleted', schemaVersion, data: { ...data, finishReason } });
@@ -79,6 +85,8 @@ export const createSessionScript = (sessionId: string = randomUUID()): SessionSc
     },
     answer: (...pieces) => complete(pieces, []),
     asks: (...tools) => complete([], tools),
+    saysAndAsks: (text, tool) => complete([text], [tool]),
+    speech: () => ({ workspace: 'default', agentId: 'main', sessionId, turnId, attempt, at }),
     abort: (reason, ...pieces) => {
       const why = { reason, message: 'm', dispatched: true, retryable: true, usage: null };
       const data = { ...call(), ...why, ...streamed(pieces), abortedAt: at };
