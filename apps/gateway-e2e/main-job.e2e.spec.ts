@@ -4,11 +4,12 @@ import { connectClient, textOf, type SocketClient, type StreamedFrame } from '@a
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import pg from 'pg';
+import { linesOfRequests, markLogs } from './log-lines.js';
 import {
   CANARY_KEY,
   readEvents,
   runCli,
-  startQuickStack,
+  startStackWith,
   waitForRoot,
   twoVendorConfig,
   waitForAccepted,
@@ -41,7 +42,8 @@ const toPeer = (peer: string, content: string, agent = 'claude') => ({
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startQuickStack(twoVendorConfig(mock.url));
+  const env = { ANTIPHON_LOG_LEVEL: 'debug' };
+  stack = await startStackWith(twoVendorConfig(mock.url), {}, { shareDatabase: true, env });
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -67,6 +69,36 @@ describe('the main job', () => {
     expect(frames.map(({ offset }) => offset)).toEqual(
       [...new Set(frames.map(({ offset }) => offset))].sort((a, b) => a - b),
     );
+  });
+
+  it('leaves log lines that all have the ids of their request and session, in each service', async () => {
+    const readLines = markLogs(stack);
+    const sent = await client.stream('chat.send', toPeer('logged', 'What is the sum of 19 and 23?')).done();
+    const { sessionId, turnId } = sent[0]?.data as { sessionId: string; turnId: string };
+    const headers = { 'x-request-id': 'request-of-the-spec' };
+    // The list of sessions follows the log.
+    await waitForValue('the session', async () => {
+      const { ok } = await fetch(`${stack.gatewayUrl}/api/v1/sessions/${sessionId}`, { headers });
+      return ok || undefined;
+    });
+    const lines = await waitForValue('the lines of both requests', async () => {
+      const read = readLines();
+      const isWhole =
+        read.some(({ message }) => message === 'turn streamed') &&
+        read.some(({ message, status }) => message === 'HTTP request completed' && status === 200);
+      return isWhole ? read : undefined;
+    });
+    const ours = linesOfRequests(lines);
+    expect(ours.filter((line) => !line['correlationId'] || line['sessionId'] !== sessionId)).toEqual([]);
+    const lineOf = (name: string) => ours.findLast(({ message }) => message === name);
+    const { correlationId } = lineOf('request completed') ?? {};
+    expect(lineOf('request completed')).toMatchObject({ service: 'gateway', method: 'chat.send' });
+    expect(lineOf('turn streamed')).toMatchObject({ correlationId, turnId, status: 'completed' });
+    expect(lineOf('tool call completed')).toMatchObject({ correlationId, turnId, service: 'sandbox' });
+    expect(lineOf('HTTP request completed')).toMatchObject({
+      ...{ correlationId: 'request-of-the-spec', method: 'GET', status: 200 },
+    });
+    expect(new Set(ours.map(({ service }) => service))).toEqual(new Set(['gateway', 'agent', 'sandbox']));
   });
 
   it('gives a later reader the same frames', async () => {

@@ -74,10 +74,10 @@ ${agents}`;
 export const startStackWith = (
   config: string,
   scale: StartStackOptions['scale'] = {},
-  more: Pick<StartStackOptions, 'shareDatabase' | 'isHosting'> = {},
+  { env, ...more }: Pick<StartStackOptions, 'shareDatabase' | 'isHosting' | 'env'> = {},
 ): Promise<TestStack> => {
-  const env = { E2E_PROVIDER_KEY: CANARY_KEY, ANTIPHON_LOG_ROOT_EVERY_S: '1' };
-  return startStack({ config, scale, env, ...more });
+  const own = { E2E_PROVIDER_KEY: CANARY_KEY, ANTIPHON_LOG_ROOT_EVERY_S: '1' };
+  return startStack({ config, scale, env: { ...own, ...env }, ...more });
 };
 
 /** Starts a stack on PostgreSQL of the test run, for specs that leave the engines alone. */

@@ -10,6 +10,7 @@ import {
   type OtlpReceiver,
   type ReceivedSpan,
 } from '@antiphon/testing/telemetry';
+import { linesOfRequests, markLogs, type LogLine } from './log-lines.js';
 import {
   CANARY_KEY,
   waitForValue,
@@ -31,6 +32,8 @@ let stack: TestStack;
 let client: SocketClient;
 let trace: readonly ReceivedSpan[];
 let events: readonly LoggedEvent[];
+/** All lines that were written while the turn ran, but those of the processes themselves. */
+let lines: readonly LogLine[];
 let sessionId: string;
 let turnId: string;
 
@@ -99,8 +102,10 @@ beforeAll(async () => {
     },
   });
   client = await connectClient(stack.wsUrl, { traceparent: `00-${TRACE_ID}-${CLIENT_SPAN}-01` });
+  const readLines = markLogs(stack);
   await runTurn();
   trace = await receiver.waitFor('the whole trace of the turn', findWholeTrace);
+  lines = linesOfRequests(readLines());
   events = await readEvents(stack);
 });
 afterAll(async () => {
@@ -218,16 +223,9 @@ describe('exported telemetry', () => {
 });
 
 describe('the log lines of one turn', () => {
-  /** Returns the log lines that name an id of the turn. */
-  const linesAbout = (ids: readonly string[]): readonly Record<string, unknown>[] =>
-    SERVICES.flatMap((service) => stack.readLog(`${service}-1`).split('\n'))
-      .filter((line) => line.startsWith('{') && ids.some((id) => line.includes(id)))
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-
   it('contain the ids of request, session, turn and trace', () => {
     const requestId = String(named('chat.send')[0]?.attributes['antiphon.request.id']);
-    const lines = linesAbout([TRACE_ID, requestId, sessionId, turnId]);
-    expect(new Set(lines.map(({ service }) => service))).toEqual(new Set(['agent', 'sandbox']));
+    expect(new Set(lines.map(({ service }) => service))).toEqual(new Set(['gateway', 'agent', 'sandbox']));
     for (const line of lines)
       expect(line).toMatchObject({
         correlationId: requestId,

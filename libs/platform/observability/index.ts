@@ -15,6 +15,8 @@ export {
 export type { CounterMetric, ErrorPlace, Gauges, HistogramMetric, Labels } from './metrics.js';
 export { REDACTED, isSecretKey, redactText, redactValue } from './redact.js';
 export {
+  addFoundIds,
+  keepContext,
   contextFrom,
   currentContext,
   runInTrace,
@@ -22,7 +24,7 @@ export {
   runWithContextFields,
   traceHeadersOf,
 } from './request-context.js';
-export type { IncomingContext, RequestContext, TraceHeaders } from './request-context.js';
+export type { FoundIds, IncomingContext, RequestContext, TraceHeaders } from './request-context.js';
 export { SPAN_ATTRIBUTES } from './span-attributes.js';
 export type { SpanAttribute, SpanAttributes } from './span-attributes.js';
 export { namedTraceparent, openSpan, recordSpan, withSpan } from './span.js';

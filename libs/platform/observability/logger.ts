@@ -41,14 +41,14 @@ export interface LoggerOptions {
 const contextFields = (): object => {
   const context = currentContext();
   if (!context) return {};
-  const { correlationId, causationId, workspace, sessionId, turnId, traceparent } = context;
+  const { correlationId, causationId, found, traceparent } = context;
   const trace = parseTraceparent(traceparent);
   return {
     correlationId,
     causationId,
-    workspace,
-    sessionId,
-    turnId,
+    workspace: context.workspace ?? found?.workspace,
+    sessionId: context.sessionId ?? found?.sessionId,
+    turnId: context.turnId ?? found?.turnId,
     traceId: trace?.traceId,
     spanId: trace?.spanId,
   };

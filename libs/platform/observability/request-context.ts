@@ -17,8 +17,17 @@ export interface RequestContext {
   readonly workspace?: string;
   readonly sessionId?: string;
   readonly turnId?: string;
+  /** Ids that became known while the request was handled. All its contexts share them. */
+  readonly found?: FoundIds;
   /** The service that handles the request. */
   readonly service: string;
+}
+
+/** Ids of a request that did not bring them. */
+export interface FoundIds {
+  workspace?: string;
+  sessionId?: string;
+  turnId?: string;
 }
 
 const storage = new AsyncLocalStorage<RequestContext>();
@@ -28,6 +37,15 @@ export const runWithContext = <T>(context: RequestContext, fn: () => T): T => st
 
 /** Returns the context of the current asynchronous call chain, undefined outside of one. */
 export const currentContext = (): RequestContext | undefined => storage.getStore();
+
+/** Adds ids to the later log lines of the current request. The first id of each kind stays. */
+export const addFoundIds = (ids: Readonly<FoundIds>): void => {
+  const found = storage.getStore()?.found;
+  if (!found) return;
+  if (ids.workspace !== undefined) found.workspace ??= ids.workspace;
+  if (ids.sessionId !== undefined) found.sessionId ??= ids.sessionId;
+  if (ids.turnId !== undefined) found.turnId ??= ids.turnId;
+};
 
 /** Ids that came with a request; a missing or unreadable one is created. */
 export interface IncomingContext {
@@ -61,6 +79,7 @@ export const contextFrom = (service: string, incoming: IncomingContext = {}): Re
   ...positionOf(incoming.traceparent),
   ...(isUsable(incoming.sessionId) ? { sessionId: incoming.sessionId } : {}),
   ...(isUsable(incoming.turnId) ? { turnId: incoming.turnId } : {}),
+  found: {},
   service,
 });
 
@@ -74,6 +93,17 @@ export const runWithContextFields = <T>(
 ): T => {
   const context = storage.getStore();
   return context ? storage.run({ ...context, ...fields }, fn) : fn();
+};
+
+/**
+ * Returns a function that runs work in the context of now, with further fields. Callbacks of a
+ * shared subscription run in another one.
+ */
+export const keepContext = (
+  fields: Parameters<typeof runWithContextFields>[0] = {},
+): (<T>(work: () => T) => T) => {
+  const context = storage.getStore();
+  return (work) => (context ? storage.run({ ...context, ...fields }, work) : work());
 };
 
 /** A request's context as plain data, for a Temporal workflow's input or header. */
@@ -91,7 +121,7 @@ export const traceHeadersOf = (
   service: string,
   context: RequestContext = currentContext() ?? contextFrom(service),
 ): TraceHeaders => {
-  const { service: _service, begins: _begins, ...headers } = context;
+  const { service: _service, begins: _begins, found: _found, ...headers } = context;
   return headers;
 };
 

@@ -1,5 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import { contextFrom, currentContext, runWithContext } from './request-context.js';
+import {
+  addFoundIds,
+  contextFrom,
+  currentContext,
+  keepContext,
+  runWithContext,
+  runWithContextFields,
+  traceHeadersOf,
+} from './request-context.js';
 import { childTraceparent, newTraceparent, parseTraceparent } from './trace-context.js';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
@@ -39,6 +47,28 @@ describe('trace context', () => {
 });
 
 describe('request context', () => {
+  it('has the ids that were found while the request was handled, in all its parts and in no other', () => {
+    const [one, two] = [contextFrom('gateway'), contextFrom('gateway')];
+    runWithContext(one, () =>
+      runWithContextFields({ workspace: 'w' }, () => addFoundIds({ sessionId: 'first' })),
+    );
+    runWithContext(one, () => addFoundIds({ sessionId: 'second', turnId: 't' }));
+    expect([one.found, two.found]).toEqual([{ sessionId: 'first', turnId: 't' }, {}]);
+    expect(traceHeadersOf('gateway', one)).not.toHaveProperty('found');
+    addFoundIds({ sessionId: 'outside' });
+  });
+
+  it('is kept for a callback that runs in another one', () => {
+    const inRequest = runWithContext(contextFrom('gateway', { correlationId: 'mine' }), () =>
+      keepContext({ sessionId: 's' }),
+    );
+    const seen = runWithContext(contextFrom('gateway', { correlationId: 'other' }), () =>
+      inRequest(() => currentContext()),
+    );
+    expect(seen).toMatchObject({ correlationId: 'mine', sessionId: 's' });
+    expect(keepContext()(() => currentContext())).toBeUndefined();
+  });
+
   it('is separate for concurrent work', async () => {
     const seen = await Promise.all(
       ['a', 'b'].map((correlationId) =>

@@ -44,7 +44,7 @@ const start = async (http = OPTIONS): Promise<NestFastifyApplication> => {
   const adapter = createHttpAdapter('gateway', logger, http);
   const options = { logger: false, bodyParser: false } as const;
   const app = await NestFactory.create<NestFastifyApplication>(SpecModule, adapter, options);
-  configureHttp(app, 'gateway', http);
+  configureHttp(app, { service: 'gateway', logger }, http);
   app.useGlobalFilters(new ProblemFilter(silentLogger));
   await app.listen(0, '127.0.0.1');
   return app;

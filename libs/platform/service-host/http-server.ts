@@ -185,8 +185,28 @@ const endSpan = ({ raw }: FastifyRequest, { statusCode }: FastifyReply): void =>
   span?.end();
 };
 
+/** Logs a response, so that each request of a client has a line with its ids. */
+const logResponse = (
+  { service, logger }: HttpServerParts,
+  request: FastifyRequest,
+  { statusCode: status, elapsedTime }: FastifyReply,
+): void => {
+  const route = request.routeOptions.url;
+  if (route !== undefined && UNTRACED.has(route)) return;
+  const fields = { method: request.method, route, status, durationMs: Math.round(elapsedTime) };
+  runWithContext(contextOfRequest(service, request.raw), () =>
+    logger.debug(fields, 'HTTP request completed'),
+  );
+};
+
+interface HttpServerParts {
+  readonly service: string;
+  readonly logger: Logger;
+}
+
 /** Runs later hooks and handlers inside the request's context; responses carry its id. */
-const addRequestContext = (fastify: FastifyInstance, service: string): void => {
+const addRequestContext = (fastify: FastifyInstance, parts: HttpServerParts): void => {
+  const { service } = parts;
   fastify.addHook('onRequest', (request, reply, done) => {
     replies.set(request.raw.socket, reply);
     void reply.header('x-request-id', request.id);
@@ -195,6 +215,7 @@ const addRequestContext = (fastify: FastifyInstance, service: string): void => {
   });
   fastify.addHook('onResponse', (request, reply, done) => {
     endSpan(request, reply);
+    logResponse(parts, request, reply);
     done();
   });
   // The body arrives in the asynchronous context of the socket, not of the request.
@@ -209,11 +230,11 @@ const addRequestContext = (fastify: FastifyInstance, service: string): void => {
  */
 export const configureHttp = (
   app: NestFastifyApplication,
-  service: string,
+  parts: HttpServerParts,
   options: HttpOptions = {},
 ): void => {
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
-  addRequestContext(fastify, service);
+  addRequestContext(fastify, parts);
   acceptJsonOnly(app, fastify);
   limitClose(fastify, options.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS);
 };

@@ -93,7 +93,7 @@ const createApp = async (
     abortOnError: false,
     bodyParser: false,
   });
-  configureHttp(app, definition.service, definition.http);
+  configureHttp(app, { service: definition.service, logger }, definition.http);
   app.useGlobalFilters(new ProblemFilter(logger));
   await definition.configure?.(app, platform);
   return app;

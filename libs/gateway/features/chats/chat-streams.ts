@@ -13,7 +13,7 @@ import { translateDatabaseError } from '@antiphon/database';
 import { readBackwards } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { conflict, exhausted, isAppError } from '@antiphon/kernel';
-import type { Logger } from '@antiphon/observability';
+import { keepContext, type Logger } from '@antiphon/observability';
 import type { Pool } from 'pg';
 import type { Identities } from '../access/identities.port.js';
 import type { FrameLog } from '../frames/frame-log.js';
@@ -103,17 +103,18 @@ export class ChatStreams {
   #follow(pipe: ChatPipe, principal: Principal, sessionId: string, after: number): void {
     const { feeds, identities, logger } = this.#deps;
     const { workspace, keyId } = principal;
+    const inRequest = keepContext({ sessionId });
     const unfollow = feeds.follow({
       ...{ workspace, sessionId, after, catchUp: true },
       deliver: (frame) => pipe.deliver(frame),
       waitForRoom: () => pipe.waitForRoom(),
       onError: (error) => {
-        logger.error({ err: error, sessionId }, 'chat catch-up failed');
+        inRequest(() => logger.error({ err: error, sessionId }, 'chat catch-up failed'));
         if (!isAppError(error) || error.kind !== 'transient') pipe.finish();
       },
     });
     const unwatch = identities.watch(principal, () => {
-      logger.info({ sessionId, keyId }, 'chat credential ended');
+      inRequest(() => logger.info({ sessionId, keyId }, 'chat credential ended'));
       pipe.finish();
     });
     this.#open.add(pipe);

@@ -1,7 +1,7 @@
 import { attemptOf } from '@antiphon/contracts/agent';
 import { SessionResumeParams } from '@antiphon/contracts/gateway';
 import { conflict, isAppError } from '@antiphon/kernel';
-import type { Logger } from '@antiphon/observability';
+import { keepContext, type Logger } from '@antiphon/observability';
 import type { Principal } from '@antiphon/contracts/identity';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import type { FrameLog } from '../frames/frame-log.js';
@@ -46,8 +46,9 @@ export const sessionResume = ({ feeds, frameLog, logger, requireSession }: Sessi
       // Throws for an unknown session, or one of another workspace, before anything is streamed.
       await requireSession(principal, sessionId);
       await refuseOffsetAhead(frameLog, workspace, sessionId, after);
+      const inRequest = keepContext({ sessionId });
       const onError = (error: unknown): void => {
-        logger.error({ err: error, requestId, sessionId }, 'session catch-up failed');
+        inRequest(() => logger.error({ err: error, requestId, sessionId }, 'session catch-up failed'));
         if (isAppError(error) && error.kind === 'transient') return;
         stop();
         connection.fail(id, error, requestId);

@@ -1,5 +1,5 @@
 import type { Frame } from '@antiphon/contracts/agent';
-import { defineHistogram, recordTurnStage } from '@antiphon/observability';
+import { defineHistogram, keepContext, recordTurnStage } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { RpcCall } from '../sockets/rpc-method.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
@@ -50,13 +50,18 @@ export const streamTurn = (
   const accepted = { sessionId, turnId, agent: agentId };
   connection.frame(id, sessionId, { event: 'accepted', data: accepted, offset: acceptedOffset });
 
+  const inRequest = keepContext({ sessionId, turnId });
   const measure = measureFrames(receivedAt, joined);
   const deliver = (frame: Frame): void => {
     // `accepted` was sent above; frames of other turns belong to other requests.
     if (frame.turnId !== turnId || frame.event === 'accepted') return;
     connection.frame(id, sessionId, frame);
     measure(frame);
-    if (frame.event === 'done') stop();
+    if (frame.event !== 'done') return;
+    stop();
+    const { status } = frame.data as { readonly status?: string };
+    const durationMs = Math.round(performance.now() - receivedAt);
+    inRequest(() => logger.debug({ requestId, status, durationMs }, 'turn streamed'));
   };
   const unfollow = feeds.follow({
     workspace,
@@ -67,7 +72,8 @@ export const streamTurn = (
     catchUp: joined,
     deliver,
     waitForRoom: () => connection.waitForRoom(sessionId),
-    onError: (error) => logger.error({ err: error, requestId, sessionId, turnId }, 'turn catch-up failed'),
+    onError: (err) =>
+      inRequest(() => logger.error({ err, requestId, sessionId, turnId }, 'turn catch-up failed')),
   });
   const stop = connection.openStream(id, unfollow);
 };

@@ -129,9 +129,17 @@ export class RpcSession {
       const call = { connection, id, params, principal, workspace, caller, ...arrival };
       const result = await method.handle(call);
       if (result !== undefined) connection.respond(id, result);
+      this.#logAnswer(method, result === undefined ? 'streams' : 'answered', arrival);
     } finally {
       this.#open--;
     }
+  }
+
+  #logAnswer({ name: method }: RpcMethod, status: string, { requestId, receivedAt }: Arrival): void {
+    const { connection, logger } = this.#options;
+    const durationMs = Math.round(performance.now() - receivedAt);
+    const { connectionId } = connection;
+    logger.debug({ requestId, method, status, durationMs, connectionId }, 'request completed');
   }
 
   /** Refuses a request whose id is in use. The response names no id, because it has another's. */

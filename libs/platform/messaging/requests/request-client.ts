@@ -4,13 +4,13 @@ import type { z } from 'zod';
 import { bug, forbidden, invalid, isAppError, transient, withTimeout } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import { processSubject, type RequestContract } from '@antiphon/contracts/messaging';
-import { withSpan } from '@antiphon/observability';
+import { addFoundIds, withSpan } from '@antiphon/observability';
 import type { SpanStart } from '@antiphon/observability';
 import { callWhileConnected, natsUnavailable } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
 import type { LocalHandler, LocalRequests } from './local-requests.js';
 import { onServiceStart, serviceOf } from './service-starts.js';
-import { contextHeaders, fromWireError, parseJson } from './wire.js';
+import { contextFieldsOf, contextHeaders, fromWireError, parseJson } from './wire.js';
 import type { WireReply } from './wire.js';
 
 export interface RequestOptions {
@@ -75,7 +75,10 @@ const unpack = <Reply extends z.ZodType>(
   const body = parseJson(data, 'MESSAGING.BAD_REPLY') as WireReply;
   if (!body.ok) throw fromWireError(body.error);
   const parsed = reply.safeParse(body.result);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    addFoundIds(contextFieldsOf(parsed.data));
+    return parsed.data;
+  }
   throw bug('MESSAGING.BAD_REPLY', 'the reply does not match its contract', {
     cause: parsed.error,
     data: { subject },
@@ -161,6 +164,7 @@ export const createRequestClient = (link: NatsLink, local?: LocalRequests): Requ
   request: (contract, payload, { timeoutMs = contract.timeoutMs, processId, endsAtStart } = {}) =>
     withSpan(spanOf(contract.subject), async () => {
       const [{ subject }, text] = [contract, JSON.stringify(payload)];
+      addFoundIds(contextFieldsOf(payload));
       const handler = local?.find(subject);
       const isAddressed = processId !== undefined && contract.toProcess === true;
       if (handler) return unpack(contract.reply, await sendLocally(handler, link, text, timeoutMs), subject);

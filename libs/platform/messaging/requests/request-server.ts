@@ -6,18 +6,26 @@ import { z } from 'zod';
 import { bug, isAppError } from '@antiphon/kernel';
 import { processSubject, type RequestContract } from '@antiphon/contracts/messaging';
 import {
+  addFoundIds,
   countError,
   errorTypeOf,
   runWithContext,
   runWithContextFields,
   withSpan,
 } from '@antiphon/observability';
-import type { Logger, OpenSpan, RequestContext, SpanStart } from '@antiphon/observability';
+import type { Logger, OpenSpan, SpanStart } from '@antiphon/observability';
 import { publishDeadLetter, requestDeadLetters } from '../consumers/dead-letters.js';
 import type { NatsLink } from '../link/nats-link.js';
 import type { LocalRequests } from './local-requests.js';
 import { serviceOf, startSubject } from './service-starts.js';
-import { contextFromHeaders, isUnexpected, parseAs, parseJson, toWireError } from './wire.js';
+import {
+  contextFieldsOf,
+  contextFromHeaders,
+  isUnexpected,
+  parseAs,
+  parseJson,
+  toWireError,
+} from './wire.js';
 import type { WireReply } from './wire.js';
 
 /**
@@ -80,16 +88,6 @@ const contractOf = (handler: MessageHandler): AnyContract => {
   const { contract } = handler.extras as { contract?: AnyContract };
   if (!contract) throw new Error('a NATS handler must be declared by @HandleRequest');
   return contract;
-};
-
-/** Returns the ids that a request carries, for all log lines and spans of its work. */
-const contextFieldsOf = (request: unknown): Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId'> => {
-  const { workspace, sessionId, turnId } = (request ?? {}) as Readonly<Record<string, unknown>>;
-  return {
-    ...(typeof workspace === 'string' ? { workspace } : {}),
-    ...(typeof sessionId === 'string' ? { sessionId } : {}),
-    ...(typeof turnId === 'string' ? { turnId } : {}),
-  };
 };
 
 const spanOf = (subject: string): SpanStart => ({
@@ -231,10 +229,13 @@ export class RequestServer extends ServerNats {
       const contract = contractOf(handler);
       const body = parseJson(message.data, 'REQUEST.INVALID');
       const request = parseAs(contract.request, body, 'REQUEST.INVALID');
-      const outcome = await runWithContextFields(contextFieldsOf(request), () =>
+      const ids = contextFieldsOf(request);
+      addFoundIds(ids);
+      const outcome = await runWithContextFields(ids, () =>
         callHandler(handler, request, new NatsContext([subject, message.headers])),
       );
       if (!outcome.ok) throw outcome.error;
+      addFoundIds(contextFieldsOf(outcome.value));
       return { ok: true, result: parseReply(contract, outcome.value) };
     } catch (error) {
       span.fail(errorTypeOf(error));

@@ -32,6 +32,18 @@ export const contextHeaders = (service: string): MsgHdrs => {
   return headers;
 };
 
+/** Returns the ids of a request or reply that log lines carry. */
+export const contextFieldsOf = (
+  body: unknown,
+): Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId'> => {
+  const { workspace, sessionId, turnId } = (body ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    ...(typeof workspace === 'string' ? { workspace } : {}),
+    ...(typeof sessionId === 'string' ? { sessionId } : {}),
+    ...(typeof turnId === 'string' ? { turnId } : {}),
+  };
+};
+
 /** Makes the context in which a service handles a message. */
 export const contextFromHeaders = (service: string, headers: MsgHdrs | undefined): RequestContext =>
   contextFrom(service, {
