@@ -1,6 +1,7 @@
 import { PlanEvent, planStream } from '@antiphon/contracts/agent';
 import type { PlanView } from '@antiphon/contracts/agent';
 import { decideFiles } from '@antiphon/agent-domain';
+import type { ModelRequest } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
@@ -8,11 +9,36 @@ import { Plans } from '../plans/plans.handler.js';
 import { PlansRuntime } from '../plans/plans-runtime.js';
 import { WORKSPACE, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess } from './agent-world.js';
+import { asksFor, says } from './test-model.js';
+import type { Reply } from './test-model.js';
 import { createLife, killable } from './process-isolation.js';
 
 export const PLAN_CONFIG = testConfig({ tools: ['echo', 'make_plan', 'plan_step'], maxIterations: 6 });
 export const PLAN_ACTOR = { caller: 'key/ada', role: 'member' as const, agentId: null };
 export const PLAN_TREE = fileTreeIdOf(WORKSPACE);
+
+let count = 0;
+/** Returns the path of another plan. */
+export const nextPath = (): string => `plan-${++count}.plan.md`;
+
+export const lastUser = ({ messages }: ModelRequest): string => {
+  const message = messages.findLast(({ role }) => role === 'user');
+  return message?.role === 'user' ? message.text : '';
+};
+/** Returns how many tool results follow the last message of a user. */
+export const resultsIn = ({ messages }: ModelRequest): number =>
+  messages.slice(messages.findLastIndex(({ role }) => role === 'user')).filter(({ role }) => role === 'tool')
+    .length;
+
+/** Does a step of a plan: calls `echo`, reports the step with it as evidence, and answers. */
+export const doSteps: Reply = async (request) => {
+  const [, step = '', path = ''] = /^Do step (\S+) of the plan (\S+):/.exec(lastUser(request)) ?? [];
+  const report = { path, step, status: 'done', evidence: { tool: 'echo' }, note: 'echoed' };
+  return (
+    [asksFor({ name: 'echo' }), asksFor({ name: 'plan_step', input: report })][resultsIn(request)] ??
+    says('ok')
+  );
+};
 
 export interface PlansProcess extends TestProcess {
   readonly plans: Plans;
