@@ -1,111 +1,34 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { createPublicKey, randomUUID } from 'node:crypto';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { createPublicKey } from 'node:crypto';
+import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
 import { LOG_ROOT_SUBJECT } from '@antiphon/contracts/log';
-import { createPool } from '@antiphon/database';
-import {
-  createLeaseStore,
-  createPostgresEventStore,
-  hashRecord,
-  isSignedBy,
-  loadSigningKeys,
-  LogTree,
-} from '@antiphon/event-store';
-import type { EventStore, SignedTreeRoot } from '@antiphon/event-store';
-import { connectNats } from '@antiphon/messaging';
-import type { NatsLink } from '@antiphon/messaging';
-import { silentLogger, systemClock } from '@antiphon/observability';
-import { createTestDatabase } from '@antiphon/testing';
-import type { TestDatabase } from '@antiphon/testing';
+import { hashRecord, isSignedBy, loadSigningKeys, LogTree } from '@antiphon/event-store';
+import type { SignedTreeRoot } from '@antiphon/event-store';
 import { findSigningKeys, readLogRootsEnv } from './log-roots.module.js';
-import { RootSigner } from './sign-log-roots.js';
+import type { RootSigner } from './sign-log-roots.js';
+import { RootsWorld, type SignerSettings } from './testing/roots-world.js';
 
-let folder: string;
-let database: TestDatabase;
-let pool: pg.Pool;
-let log: EventStore & { close(): Promise<void> };
-let link: NatsLink;
-let signers: RootSigner[];
-
+let world: RootsWorld;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'antiphon-roots-'));
-  database = await createTestDatabase();
-  pool = createPool({ url: database.urlFor('memory'), applicationName: 'spec', max: 3 });
-  log = createPostgresEventStore(pool);
-  const url = process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
-  link = await connectNats({ url, service: 'memory', logger: silentLogger });
-  signers = [];
+  world = await RootsWorld.open();
 });
-afterEach(async () => {
-  await Promise.all(signers.map((signer) => signer.stop()));
-  await link.drain();
-  await log.close();
-  await pool.end();
-  await database.drop();
-  rmSync(folder, { recursive: true });
-});
+afterEach(() => world.close());
 
-const keyFile = () => join(folder, 'credentials', 'log-signing.key');
-const rootsFile = () => join(folder, 'log-roots.jsonl');
-const roots = () =>
-  readFileSync(rootsFile(), 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as SignedTreeRoot);
-
-const signer = (
-  owner: string,
-  keys = loadSigningKeys(keyFile()),
-  file = rootsFile(),
-  recheckEvents?: number,
-): RootSigner => {
-  const started = new RootSigner({
-    ...{ pool, link, owner, keys, rootsFile: file, everyMs: 3_600_000 },
-    ...{ leases: createLeaseStore(pool), clock: systemClock, logger: silentLogger },
-    ...(recheckEvents === undefined ? {} : { recheckEvents }),
-  });
-  signers.push(started);
-  return started;
-};
-const remember = (type = 'FactLearned') =>
-  log.append({
-    workspace: 'default',
-    streams: [
-      {
-        streamId: `memory-${randomUUID()}`,
-        expectedVersion: 0,
-        events: [
-          {
-            ...{ eventId: randomUUID(), type, schemaVersion: 1, data: { a: 1 } },
-            metadata: { correlationId: 'spec', service: 'memory' },
-          },
-        ],
-      },
-    ],
-  });
+const keyFile = () => join(world.folder, 'credentials', 'log-signing.key');
+const signer = (owner: string, more: Partial<SignerSettings> = {}): RootSigner =>
+  world.createSigner({ owner, keys: loadSigningKeys(keyFile()), ...more });
 
 /** Signs the empty log with record 1, as the first start of a service does. */
 const signBegin = async (): Promise<SignedTreeRoot> => {
   const first = (await signer('begin').sign())!;
-  await signers.pop()?.stop();
+  await world.stopSigners();
   return first;
-};
-
-/** Runs SQL as a superuser with disabled triggers. */
-const tamper = async (sql: string): Promise<void> => {
-  const admin = new pg.Client({ connectionString: database.url });
-  await admin.connect();
-  await admin.query(`set session_replication_role = 'replica'`);
-  await admin.query(sql);
-  await admin.end();
 };
 
 describe("the log's root", () => {
   it('is signed to the file, the table and the subject, and again only after the log has grown', async () => {
-    const told = link.connection.subscribe(LOG_ROOT_SUBJECT, { max: 1 });
+    const told = world.link.connection.subscribe(LOG_ROOT_SUBJECT, { max: 1 });
     const one = signer('one');
     const first = await one.sign();
     expect(first).toMatchObject({
@@ -117,21 +40,21 @@ describe("the log's root", () => {
       previous: null,
     });
     expect(await one.sign()).toBeNull();
-    await remember();
+    await world.remember();
     const second = await one.sign();
     expect(second).toMatchObject({ number: 2, position: 1, previous: hashRecord(first!) });
-    expect(roots()).toEqual([first, second]);
+    expect(world.roots()).toEqual([first, second]);
     for await (const message of told) expect(message.json()).toEqual(first);
-    const { rows } = await pool.query<{ root: unknown }>('select root from log_roots order by number');
+    const { rows } = await world.pool.query<{ root: unknown }>('select root from log_roots order by number');
     expect(rows.map(({ root }) => root)).toEqual([first, second]);
   });
 
   it('covers position, time, workspace and hash of every event', async () => {
     await signBegin();
-    for (let i = 0; i < 5; i++) await remember();
+    for (let i = 0; i < 5; i++) await world.remember();
     const signed = await signer('one').sign();
     const tree = new LogTree();
-    for (const event of await log.readLog({ after: 0, limit: 10 })) tree.add(event);
+    for (const event of await world.log.readLog({ after: 0, limit: 10 })) tree.add(event);
     expect(signed).toMatchObject({ base: 0, root: tree.hash(), peaks: tree.save().peaks });
   });
 
@@ -139,53 +62,57 @@ describe("the log's root", () => {
     const [one, two] = [signer('one'), signer('two')];
     const first = await one.sign();
     expect(first).toMatchObject({ position: 0, number: 1 });
-    await remember();
+    await world.remember();
     expect(await two.sign()).toBeNull();
     await one.stop();
-    expect(roots().at(-1)).toMatchObject({ position: 1, number: 2 });
-    await remember();
-    expect(await two.sign()).toMatchObject({ position: 3 - 1, number: 3, previous: hashRecord(roots()[1]!) });
+    expect(world.roots().at(-1)).toMatchObject({ position: 1, number: 2 });
+    await world.remember();
+    expect(await two.sign()).toMatchObject({
+      position: 3 - 1,
+      number: 3,
+      previous: hashRecord(world.roots()[1]!),
+    });
   });
 
   it('completes the file from the table', async () => {
     await signBegin();
-    const [line] = readFileSync(rootsFile(), 'utf8').split('\n');
-    await remember();
+    const [line] = readFileSync(world.rootsFile, 'utf8').split('\n');
+    await world.remember();
     await signer('one').sign();
-    await signers.pop()?.stop();
-    writeFileSync(rootsFile(), `${line}\n`);
-    await remember();
+    await world.stopSigners();
+    writeFileSync(world.rootsFile, `${line}\n`);
+    await world.remember();
     expect(await signer('two').sign()).toMatchObject({ number: 3, position: 2 });
-    expect(roots().map(({ number }) => number)).toEqual([1, 2, 3]);
+    expect(world.roots().map(({ number }) => number)).toEqual([1, 2, 3]);
   });
 
   it('begins before the first event of a log in use, after the events of an installation', async () => {
-    await remember('KeyCreated');
+    await world.remember('KeyCreated');
     const one = signer('one');
     expect(await one.sign()).toMatchObject({ number: 1, position: 1 });
-    await remember();
+    await world.remember();
     expect(await one.sign()).toMatchObject({ number: 2, position: 2 });
   });
 
   it('begins on a new line after a torn one', async () => {
     const one = signer('one');
     await one.sign();
-    appendFileSync(rootsFile(), '{"format":2,"num');
-    await remember();
+    appendFileSync(world.rootsFile, '{"format":2,"num');
+    await world.remember();
     await one.sign();
-    const lines = readFileSync(rootsFile(), 'utf8').trim().split('\n');
+    const lines = readFileSync(world.rootsFile, 'utf8').trim().split('\n');
     expect(lines).toHaveLength(3);
     expect(JSON.parse(lines[2]!)).toMatchObject({ number: 2 });
   });
 
   it('is verifiable with the public key; a changed root, another key or type of signature fails', async () => {
     const keys = loadSigningKeys(keyFile());
-    const signed = (await signer('one', keys).sign()) as SignedTreeRoot;
+    const signed = (await signer('one', { keys }).sign()) as SignedTreeRoot;
     const publicKey = createPublicKey(keys.privateKey);
     expect(isSignedBy(signed, publicKey)).toBe(true);
     expect(isSignedBy({ ...signed, position: 2 } as SignedTreeRoot, publicKey)).toBe(false);
     expect(isSignedBy({ ...signed, signature: 7 } as never, publicKey)).toBe(false);
-    const other = createPublicKey(loadSigningKeys(join(folder, 'other.key')).privateKey);
+    const other = createPublicKey(loadSigningKeys(join(world.folder, 'other.key')).privateKey);
     expect(isSignedBy(signed, other)).toBe(false);
   });
 });
@@ -193,14 +120,14 @@ describe("the log's root", () => {
 describe('the signer', () => {
   const refuse = async (change: string, reason: string): Promise<void> => {
     await signBegin();
-    for (let i = 0; i < 3; i++) await remember();
+    for (let i = 0; i < 3; i++) await world.remember();
     const one = signer('one');
     await one.sign();
-    await tamper(change);
-    await remember();
+    await world.tamper(change);
+    await world.remember();
     expect(await one.sign()).toBeNull();
     expect(one.refusal()).toContain(reason);
-    expect(roots()).toHaveLength(2);
+    expect(world.roots()).toHaveLength(2);
     // The same after a restart, which reads the records again.
     await one.stop();
     const two = signer('two');
@@ -225,24 +152,24 @@ describe('the signer', () => {
 
   it('refuses after the newest events were removed', async () => {
     await signBegin();
-    for (let i = 0; i < 3; i++) await remember();
+    for (let i = 0; i < 3; i++) await world.remember();
     const one = signer('one');
     await one.sign();
-    await tamper(`delete from events where position > 1`);
+    await world.tamper(`delete from events where position > 1`);
     expect(await one.sign()).toBeNull();
     expect(one.refusal()).toBe('the log ends at position 1; a root was signed at position 3');
   });
 
   it('finds a change of old events in portions', async () => {
     await signBegin();
-    for (let i = 0; i < 9; i++) await remember();
-    const one = signer('one', undefined, undefined, 4);
+    for (let i = 0; i < 9; i++) await world.remember();
+    const one = signer('one', { recheckEvents: 4 });
     await one.sign();
-    await remember();
+    await world.remember();
     await one.sign();
-    await remember();
+    await world.remember();
     await one.sign();
-    await tamper(`update events set hash = sha256(hash) where position = 3`);
+    await world.tamper(`update events set hash = sha256(hash) where position = 3`);
     const seen: (string | null)[] = [];
     for (let i = 0; i < 8 && one.refusal() === null; i++) {
       await one.sign();
@@ -260,7 +187,7 @@ describe('the signing key', () => {
   });
 
   it('is rejected by file name when it is invalid, without its content', () => {
-    const file = join(folder, 'bad.key');
+    const file = join(world.folder, 'bad.key');
     writeFileSync(file, 'no key at all');
     expect(() => loadSigningKeys(file)).toThrow(/bad\.key must hold an Ed25519 private key/);
   });
@@ -281,11 +208,11 @@ describe('the signing key', () => {
 
   it('is created only in a home that persists, and never under a name of the configuration', () => {
     const find = (env: Record<string, string>) =>
-      findSigningKeys(readLogRootsEnv({ ANTIPHON_HOME: folder, ...env }));
+      findSigningKeys(readLogRootsEnv({ ANTIPHON_HOME: world.folder, ...env }));
     expect(find({})).toBeNull();
     const named = {
       ANTIPHON_HOME_PERSISTENT: '1',
-      ANTIPHON_LOG_SIGNING_KEY_FILE: join(folder, 'mounted.key'),
+      ANTIPHON_LOG_SIGNING_KEY_FILE: join(world.folder, 'mounted.key'),
     };
     expect(find(named)).toBeNull();
     expect(find({ ANTIPHON_HOME_PERSISTENT: '1' })).not.toBeNull();
@@ -293,12 +220,15 @@ describe('the signing key', () => {
   });
 
   it('is read from a variable, with the public keys of its predecessors', () => {
-    const [now, before] = [loadSigningKeys(keyFile()), loadSigningKeys(join(folder, 'old.key'))];
+    const [now, before] = [loadSigningKeys(keyFile()), loadSigningKeys(join(world.folder, 'old.key'))];
     const text = [
       now.privateKey.export({ type: 'pkcs8', format: 'pem' }),
       createPublicKey(before.privateKey).export({ type: 'spki', format: 'pem' }),
     ].join('');
-    const env = { ANTIPHON_HOME: folder, ANTIPHON_LOG_SIGNING_KEY: Buffer.from(text).toString('base64') };
+    const env = {
+      ANTIPHON_HOME: world.folder,
+      ANTIPHON_LOG_SIGNING_KEY: Buffer.from(text).toString('base64'),
+    };
     const keys = findSigningKeys(readLogRootsEnv(env));
     expect(keys?.privateKey.equals(now.privateKey)).toBe(true);
     expect(keys?.publicKeys).toHaveLength(2);
