@@ -34,6 +34,8 @@ const settings = (port: number, socketFolder: string | null): Record<string, str
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
+  // Shrinks the images of pages that follow a checkpoint. Not every build has lz4.
+  wal_compression: 'pglz',
   // The stack runs many short statements: compiling one costs more than it saves.
   jit: 'off',
   log_timezone: 'UTC',

@@ -50,9 +50,11 @@ describe('a running stack', () => {
     const [settings] = await query(
       databaseUrl(),
       `select current_setting('fsync') as fsync, current_setting('data_checksums') as checksums,
-        current_setting('synchronous_commit') as commit, current_setting('listen_addresses') as host`,
+        current_setting('synchronous_commit') as commit, current_setting('listen_addresses') as host,
+        current_setting('wal_compression') as compression`,
     );
-    expect(settings).toEqual({ fsync: 'on', checksums: 'on', commit: 'on', host: '127.0.0.1' });
+    const durable = { fsync: 'on', checksums: 'on', commit: 'on' };
+    expect(settings).toEqual({ ...durable, host: '127.0.0.1', compression: 'pglz' });
     const env = (await (await fetch(now().urls.gateway + '/env')).json()) as Record<string, string>;
     const own = env['ANTIPHON_SERVICE_DATABASE_URL']!;
     expect(await query(own, 'select current_user as me')).toEqual([{ me: 'antiphon_gateway' }]);
