@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { connectClient } from '@antiphon/testing/client';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
@@ -15,14 +17,23 @@ const DEADLY = [
   'work.task.begun:*:kill9:deadly',
   'work.events.applied:*:kill9:agent-agents/AgentPaused',
   'work.message.begun:*:kill9:metering-settle-calls',
+  'work.relay.begun:*:kill9:WorkflowSaved',
+  'work.node.begun:*:kill9:deadly-node',
+  'work.folder.begun:*:kill9:deadly.txt',
+  'work.retry.begun:*:kill9:echo',
+  // Defers the call that is retried.
+  'sandbox.call.taken:*:kill9:echo',
 ].join(',');
 
 let mock: MockModel;
 let stack: TestStack;
+let workflow = '';
 
 beforeAll(async () => {
   mock = await startMockModel(({ user, toolResults }) => {
     if (user === 'fail') return { status: 400, body: { error: { message: 'refused' } } };
+    if (user === 'echo' && toolResults.length === 0)
+      return { tools: [{ id: 'c', name: 'echo', input: { text: 'x' } }] };
     if (user === 'list' && toolResults.length === 0) return { tools: [{ id: 'c', name: 'ls', input: {} }] };
     return { text: ['done'] };
   });
@@ -105,6 +116,55 @@ describe('work that ends each process that takes it up', () => {
       ),
     );
     expect(parked).toContain('agent-agents');
+  });
+
+  it('an event of the relay is published without its data', async () => {
+    const definition = { name: 'lost', nodes: [{ id: 'deadly-node', agent: 'quiet', prompt: 'hello' }] };
+    const saved = await post('/workflows', definition);
+    expect(saved).toMatchObject({ status: 201 });
+    workflow = saved.body.id ?? '';
+    await nextToOthers(() =>
+      waitForValue(
+        'the event without data',
+        async () => stack.readLog('memory-1').includes('event published without data') || undefined,
+        60_000,
+      ),
+    );
+  });
+
+  it('a node of a run fails with its run', async () => {
+    expect(await post(`/workflows/${workflow}/start`, {})).toMatchObject({ status: 202 });
+    const failed = await nextToOthers(() =>
+      waitForEvent(stack, 'TaskFailed', (data) => data['nodeId'] === 'deadly-node'),
+    );
+    expect(failed.data).toMatchObject({ code: 'WORK.PROCESS_LOST' });
+    await waitForEvent(stack, 'RunFailed', () => true);
+  });
+
+  it('a deferred call of a tool fails, and its turn completes', async () => {
+    const client = await connectClient(stack.wsUrl);
+    const address = { channel: 'test', account: 'lost', peer: 'retry', agent: 'quiet' };
+    const stream = client.stream('chat.send', { ...address, content: 'echo' });
+    const { turnId } = await waitForAccepted(stream);
+    const failed = await nextToOthers(() =>
+      waitForEvent(stack, 'ToolCallFailed', (data) => data['turnId'] === turnId),
+    );
+    expect(failed.data).toMatchObject({ code: 'TOOL.DRIVER_LOST' });
+    expect((await stream.done()).at(-1)).toMatchObject({ event: 'done', data: { status: 'completed' } });
+    await client.close();
+  });
+
+  it('a folder is left alone with the file that another program wrote', async () => {
+    const folder = join(stack.home, 'files', 'default');
+    await waitForValue('the folder', async () => existsSync(folder) || undefined, 20_000);
+    writeFileSync(join(folder, 'deadly.txt'), 'x');
+    await nextToOthers(() =>
+      waitForValue(
+        'the folder that is left alone',
+        async () => stack.readLog('agent-1').includes('WORK.PROCESS_LOST') || undefined,
+        60_000,
+      ),
+    );
   });
 
   it('a message is a dead letter', async () => {

@@ -27,7 +27,7 @@ id = "${id}"
 name = "${id}"
 provider = "openai"
 model = "gpt-4o"
-tools = ["ls", "plan_step"]
+tools = ["ls", "plan_step", "echo"]
 `,
   )
   .join('')}`;
