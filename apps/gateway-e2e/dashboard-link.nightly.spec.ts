@@ -153,3 +153,72 @@ describe('the link that a start prints', () => {
     await first.context.close();
   });
 });
+
+describe('the link of another workspace', () => {
+  let tab: Tab;
+  let link: string;
+  const question = ({ page }: Tab) => page.getByRole('dialog', { name: 'Change your session?' });
+  const workspaceOf = ({ page }: Tab): Promise<string> =>
+    page.evaluate(`fetch('/api/v1/me').then((reply) => reply.json()).then(({ workspace }) => workspace)`);
+  const sessionOf = async ({ context }: Tab) => (await context.cookies()).map(({ value }) => value);
+  const createLink = async (token: string): Promise<string> => {
+    const { body } = await call<{ path: string }>(token, 'POST', '/dashboard/links');
+    codes.push(body.path.split('=')[1] ?? '');
+    return body.path;
+  };
+  const follow = async ({ page }: Tab): Promise<void> => {
+    // A link in a page of another origin, such as a mail.
+    await page.goto('about:blank');
+    await page.setContent(`<a href="${world.stack.gatewayUrl}${link}">look at this</a>`);
+    await page.getByRole('link').click();
+  };
+
+  beforeAll(async () => {
+    const made = await call<{ key: { token: string } }>(adminKey, 'POST', '/workspaces', { id: 'other' });
+    expect(made.status).toBe(201);
+    link = await createLink(made.body.key.token);
+    tab = await openTab();
+    await tab.page.goto('/');
+    await tab.page.getByLabel('API key').fill(adminKey);
+    await tab.page.keyboard.press('Enter');
+    await overview(tab.page).waitFor();
+  });
+  afterAll(() => tab?.context.close());
+
+  it.each(['the button', 'Escape'])('asks first, and changes nothing when %s refuses it', async (way) => {
+    const before = await sessionOf(tab);
+    await follow(tab);
+    await question(tab).waitFor();
+    const text = await question(tab).innerText();
+    expect(text).toMatch(/works in the workspace "default" as .* signs in to the workspace "other" as /);
+    expect(await findViolations(tab.page)).toEqual([]);
+    expect(await workspaceOf(tab)).toBe('default');
+    if (way === 'Escape') await tab.page.keyboard.press('Escape');
+    else await tab.page.getByRole('button', { name: 'Stay in this session' }).click();
+    await question(tab).waitFor({ state: 'detached' });
+    await tab.page.reload();
+    await overview(tab.page).waitFor();
+    expect(await question(tab).count()).toBe(0);
+    expect([await workspaceOf(tab), await sessionOf(tab)]).toEqual(['default', before]);
+    await expectNoTrace(tab);
+  });
+
+  it('replaces the session when the user says so', async () => {
+    await follow(tab);
+    await tab.page.getByRole('button', { name: 'Use the link' }).click();
+    await question(tab).waitFor({ state: 'detached' });
+    await overview(tab.page).waitFor();
+    expect(await workspaceOf(tab)).toBe('other');
+    await expectNoTrace(tab);
+  });
+
+  it('signs a browser without a session in at once, which is asked nothing', async () => {
+    const { body } = await call<{ key: { token: string } }>(adminKey, 'POST', '/workspaces', { id: 'third' });
+    link = await createLink(body.key.token);
+    const fresh = await openTab();
+    await follow(fresh);
+    await overview(fresh.page).waitFor();
+    expect([await workspaceOf(fresh), await question(fresh).count()]).toEqual(['third', 0]);
+    await fresh.context.close();
+  });
+});

@@ -154,7 +154,10 @@ const SPECS = {
     ...{ shows: 'texts of 900,000 characters and 60 levels leave every page usable', minutes: 10 },
   },
   'dashboard-link': {
-    ...{ shows: 'the one-time link of a start signs in once and leaves no trace', minutes: 5 },
+    ...{
+      shows: 'a one-time link signs in once, leaves no trace, and asks before it replaces a session',
+      minutes: 5,
+    },
   },
   'dashboard-pages': {
     ...{ shows: 'every page in both themes and at two widths: no violation of WCAG 2.2 AA', minutes: 15 },
