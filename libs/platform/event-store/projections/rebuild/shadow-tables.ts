@@ -17,9 +17,11 @@ export const shadowTable = (name: string): string => `pg_temp.${pg.escapeIdentif
 
 const PARKED = 'projection_parked';
 
-// Temporary tables have no planner statistics, so sequential scans are switched off.
+// Temporary tables have no planner statistics, so sequential scans are switched off. A page of the
+// log is read in order of position: a bitmap would visit the whole rest of the log for each page.
 const SETTINGS = `set role ${FOLDING_ROLE}; set antiphon.workspace = '*'; set statement_timeout = '${STATEMENT_TIMEOUT}'; set jit = off;
-  set idle_in_transaction_session_timeout = '1min'; set synchronous_commit = off; set temp_buffers = '64MB'; set enable_seqscan = off`;
+  set idle_in_transaction_session_timeout = '1min'; set synchronous_commit = off; set temp_buffers = '64MB';
+  set enable_seqscan = off; set enable_bitmapscan = off`;
 
 /**
  * Returns SQL that creates the shadow tables. Temporary tables come first in the search path, so
