@@ -121,8 +121,11 @@ const memoryOf = ({ services }) =>
  * Measures a stack of its own whose log grows by sessions of one turn. The sessions are appended in
  * bulk, as the services append them, and the projections follow as they always do.
  */
-export const benchGrowth = async ({ providerUrl, quick }) => {
+export const benchGrowth = async (context) => {
+  const { providerUrl, quick } = context;
   const stack = await startStack(providerUrl);
+  // Its processes are this part's own, not other work of the machine.
+  context.stack = stack;
   const rows = [];
   let writer;
   try {
@@ -143,6 +146,7 @@ export const benchGrowth = async ({ providerUrl, quick }) => {
     return rows;
   } finally {
     await writer?.close();
+    context.stack = undefined;
     await stack.stop();
   }
 };

@@ -40,3 +40,4 @@ export type { RequestClient, RequestOptions } from './requests/request-client.js
 export { LocalRequests } from './requests/local-requests.js';
 export { HandleRequest, RequestServer } from './requests/request-server.js';
 export type { RequestServerOptions } from './requests/request-server.js';
+export { nextServiceStart, startSubject } from './requests/service-starts.js';

@@ -2,6 +2,10 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase, startNatsServer, until } from '@antiphon/testing';
@@ -42,8 +46,8 @@ describe('a service as a process', () => {
     await Promise.all([server.remove(), database.drop()]);
   });
 
-  const start = async (): Promise<Child & { port: number }> => {
-    const child = spawn(serviceEnv('sandbox', database, server.url));
+  const start = async (env: Environment = {}): Promise<Child & { port: number }> => {
+    const child = spawn({ ...serviceEnv('sandbox', database, server.url), ...env });
     const failed = child.ended.then((code) =>
       Promise.reject(new Error(`ended with ${code}: ${child.output()}`)),
     );
@@ -54,6 +58,16 @@ describe('a service as a process', () => {
     expect(message.type).toBe('ready');
     return { ...child, port: message.port };
   };
+
+  it('leaves its compiled code to the next process, also when it is killed', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'antiphon-compiled-'));
+    const { process: child, ended } = await start({ NODE_COMPILE_CACHE: folder });
+    const files = () => readdirSync(folder, { recursive: true, withFileTypes: true });
+    await until(() => files().filter((entry) => entry.isFile()).length > 100);
+    child.kill('SIGKILL');
+    await ended;
+    await rm(folder, { recursive: true });
+  });
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'reports ready, and drains and exits with 0 at %s',

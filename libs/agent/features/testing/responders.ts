@@ -5,6 +5,7 @@ import { assembleContext, believedFacts } from '@antiphon/contracts/memory';
 import { reserveBudget, settleBudget } from '@antiphon/contracts/metering';
 import { callTool, findCall, listTools } from '@antiphon/contracts/sandbox';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import { startSubject } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import { isAppError } from '@antiphon/kernel';
 
@@ -142,6 +143,7 @@ export const createResponders = (link: NatsLink): Responders => {
     ...defaultScript(),
     startSandbox: async () => {
       sandbox = serveSandbox(link, responders);
+      link.connection.publish(startSubject('sandbox'));
       await link.connection.flush();
     },
     stopSandbox: async () => {

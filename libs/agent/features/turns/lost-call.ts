@@ -4,7 +4,8 @@ import { findCall } from '@antiphon/contracts/sandbox';
 import type { ToolReply } from '@antiphon/contracts/sandbox';
 import { abortable, isAppError, sleep, transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
-import type { RequestClient } from '@antiphon/messaging';
+import { nextServiceStart } from '@antiphon/messaging';
+import type { NatsLink, RequestClient, RequestOptions } from '@antiphon/messaging';
 
 /** A pending call. */
 interface PendingCall extends Pick<z.input<typeof findCall.request>, 'workspace' | 'sessionId' | 'callId'> {
@@ -24,6 +25,12 @@ const HEALTH_TIMEOUT_MS = 1_000;
  * Number of consecutive questions without a process that knows the call, after which it is lost.
  */
 const ROUNDS = 2;
+/**
+ * Number of health checks in a row without a sandbox, after which its calls are lost. A process
+ * that shuts down accepts no requests, but completes those that it has. A killed one serves again
+ * within a second, and gets the calls again that are idempotent.
+ */
+const MISSES = 4;
 /** Interval of the health checks while responses are pending, ms. */
 const HEALTH_INTERVAL_MS = 250;
 
@@ -63,14 +70,13 @@ export class SandboxWatch {
   }
 
   private async watch(): Promise<void> {
-    let missed = new Set<(error: AppError) => void>();
+    let misses = new Map<(error: AppError) => void, number>();
     for (await sleep(HEALTH_INTERVAL_MS); this.listeners.size > 0; await sleep(HEALTH_INTERVAL_MS)) {
-      const asked = new Set(this.listeners);
+      const asked = [...this.listeners];
       const isGone = await this.isSandboxGone();
-      // Twice in a row: a process that shuts down accepts no requests, but completes those that it
-      // has.
-      const lost = isGone ? [...asked].filter((listener) => missed.has(listener)) : [];
-      missed = isGone ? asked : new Set();
+      const before = misses;
+      misses = new Map(isGone ? asked.map((listener) => [listener, (before.get(listener) ?? 0) + 1]) : []);
+      const lost = [...misses].flatMap(([listener, count]) => (count >= MISSES ? [listener] : []));
       const error = transient('SANDBOX.LOST', 'the sandbox went away during the call');
       for (const listener of lost) if (this.listeners.delete(listener)) listener(error);
     }
@@ -87,6 +93,37 @@ export class SandboxWatch {
     }
   }
 }
+
+/**
+ * Time for which a call that reached no sandbox waits for one to start, ms: longer than a killed
+ * one needs to serve again, and shorter than `MISSES` health checks.
+ */
+const START_PATIENCE_MS = 900;
+
+export interface RepeatOptions {
+  readonly idempotent: boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sends a call, and sends it once more when a sandbox process starts, if no process had it or its
+ * tool is idempotent. `send` uses the same ids and the same deadline both times.
+ */
+export const sendAgainAtStart = async <T>(
+  { connection }: Pick<NatsLink, 'connection'>,
+  send: (options: RequestOptions) => Promise<T>,
+  { idempotent, signal }: RepeatOptions,
+): Promise<T> => {
+  try {
+    return await send(idempotent ? { endsAtStart: true } : {});
+  } catch (error) {
+    const code = isAppError(error) ? error.code : null;
+    if (code === 'MESSAGING.NO_RESPONDERS')
+      await nextServiceStart(connection, 'sandbox', { limitMs: START_PATIENCE_MS, signal });
+    else if (code !== 'MESSAGING.RESTARTED') throw error;
+    return send({});
+  }
+};
 
 export interface LostCallDeps {
   readonly requests: RequestClient;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { startSubject } from '@antiphon/messaging';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
@@ -160,6 +161,31 @@ describe('an unavailable sandbox', () => {
     const [first, second] = world.responders.asked.tool;
     expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
     expect(second?.callId).toBe(first?.callId);
+  });
+
+  it.each([
+    ['sends a pending idempotent call again', 'echo', 2],
+    ['leaves a pending call that is not idempotent with its process', 'once', 1],
+  ])('%s as soon as a sandbox process starts', async (_title, tool, sent) => {
+    let reply: () => void = () => undefined;
+    const slow = new Promise<void>((resolve) => (reply = resolve));
+    world.responders.tool = async (request) => {
+      if (world.responders.asked.tool.length === 1) await slow;
+      return defaults.tool(request);
+    };
+    world.model.reply = uses(tool);
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await until(() => world.responders.asked.tool.length === 1);
+    world.nats.connection.publish(startSubject('sandbox'));
+    if (sent === 1) {
+      await world.nats.connection.flush();
+      reply();
+    }
+    const types = (await world.ended(sessionId)).map(({ type }) => type);
+    expect(types).toContain('ToolCallCompleted');
+    expect(types).not.toContain('ToolCallDeferred');
+    expect(world.responders.asked.tool).toHaveLength(sent);
+    reply();
   });
 
   it('repeats a pending call that is not idempotent and has not begun', async () => {

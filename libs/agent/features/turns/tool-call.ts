@@ -7,7 +7,7 @@ import type { AppError, Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { PolicyAgents } from '../agents/agent-directory.js';
 import type { CallPermit, CallPermits } from './call-permits.js';
-import { detectLostCall, steadyNow } from './lost-call.js';
+import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';
 import type { LostCallDeps } from './lost-call.js';
 import { Stopped } from './step-context.js';
 import type { Failpoint, StepContext } from './step-context.js';
@@ -273,7 +273,7 @@ export class ToolCaller {
     permit: CallPermit | null,
   ): Promise<ToolReply> {
     const { workspace, sessionId } = context.actor;
-    const { callId, name, input, idempotencyKey, timeoutMs, approval } = call;
+    const { callId, name, input, idempotent, idempotencyKey, timeoutMs, approval } = call;
     const own = context.actor.fold().state.started?.agentId;
     // The sandbox knows the approval rules of configured agents: those of the base apply.
     const agentId = own && ((await this.deps.agents.load(workspace, own))?.base ?? own);
@@ -295,7 +295,11 @@ export class ToolCaller {
         ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } }
         : {}),
     };
-    const reply = this.deps.requests.request(callTool, payload);
+    const reply = sendAgainAtStart(
+      this.deps.nats,
+      (options) => this.deps.requests.request(callTool, payload, options),
+      { idempotent, signal: context.signal },
+    );
     const pending = { workspace, sessionId, callId, mayHaveActed: () => permit?.withdraw() ?? false };
     return detectLostCall(this.deps, pending, reply, context.signal);
   }

@@ -22,8 +22,8 @@ export interface RequestOptions {
    */
   readonly processId?: string | undefined;
   /**
-   * True: fails as after its timeout when a process of the service starts, because the one that had
-   * the request may have died.
+   * True: fails with `MESSAGING.RESTARTED` when a process of the service starts, because the one
+   * that had the request may have died.
    */
   readonly endsAtStart?: boolean;
 }
@@ -136,7 +136,7 @@ const racedWithStart = async (link: NatsLink, subject: string, sent: Promise<Msg
   let stop = (): void => undefined;
   const started = new Promise<never>((_resolve, reject) => {
     const fail = (): void =>
-      reject(transient('MESSAGING.TIMEOUT', 'the service was restarted before it answered'));
+      reject(transient('MESSAGING.RESTARTED', 'a process of the service started before it answered'));
     stop = onServiceStart(link.connection, serviceOf(subject), fail);
   });
   try {
@@ -181,6 +181,7 @@ export const createRequestClient = (link: NatsLink, local?: LocalRequests): Requ
  * stall.
  */
 const FIRST_ATTEMPT_MS = 2_000;
+const MAY_BE_LOST: ReadonlySet<string> = new Set(['MESSAGING.TIMEOUT', 'MESSAGING.RESTARTED']);
 
 /**
  * Sends an idempotent request, and retries it once: after a timeout, or as soon as a process of the
@@ -191,7 +192,7 @@ export const requestWithRetry = async <T>(send: (options: RequestOptions) => Pro
   try {
     return await send({ timeoutMs: FIRST_ATTEMPT_MS, endsAtStart: true });
   } catch (error) {
-    if (!isAppError(error) || error.code !== 'MESSAGING.TIMEOUT') throw error;
+    if (!isAppError(error) || !MAY_BE_LOST.has(error.code)) throw error;
     return send({});
   }
 };

@@ -1,4 +1,5 @@
 import type { NatsConnection } from '@nats-io/transport-node';
+import { sleep } from '@antiphon/kernel';
 
 /** Subject on which a process tells that it serves the requests of a service from now on. */
 export const startSubject = (service: string): string => `hint.start.${service}`;
@@ -24,7 +25,7 @@ const open = (connection: NatsConnection): Waiting => {
     callback: (error, { subject }) => {
       // A caller without this notification has its timeout, and the link logs the refusal.
       if (error) return;
-      for (const notify of waiting.get(subject.split('.')[2] ?? '') ?? []) notify();
+      for (const notify of waiting.get(subject.split('.').at(-1) ?? '') ?? []) notify();
     },
   });
   return waiting;
@@ -39,4 +40,23 @@ export const onServiceStart = (connection: NatsConnection, service: string, noti
   const all = waiting.get(service) ?? new Set<Notify>();
   waiting.set(service, all.add(notify));
   return () => all.delete(notify);
+};
+
+/**
+ * Resolves when a process of this service starts, and after `limitMs` at the latest. Rejects when
+ * `signal` aborts.
+ */
+export const nextServiceStart = async (
+  connection: NatsConnection,
+  service: string,
+  { limitMs, signal }: { readonly limitMs: number; readonly signal: AbortSignal },
+): Promise<void> => {
+  const started = new AbortController();
+  const unsubscribe = onServiceStart(connection, service, () => started.abort());
+  try {
+    await sleep(limitMs, AbortSignal.any([signal, started.signal])).catch(() => undefined);
+  } finally {
+    unsubscribe();
+  }
+  signal.throwIfAborted();
 };
