@@ -95,8 +95,8 @@ export class SandboxWatch {
 }
 
 /**
- * Time for which a call that reached no sandbox waits for one to start, ms: longer than a killed
- * one needs to serve again, and shorter than `MISSES` health checks.
+ * Time for which a call that reached no sandbox waits for one to start, ms. A killed one serves
+ * again within it. It is shorter than `MISSES` health checks.
  */
 const START_PATIENCE_MS = 900;
 
