@@ -1,5 +1,7 @@
 export { startNatsServer } from './engines/nats-server.js';
 export type { TestNatsServer, TestNatsServerOptions } from './engines/nats-server.js';
+export { findCircularImports, readFolderImports } from './folder-imports.js';
+export type { FolderImport } from './folder-imports.js';
 export { growthOf, processorMs } from './linear-time.js';
 export { specFor } from './spec-for.js';
 export { createCertificates } from './certificates.js';

@@ -22,29 +22,30 @@ import {
 } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import { AccessGuard } from './access/access-guard.js';
+import { AgentAccess } from './access/agent-access.js';
 import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
-import { HeavyRequests } from './admission/heavy-requests.js';
 import { HeavyRequestsInterceptor } from './admission/heavy-requests.interceptor.js';
-import { AgentAccess } from './access/agent-access.js';
+import { HeavyRequests } from './admission/heavy-requests.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
+import { approvalMethods, ApprovalsController } from './agents/approvals.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
 import { MemoryController, memoryMethods } from './agents/memory.controller.js';
 import { messageMethods, MessagesController } from './agents/messages.controller.js';
-import { PlansController } from './agents/plans.controller.js';
-import { taskMethods, TasksController } from './agents/tasks.controller.js';
 import { ChatStreams } from './chats/chat-streams.js';
 import { ChatsController } from './chats/chats.controller.js';
+import { FilesController } from './chats/files.controller.js';
 import { DashboardFiles, dashboardFolder } from './dashboard/dashboard-files.js';
 import { DashboardController } from './dashboard/dashboard.controller.js';
 import { PolicyReportsController } from './dashboard/policy-reports.controller.js';
 import { AgentStates } from './events/agent-states.js';
 import { eventMethodsProviders } from './events/event-methods.provider.js';
+import { EventsController } from './events/events.controller.js';
 import { LogTail } from './events/log-tail.js';
 import { FrameLog } from './frames/frame-log.js';
+import { createDeletedAnswersReader } from './frames/hidden-frames.js';
 import { createVersionReader } from './frames/log-poller.js';
 import { createNatsFrameBus } from './frames/nats-frame-bus.js';
-import { createDeletedAnswersReader } from './frames/hidden-frames.js';
 import { SessionFeeds } from './frames/session-feeds.js';
 import {
   AUTHENTICATOR,
@@ -59,21 +60,18 @@ import {
   SESSION_METHODS,
   STATUS,
 } from './gateway.ports.js';
-import { approvalMethods, ApprovalsController } from './http/approvals.controller.js';
-import { ConfigController } from './http/config.controller.js';
-import { FilesController } from './http/files.controller.js';
-import { EventsController } from './events/events.controller.js';
-import { createStatusReader, StatusController, type StatusReader } from './http/status.controller.js';
-import { RunsController, WorkflowsController } from './http/workflows.controller.js';
 import { CredentialsController } from './identity/credentials.controller.js';
 import { IdentityModule } from './identity/identity.module.js';
+import { KeysController, WorkspacesController } from './identity/keys.controller.js';
 import { AuditsController } from './log/audits.controller.js';
 import { LogStatusController } from './log/log-status.controller.js';
-import { KeysController, WorkspacesController } from './identity/keys.controller.js';
+import { PlansController } from './orchestration/plans.controller.js';
+import { taskMethods, TasksController } from './orchestration/tasks.controller.js';
+import { RunsController, WorkflowsController } from './orchestration/workflows.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
 import { sessionMethodsProvider } from './sessions/session-methods.provider.js';
-import { SubmitTurns } from './sessions/submit-turns.js';
 import { SessionsController } from './sessions/sessions.controller.js';
+import { SubmitTurns } from './sessions/submit-turns.js';
 import { ClientGateway, GatewayClients } from './sockets/client-gateway.js';
 import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
 import {
@@ -83,6 +81,8 @@ import {
   type RpcMethod,
 } from './sockets/rpc-method.js';
 import { SocketLifecycle } from './sockets/socket-lifecycle.js';
+import { ConfigController } from './status/config.controller.js';
+import { createStatusReader, StatusController, type StatusReader } from './status/status.controller.js';
 
 /** Time within which notifications of appends wake the readers of events once, ms. */
 const EVENT_WAKE_MS = 10;

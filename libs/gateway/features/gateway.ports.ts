@@ -12,6 +12,8 @@ export const AUTHENTICATOR = Symbol('AUTHENTICATOR');
 export const FRAME_LOG = Symbol('FRAME_LOG');
 /** Token of the `SessionFeeds`. */
 export const SESSION_FEEDS = Symbol('SESSION_FEEDS');
+/** Token of the `AgentStateFeed`. */
+export const AGENT_STATE_FEED = Symbol('AGENT_STATE_FEED');
 /** Token of the `LogTail`. */
 export const LOG_TAIL = Symbol('LOG_TAIL');
 /** Token of the `ChatStreams`. */

@@ -1,2 +1,2 @@
-export { configureGatewayHttp } from './access/request-guard.js';
+export { configureGatewayHttp } from './gateway-http.js';
 export { GatewayModule } from './gateway.module.js';

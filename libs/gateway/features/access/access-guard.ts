@@ -12,7 +12,7 @@ import { findMethod, HTTP_ROUTES, routerPath, type HttpRoute } from '@antiphon/c
 import { bug, forbidden, notFound, unauthenticated } from '@antiphon/kernel';
 import { CONFIG } from '@antiphon/service-host';
 import type { FastifyRequest } from 'fastify';
-import { assertAdministersInstallation } from '../identity/key-rights.js';
+import { assertAdministersInstallation } from './key-rights.js';
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -5,15 +5,15 @@ import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
 import { AgentAccess } from '../access/agent-access.js';
+import { RunsController, WorkflowsController } from '../orchestration/workflows.controller.js';
+import { HeavyRequests } from '../admission/heavy-requests.js';
+import { SessionsController } from '../sessions/sessions.controller.js';
+import { sessionMethods } from '../sessions/session-methods.js';
+import { taskMethods, TasksController } from '../orchestration/tasks.controller.js';
 import { agentMethods, AgentsController } from './agents.controller.js';
 import { BudgetsController } from './budgets.controller.js';
 import { memoryMethods } from './memory.controller.js';
 import { messageMethods, MessagesController } from './messages.controller.js';
-import { RunsController, WorkflowsController } from '../http/workflows.controller.js';
-import { HeavyRequests } from '../admission/heavy-requests.js';
-import { SessionsController } from '../sessions/sessions.controller.js';
-import { sessionMethods } from '../sessions/session-methods.js';
-import { taskMethods, TasksController } from './tasks.controller.js';
 
 const AGENT_KEY: Principal = {
   ...LOCAL_OPERATOR,

@@ -20,11 +20,11 @@ import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from '../http/handle-route.js';
-import { createStaleCache, type Cached } from '../http/stale-cache.js';
+import { HandleRoute } from '../route/handle-route.js';
+import { createStaleCache, type Cached } from '../route/stale-cache.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
-import { actorOf } from './agent-actor.js';
 import { AgentAccess } from '../access/agent-access.js';
+import { actorOf } from './agent-actor.js';
 
 type Routes = typeof AGENT_ROUTES;
 type ListRequest = z.input<typeof listAgents.request>;

@@ -9,7 +9,7 @@ import { listPlugins } from '@antiphon/contracts/sandbox';
 import { getAgent } from '@antiphon/contracts/agent';
 import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from '../http/handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 import { AgentAccess } from '../access/agent-access.js';
 
 type Routes = typeof BUDGET_ROUTES;

@@ -9,7 +9,7 @@ import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from '../http/handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 
 type Routes = typeof MEMORY_ROUTES;

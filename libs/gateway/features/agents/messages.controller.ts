@@ -12,10 +12,10 @@ import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from '../http/handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
-import { actorOf } from './agent-actor.js';
 import { AgentAccess } from '../access/agent-access.js';
+import { actorOf } from './agent-actor.js';
 
 type Routes = typeof MESSAGE_ROUTES;
 type Sent = z.output<typeof sendAgentMessage.reply>;

@@ -11,7 +11,7 @@ import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
 import { createBoundedMap, notFound } from '@antiphon/kernel';
 import type { Pool } from 'pg';
-import { readDeletedParts } from '../events/deleted-parts.js';
+import { readDeletedParts } from '../frames/deleted-parts.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 
 /** Bounds of one read. */

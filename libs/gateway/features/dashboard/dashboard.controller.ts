@@ -18,8 +18,8 @@ import { addressGroup } from '../access/client-address.js';
 import type { Identities } from '../access/identities.port.js';
 import { CSRF_HEADER, judgeHeaders } from '../access/session-cookie.js';
 import { AUTHENTICATOR, IDENTITIES } from '../gateway.ports.js';
-import { HandleRoute } from '../http/handle-route.js';
-import { createKeyId, createSecret } from '../identity/api-key-text.js';
+import { HandleRoute } from '../route/handle-route.js';
+import { createKeyId, createSecret } from '../access/api-key-text.js';
 import { KeyRegistry } from '../identity/key-registry.js';
 import { sessionKeyName, sessionKeyPrefix, type SessionKind } from '../identity/session-keys.js';
 

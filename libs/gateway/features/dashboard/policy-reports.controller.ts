@@ -3,7 +3,7 @@ import { DASHBOARD_ROUTES, type RouteInput } from '@antiphon/contracts/reference
 import type { Clock } from '@antiphon/kernel';
 import { defineCounter, type Logger } from '@antiphon/observability';
 import { CLOCK, LOGGER } from '@antiphon/service-host';
-import { HandleRoute } from '../http/handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 
 const violations = defineCounter(
   'antiphon_dashboard_policy_violations',

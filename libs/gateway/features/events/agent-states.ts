@@ -3,6 +3,7 @@ import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import type { Logger } from '@antiphon/observability';
 import type { AgentAccess } from '../access/agent-access.js';
 import { isFeatureOn, type FeatureFlags } from '../access/access-guard.js';
+import type { AgentStateFeed } from '../sockets/agent-state-feed.port.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
 import type { AgentStreams } from './agent-streams.js';
 import { isSubscribedToAll } from './agent-subscriptions.js';
@@ -21,7 +22,7 @@ export interface AgentStatesDeps {
  * subscription. A connection understands them if it has sent a typed frame, or has named the
  * capability `agent-states`. Other clients get none.
  */
-export class AgentStates {
+export class AgentStates implements AgentStateFeed {
   readonly #begun = new WeakMap<ClientConnection, Promise<void>>();
 
   constructor(private readonly deps: AgentStatesDeps) {}

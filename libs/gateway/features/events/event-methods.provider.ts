@@ -5,7 +5,7 @@ import type { Logger } from '@antiphon/observability';
 import { CONFIG, LOGGER, NATS, REQUESTS } from '@antiphon/service-host';
 import { AgentAccess } from '../access/agent-access.js';
 import { HeavyRequests } from '../admission/heavy-requests.js';
-import { EVENT_METHODS, LOG_TAIL } from '../gateway.ports.js';
+import { AGENT_STATE_FEED, EVENT_METHODS, LOG_TAIL } from '../gateway.ports.js';
 import type { RpcMethod } from '../sockets/rpc-method.js';
 import { AgentStates } from './agent-states.js';
 import { AgentStreams } from './agent-streams.js';
@@ -41,6 +41,7 @@ export const eventMethodsProviders: Provider[] = [
     useFactory: ({ features }: AntiphonConfig, streams: AgentStreams, access: AgentAccess, logger: Logger) =>
       new AgentStates({ features, streams, access, logger }),
   },
+  { provide: AGENT_STATE_FEED, useExisting: AgentStates },
   {
     provide: EVENT_METHODS,
     inject: [LOG_TAIL, AgentAccess, LOGGER, HeavyRequests, AgentStreams, CONFIG],

@@ -5,8 +5,8 @@ import { DATABASE_POOL } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import { AgentAccess } from '../access/agent-access.js';
+import { HandleRoute } from '../route/handle-route.js';
 import { readEventPage, type EventPage } from './read-event-page.js';
-import { HandleRoute } from '../http/handle-route.js';
 
 /** Serves the event log of the caller's workspace. */
 @Controller()

@@ -3,7 +3,7 @@ import { CATEGORIES } from '@antiphon/contracts/log';
 import { rightOfEvent } from '@antiphon/contracts/reference';
 import { inWorkspace } from '@antiphon/database';
 import type { Pool } from 'pg';
-import { hideDeletedTexts, readDeletedParts } from './deleted-parts.js';
+import { hideDeletedTexts, readDeletedParts } from '../frames/deleted-parts.js';
 import type { EventPageRow } from './event-page.js';
 import { toView, type LoggedEvent } from './event-view.js';
 

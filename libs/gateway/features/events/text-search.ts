@@ -1,6 +1,6 @@
 import type { EventsQuery } from '@antiphon/contracts/gateway';
 import type { WorkspaceQueries } from '@antiphon/database';
-import { TYPES_WITH_TEXTS } from './deleted-parts.js';
+import { TYPES_WITH_TEXTS } from '../frames/deleted-parts.js';
 import { addFilters, createConditions, EVENT_SIZE_SQL, type Found, type Range } from './event-filter.js';
 
 /** Events that one statement examines. */

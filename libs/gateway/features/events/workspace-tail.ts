@@ -2,8 +2,8 @@ import { encodeCursor } from '@antiphon/contracts/log';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { conflict, type AppError } from '@antiphon/kernel';
 import type { Pool } from 'pg';
+import { hideDeletedTexts, type DeletedPart } from '../frames/deleted-parts.js';
 import { AgentsOfEvents } from './agents-of-events.js';
-import { hideDeletedTexts, type DeletedPart } from './deleted-parts.js';
 import type { EventPageRow } from './event-page.js';
 import { toView, type LoggedEvent } from './event-view.js';
 

@@ -3,7 +3,7 @@ import { inWorkspace } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import type { Pool } from 'pg';
-import { readDeletedParts } from '../events/deleted-parts.js';
+import { readDeletedParts } from './deleted-parts.js';
 
 /** Returns the turns of a session whose answers were deleted. */
 export type ReadDeletedAnswers = (workspace: string, sessionId: string) => Promise<ReadonlySet<string>>;

@@ -3,7 +3,7 @@ import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { invalid } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { Environment } from '@antiphon/service-host';
-import { parseApiKey, type ApiKeyText } from './api-key-text.js';
+import { parseApiKey, type ApiKeyText } from '../access/api-key-text.js';
 import type { IdentityLog } from './identity-log.js';
 import type { KeyRegistry } from './key-registry.js';
 

@@ -12,8 +12,8 @@ import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from '../http/handle-route.js';
-import { assertAdministersInstallation } from './key-rights.js';
+import { HandleRoute } from '../route/handle-route.js';
+import { assertAdministersInstallation } from '../access/key-rights.js';
 
 type Routes = typeof CREDENTIAL_ROUTES;
 

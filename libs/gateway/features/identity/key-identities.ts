@@ -2,7 +2,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { createBoundedMap, type Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { Identities } from '../access/identities.port.js';
-import { parseApiKey, type ApiKeyText } from './api-key-text.js';
+import { parseApiKey, type ApiKeyText } from '../access/api-key-text.js';
 import { isActive, verifyKey, type FindKeys, type FoundKey } from './key-lookup.js';
 import { KeyWatches } from './key-watches.js';
 import { parseSessionKeyName, sessionPrincipal, type SessionKind, type SignedInBy } from './session-keys.js';

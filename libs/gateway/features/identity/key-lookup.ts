@@ -1,7 +1,7 @@
 import { Permission, Role, type Principal } from '@antiphon/contracts/identity';
 import { translatePrismaError, type OperationalClient } from '@antiphon/prisma-client';
 import { z } from 'zod';
-import { hashSecret, isSameHash, type ApiKeyText } from './api-key-text.js';
+import { hashSecret, isSameHash, type ApiKeyText } from '../access/api-key-text.js';
 
 const Time = z.date().nullable();
 const FoundKey = z.object({

@@ -7,9 +7,15 @@ import {
 } from '@antiphon/contracts/keys';
 import { conflict, invalid, notFound, rejected, type Clock } from '@antiphon/kernel';
 import { inWorkspace, type ApiKeyRow, type OperationalClient } from '@antiphon/prisma-client';
-import { createKeyId, createSecret, hashSecret, isSameHash, keyIdForRequest } from './api-key-text.js';
+import {
+  createKeyId,
+  createSecret,
+  hashSecret,
+  isSameHash,
+  keyIdForRequest,
+} from '../access/api-key-text.js';
+import { assertAdministersInstallation, assertMayRevoke, assertWithinRights } from '../access/key-rights.js';
 import type { IdentityLog } from './identity-log.js';
-import { assertAdministersInstallation, assertMayRevoke, assertWithinRights } from './key-rights.js';
 import {
   createdFact,
   isSameKey,

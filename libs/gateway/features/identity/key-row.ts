@@ -1,9 +1,9 @@
 import { Role, type Principal } from '@antiphon/contracts/identity';
 import type { IssuedKey, KeyView } from '@antiphon/contracts/keys';
 import type { ApiKeyRow } from '@antiphon/prisma-client';
-import { formatApiKey } from './api-key-text.js';
+import { formatApiKey } from '../access/api-key-text.js';
+import type { KeyRights } from '../access/key-rights.js';
 import { parseScopes } from './key-lookup.js';
-import type { KeyRights } from './key-rights.js';
 
 /** Content of a new key's row. */
 export interface NewKey extends KeyRights {

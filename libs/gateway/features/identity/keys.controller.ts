@@ -3,7 +3,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import type { IssuedKey, IssuedWorkspace, KeyView } from '@antiphon/contracts/keys';
 import { KEY_ROUTES, WORKSPACE_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { CurrentPrincipal } from '../access/access-guard.js';
-import { HandleRoute } from '../http/handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 import { KeyRegistry, type KeyPage } from './key-registry.js';
 import { WorkspaceRegistry, type WorkspacePage } from './workspace-registry.js';
 

@@ -3,7 +3,7 @@ import { createPool } from '@antiphon/database';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
 import { adminOf, createIdentityWorld, type IdentityWorld } from '../testing/identity-world.js';
-import { parseApiKey } from './api-key-text.js';
+import { parseApiKey } from '../access/api-key-text.js';
 import { ensureBootstrapKey } from './bootstrap-key.js';
 import type { IdentityLog } from './identity-log.js';
 

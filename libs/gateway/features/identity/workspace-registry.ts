@@ -2,11 +2,11 @@ import type { Principal } from '@antiphon/contracts/identity';
 import type { IssuedWorkspace, WorkspaceView } from '@antiphon/contracts/keys';
 import { conflict, type Clock } from '@antiphon/kernel';
 import { inWorkspace, type OperationalClient, type WorkspaceRow } from '@antiphon/prisma-client';
-import { keyIdForRequest } from './api-key-text.js';
+import { keyIdForRequest } from '../access/api-key-text.js';
+import { assertAdministersInstallation } from '../access/key-rights.js';
 import type { IdentityLog } from './identity-log.js';
 import { createKeyLookup } from './key-lookup.js';
 import { UNFINISHED_MS, type KeyRegistry } from './key-registry.js';
-import { assertAdministersInstallation } from './key-rights.js';
 
 export interface WorkspacePage {
   readonly workspaces: WorkspaceView[];

@@ -8,7 +8,7 @@ import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from '../http/handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 import { IDENTITY_LOG, type IdentityLog } from '../identity/identity-log.js';
 import { requireSignedReport } from './signed-reports.js';
 import { readRecords, requireDefaultWorkspace } from './workspace-records.js';

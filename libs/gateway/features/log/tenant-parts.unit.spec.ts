@@ -4,7 +4,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { HTTP_ROUTES } from '@antiphon/contracts/reference';
 import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { createStatusReader } from '../http/status.controller.js';
+import { createStatusReader } from '../status/status.controller.js';
 import { LogStatusController } from './log-status.controller.js';
 
 const READERS: readonly Principal[] = [

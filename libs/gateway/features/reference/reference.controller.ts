@@ -4,7 +4,7 @@ import { SERVICE_IDENTITY } from '@antiphon/service-host';
 import type { ServiceIdentity } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import { HandleRoute } from '../http/handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 import { asyncApiDocument } from './asyncapi-document.js';
 import { openApiDocument } from './openapi-document.js';
 import {

@@ -4,7 +4,7 @@ import { canonicalJson, verifyChain } from '@antiphon/event-store';
 import type { ChainStart, EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import { hideDeletedTexts, type DeletedPart } from '../events/deleted-parts.js';
+import { hideDeletedTexts, type DeletedPart } from '../frames/deleted-parts.js';
 
 type StreamReader = Pick<EventStore, 'readStreamPage'>;
 

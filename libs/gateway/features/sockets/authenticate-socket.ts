@@ -6,7 +6,7 @@ import type { Logger } from '@antiphon/observability';
 import type { RawData, WebSocket } from 'ws';
 import { z } from 'zod';
 import type { Authenticator } from '../access/authenticator.js';
-import { isApiKey } from '../identity/api-key-text.js';
+import { isApiKey } from '../access/api-key-text.js';
 import type { ClientConnection } from './client-connection.js';
 
 /** First frame of a client that has to authenticate. Extra fields are ignored and grant nothing. */

@@ -8,14 +8,14 @@ import { IDS, LOGGER } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
 import type { Identities } from '../access/identities.port.js';
-import { AgentStates } from '../events/agent-states.js';
-import { subscribeRequest } from '../events/events-socket.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
-import { AUTHENTICATOR, IDENTITIES, SESSION_FEEDS } from '../gateway.ports.js';
+import { AGENT_STATE_FEED, AUTHENTICATOR, IDENTITIES, SESSION_FEEDS } from '../gateway.ports.js';
+import type { AgentStateFeed } from './agent-state-feed.port.js';
 import { authenticateSocket } from './authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
 import { GatewayClients } from './client-gateway.js';
 import { EngineStatusBroadcaster } from './engine-status-broadcaster.js';
+import { subscribeRequest } from './events-socket.js';
 import { RpcSession } from './rpc-session.js';
 import { attachSocketServer } from './socket-server.js';
 import type { SocketPeer } from './socket-server.js';
@@ -33,7 +33,7 @@ const CLOSE_GRACE_MS = 300;
 export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly shared = createSharedOutput();
   private server: { close(): Promise<void> } | null = null;
-  @Inject(AgentStates) private readonly agentStates!: AgentStates;
+  @Inject(AGENT_STATE_FEED) private readonly agentStates!: AgentStateFeed;
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,

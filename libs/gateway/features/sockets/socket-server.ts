@@ -8,7 +8,7 @@ import { checkWebSocketPatch } from '@antiphon/unsafe';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
 import { addressGroup } from '../access/client-address.js';
-import { admitUpgrade, type Admission } from '../access/request-guard.js';
+import { admitUpgrade, type Admission } from './admit-upgrade.js';
 import {
   limitFirstMessage,
   UnauthenticatedSockets,

@@ -8,7 +8,7 @@ import {
   type TestDatabase,
   type TestNatsServer,
 } from '@antiphon/testing';
-import { configureGatewayHttp } from '../access/request-guard.js';
+import { configureGatewayHttp } from '../gateway-http.js';
 import { GatewayModule } from '../gateway.module.js';
 
 /** Gateways on a NATS server and a database of their own, without other services. */

@@ -18,7 +18,7 @@ import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal, refuseAgentKey } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from './handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 import { readRunHistory } from './read-run-history.js';
 
 type Workflows = typeof WORKFLOW_ROUTES;

@@ -10,7 +10,7 @@ import { CurrentPrincipal } from '../access/access-guard.js';
 import { AgentAccess } from '../access/agent-access.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
-import { HandleRoute } from './handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 
 type Routes = typeof APPROVAL_ROUTES;
 

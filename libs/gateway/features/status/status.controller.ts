@@ -9,9 +9,9 @@ import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import { STATUS, type GatewayRequests } from '../gateway.ports.js';
-import { isInstallationOperator } from '../identity/key-rights.js';
-import { HandleRoute } from './handle-route.js';
-import { createStaleCache, type Cached } from './stale-cache.js';
+import { isInstallationOperator } from '../access/key-rights.js';
+import { HandleRoute } from '../route/handle-route.js';
+import { createStaleCache, type Cached } from '../route/stale-cache.js';
 
 export type Status = z.output<typeof StatusView>;
 /** Returns the status of the installation, as its reader may see it. */

@@ -5,8 +5,8 @@ import { PLAN_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from '../http/handle-route.js';
-import { actorOf } from './agent-actor.js';
+import { HandleRoute } from '../route/handle-route.js';
+import { actorOf } from '../agents/agent-actor.js';
 import { AgentAccess } from '../access/agent-access.js';
 
 type Routes = typeof PLAN_ROUTES;

@@ -4,7 +4,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { GATEWAY_ROUTES } from '@antiphon/contracts/reference';
 import { CONFIG } from '@antiphon/service-host';
 import { CurrentPrincipal } from '../access/access-guard.js';
-import { HandleRoute } from './handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
 
 /** Serves `GET /api/v1/config`, the effective configuration of the caller's workspace. */
 @Controller()

@@ -21,9 +21,9 @@ import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { CurrentPrincipal, requireFileAccess } from '../access/access-guard.js';
-import { ChatReader } from '../chats/chat-reader.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { HandleRoute } from './handle-route.js';
+import { HandleRoute } from '../route/handle-route.js';
+import { ChatReader } from './chat-reader.js';
 
 type Routes = typeof FILE_ROUTES;
 type Changed = z.output<typeof changeFiles.reply>;
