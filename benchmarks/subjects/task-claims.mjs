@@ -1,4 +1,5 @@
 // The queue of tasks as an agent process has it: external workers claim, and no model is called.
+import { createPastReads } from '@antiphon/agent-features/projections';
 import { ExternalClaims, Tasks, TasksRuntime } from '@antiphon/agent-features/tasks';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
@@ -18,6 +19,7 @@ export const open = async ({ databaseUrl, nats }) => {
     leases: createLeaseStore(pool),
     owner: 'bench',
     directory: { load: async () => null },
+    past: createPastReads(pool),
     ...{ store, pool, nats: link, logger: silentLogger, clock: systemClock, ids: uuidIds },
   });
   const [tasks, claims] = [new Tasks(services), new ExternalClaims(services)];

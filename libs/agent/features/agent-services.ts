@@ -39,7 +39,7 @@ import type { FoldedEvent } from './sessions/session-fold.js';
 import { createPublishFrames } from './sessions/live-frames.js';
 import type { PublishFrames } from './sessions/live-frames.js';
 import { NativeTools } from './native-tools/run-native-tool.js';
-import { TURN_END_SUBJECT, TurnEndWatcher } from './runs/turn-ends.js';
+import { TURN_END_SUBJECT, TurnEndWatcher } from './sessions/turn-ends.js';
 import { SessionActor } from './sessions/session-actor.js';
 import type { ActorDeps } from './sessions/session-actor.js';
 import { createSessionLog, createSessionSnapshots, foldSignature } from './sessions/session-log.js';

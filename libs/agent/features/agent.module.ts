@@ -28,11 +28,11 @@ import { PLAN_SERVICES, Plans } from './plans/plans.handler.js';
 import { PlansRuntime } from './plans/plans-runtime.js';
 import { CancelRun } from './runs/cancel-run.handler.js';
 import { RunQueries } from './runs/run-queries.handler.js';
-import { RUN_SERVICES, TURN_COMMANDS, createRunServices } from './runs/run-streams.js';
+import { RUN_SERVICES, createRunServices } from './runs/run-streams.js';
+import { TURN_COMMANDS, TurnEndWatcher } from './sessions/turn-ends.js';
 import type { RunServices } from './runs/run-streams.js';
-import { RunWorker } from './runs/run-worker.js';
-import { StartRun } from './runs/start-run.handler.js';
-import { TurnEndWatcher } from './runs/turn-ends.js';
+import { RunWorker } from './temporal/run-worker.js';
+import { RUN_STARTER, StartRun } from './runs/start-run.handler.js';
 import { Workflows } from './runs/workflows.handler.js';
 import { ForkSession } from './sessions/fork-session.handler.js';
 import { ReadSessions } from './sessions/read-sessions.handler.js';
@@ -249,6 +249,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       inject: [AgentPlatform, RUN_SERVICES, AGENT_RUNTIME, TurnEndWatcher],
       useFactory: createRunWorker,
     },
+    { provide: RUN_STARTER, useExisting: RunWorker },
     {
       provide: TasksRuntime,
       inject: [AgentPlatform, AGENT_RUNTIME, TurnEndWatcher],

@@ -3,9 +3,9 @@ import { PastReads, type ProjectionDefinition } from '@antiphon/event-store';
 import type pg from 'pg';
 import { projectAgents } from './agents/agent-agents.projection.js';
 import { projectApprovals } from './approvals/agent-approvals.projection.js';
-import { projectRuns } from './runs/agent-runs.projection.js';
-import { projectTasks } from './tasks/agent-tasks.projection.js';
+import { agentRuns } from './runs/agent-runs.projection.js';
 import { projectAgentSessions } from './sessions/agent-sessions.projection.js';
+import { agentTasks } from './tasks/agent-tasks.projection.js';
 
 export { compareSnapshots } from './sessions/compare-snapshots.js';
 
@@ -34,24 +34,6 @@ export const agentSessions: ProjectionDefinition = {
     await projectAgentSessions(client, events);
     await projectApprovals(client, events);
   },
-};
-
-/** Rows of workflows and runs, for lists and the reconciler. */
-export const agentRuns: ProjectionDefinition = {
-  name: 'agent-runs',
-  service: 'agent',
-  categories: ['run', 'workflow'],
-  tables: [{ name: 'agent_workflows' }, { name: 'agent_runs' }],
-  handle: projectRuns,
-};
-
-/** Rows of tasks of the queue and of nodes of runs, for lists and the start of the delegation. */
-export const agentTasks: ProjectionDefinition = {
-  name: 'agent-tasks',
-  service: 'agent',
-  categories: ['task', 'run'],
-  tables: [{ name: 'agent_tasks' }],
-  handle: projectTasks,
 };
 
 /** Rows of agents: their facts, open turns and changes of state. */

@@ -9,11 +9,21 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { agentUuidOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
-import type { SessionRegistry } from '../sessions/session-registry.js';
 import type { AgentDirectory } from './agent-directory.js';
 import type { DirectoryAgent } from './directory-agent.js';
 import type { AgentRef, AgentRows } from './agent-rows.js';
 import type { ConfiguredAgents } from './configured-agents.js';
+
+/** Sessions with an open turn that this process drives. */
+interface OpenSessions {
+  openSessions(): readonly {
+    readonly agentId: string;
+    readonly session: {
+      readonly actor: { readonly workspace: string; readonly sessionId: string };
+      readonly driver: { wake(): void };
+    };
+  }[];
+}
 
 export interface AgentUpkeepDeps {
   readonly config: AntiphonConfig;
@@ -21,7 +31,7 @@ export interface AgentUpkeepDeps {
   readonly agents: AgentDirectory;
   readonly agentRows: AgentRows;
   readonly configuredAgents: ConfiguredAgents;
-  readonly registry: SessionRegistry;
+  readonly registry: OpenSessions;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly ids: Ids;

@@ -11,7 +11,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { agentUuidOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
-import { childEndedAppend } from '../messages/child-ended.js';
+import { childEndedAppend } from './child-ended.js';
 import type { AgentDirectory } from './agent-directory.js';
 import { readResult } from './agent-result.js';
 import { actorName, requireRights } from './agent-rights.js';

@@ -1,19 +1,13 @@
 import type pg from 'pg';
-import {
-  ChatCreated,
-  ChatDeleted,
-  ChatRenamed,
-  chatNameStream,
-  chatOfSessionKey,
-  chatStream,
-  sessionStream,
-} from '@antiphon/contracts/agent';
-import type { ChatView, SessionEventOf } from '@antiphon/contracts/agent';
+import { ChatCreated, chatNameStream, chatStream, sessionStream } from '@antiphon/contracts/agent';
+import type { ChatRenamed, ChatView, SessionEventOf } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { EventStore, RecordedEvent, StreamGuard } from '@antiphon/event-store';
+import type { EventStore } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { chatIdOf } from '../derived-ids.js';
+import { deletedChat, foldChat, renameChat, toChatView } from '../sessions/session-chat.js';
+import type { ChatRecord } from '../sessions/session-chat.js';
 
 /** A chat with the position of its creation in the log. */
 export interface ListedChat {
@@ -23,12 +17,6 @@ export interface ListedChat {
 
 /** A part of a turn that a person deleted. */
 export type DeletedPart = Pick<SessionEventOf<'ChatMessageDeleted'>['data'], 'turnId' | 'part' | 'at'>;
-
-/** A chat, folded from its event stream. */
-export interface ChatRecord {
-  readonly chat: ChatView;
-  readonly deletedAt: string | null;
-}
 
 /** Chat that a name belongs to. */
 export interface NameBinding {
@@ -40,63 +28,6 @@ export interface NameBinding {
   /** Last chat with this name, which may be deleted. */
   readonly lastChatId: string | null;
 }
-
-/** Converts the creation of a chat to its view. */
-export const toChatView = ({
-  chatId: id,
-  name,
-  path,
-  agentId,
-  role,
-  sessionId,
-  createdAt,
-}: ChatCreated['data']): ChatView => ({
-  ...{ id, name, path, is_virtual: true as const, agentId, role, sessionId, createdAt, revision: 1 },
-});
-
-const rename = (chat: ChatView, { name, path }: ChatRenamed['data'], revision: number): ChatView => ({
-  ...{ ...chat, name, path, revision },
-});
-
-/** Folds the events of a chat up to a position of the log; null without its creation. */
-const foldChat = (events: readonly RecordedEvent[], until = Infinity): ChatRecord | null => {
-  const [created, ...later] = events;
-  if (!created || created.position > until) return null;
-  let chat = toChatView(ChatCreated.parse(upcast(created)).data);
-  let deletedAt: string | null = null;
-  for (const event of later) {
-    if (event.position > until) break;
-    if (event.type === 'ChatRenamed')
-      chat = rename(chat, ChatRenamed.parse(upcast(event)).data, event.streamVersion);
-    if (event.type === 'ChatDeleted') deletedAt = ChatDeleted.parse(upcast(event)).data.at;
-  }
-  return { chat, deletedAt };
-};
-
-const deletedChat = ({ id, name, sessionId }: ChatView, deletedAt: string): Error =>
-  notFound(
-    'CHAT.DELETED',
-    `the chat "${name}" was deleted at ${deletedAt}. Its messages stay in the session ${sessionId}`,
-    { data: { chatId: id, sessionId } },
-  );
-
-/**
- * Returns a guard that the chat of a session does not change before an append; null if the session
- * is of no chat. Throws `CHAT.DELETED` for a deleted chat, which takes no further messages.
- */
-export const requireChatOfSession = async (
-  store: Pick<EventStore, 'readStream'>,
-  workspace: string,
-  sessionKey: string,
-): Promise<StreamGuard | null> => {
-  const chatId = chatOfSessionKey(sessionKey);
-  if (chatId === null) return null;
-  const streamId = chatStream(chatId);
-  const events = await store.readStream(workspace, streamId);
-  const found = foldChat(events);
-  if (found && found.deletedAt !== null) throw deletedChat(found.chat, found.deletedAt);
-  return { streamId, version: events.at(-1)?.streamVersion ?? 0 };
-};
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -143,7 +74,7 @@ export class ChatStore {
     const rows = await this.query<ChatRow>('agent_chats', LIST_SQL, [workspace, after, limit, until]);
     return rows.map(({ position, renamed, revision, ...event }) => {
       const created = toChatView(ChatCreated.parse(upcast(event)).data);
-      const chat = renamed === null ? created : rename(created, renamed, Number(revision));
+      const chat = renamed === null ? created : renameChat(created, renamed, Number(revision));
       return { position: Number(position), chat };
     });
   }

@@ -9,8 +9,8 @@ import { agentUuidOf, fileTreeIdOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
 import type { FileTrees } from '../files/file-trees.js';
 import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
+import type { RoleSettings } from '../text-work.js';
 import { rolePath } from '../turns/role-text.js';
-import type { RoleSettings } from './role-settings.js';
 
 export interface RoleAgentsDeps extends SpawnAgentDeps {
   readonly files: Pick<FileTrees, 'read' | 'readBytes'>;

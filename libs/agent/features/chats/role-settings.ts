@@ -2,14 +2,13 @@ import { AgentSpec } from '@antiphon/contracts/agent';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { MAX_JSON_DEPTH, invalid, nestsDeeperThan } from '@antiphon/kernel';
+import type { RoleSettings } from '../text-work.js';
 import { rolePath, splitRole } from '../turns/role-text.js';
 
-/** Values of a role's agent in the front matter of its file. */
-const RoleSettings = z.strictObject({
+const FrontMatter = z.strictObject({
   ...AgentSpec.pick({ name: true, base: true, provider: true, model: true, tools: true }).partial().shape,
   description: z.string().max(2_000).optional(),
 });
-export type RoleSettings = z.infer<typeof RoleSettings>;
 
 /** Maximum length of the front matter, UTF-16 units. */
 const MAX_FRONT_MATTER = 16_384;
@@ -33,7 +32,7 @@ export const parseRoleSettings = (role: string, frontMatter: string | null): Rol
   } catch (cause) {
     return refuse(role, String(cause));
   }
-  const parsed = RoleSettings.safeParse(value);
+  const parsed = FrontMatter.safeParse(value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   return refuse(role, `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'it is not valid'}`);

@@ -6,10 +6,12 @@ import {
   setCredential,
   type CredentialView,
 } from '@antiphon/contracts/agent';
+import type { AntiphonConfig } from '@antiphon/config';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import { CONFIG, LOGGER } from '@antiphon/service-host';
 import type { z } from 'zod';
-import { AgentPlatform } from '../agent-platform.js';
 import { CredentialStore, type Rewrapped } from './credential-store.js';
 
 /** Handles `cmd.agent.credential.*`. A secret comes in and never goes out. */
@@ -17,7 +19,8 @@ import { CredentialStore, type Rewrapped } from './credential-store.js';
 export class Credentials {
   constructor(
     @Inject(CredentialStore) private readonly store: CredentialStore,
-    @Inject(AgentPlatform) private readonly platform: AgentPlatform,
+    @Inject(CONFIG) private readonly config: Pick<AntiphonConfig, 'providers'>,
+    @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
   @HandleRequest(setCredential)
@@ -27,10 +30,10 @@ export class Credentials {
     secret,
     caller,
   }: z.output<typeof setCredential.request>): Promise<CredentialView> {
-    if (!this.platform.config.providers.some(({ name }) => name === provider))
+    if (!this.config.providers.some(({ name }) => name === provider))
       throw notFound('CREDENTIAL.PROVIDER_UNKNOWN', 'no provider with this name is configured');
     const view = await this.store.set(workspace, provider, secret, caller);
-    this.platform.logger.info({ workspace, provider, caller }, 'credential stored');
+    this.logger.info({ workspace, provider, caller }, 'credential stored');
     return view;
   }
 
@@ -52,7 +55,7 @@ export class Credentials {
   @HandleRequest(rotateMasterKey)
   async rotate(): Promise<Rewrapped> {
     const result = await this.store.rewrap();
-    this.platform.logger.info({ ...result }, 'data keys rewrapped');
+    this.logger.info({ ...result }, 'data keys rewrapped');
     return result;
   }
 }

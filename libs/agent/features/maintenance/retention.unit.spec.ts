@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { sweepSchedules } from '../runs/run-worker.js';
+import { sweepSchedules } from '../temporal/run-worker.js';
 import { readRetention } from './archive-old-events.js';
 
 const days = (eventsDays: number) => ({ retention: { eventsDays } });

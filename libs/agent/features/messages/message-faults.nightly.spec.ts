@@ -3,7 +3,7 @@ import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, createAgentWorld } from '../testing/agent-world.js';
 import type { AgentWorld } from '../testing/agent-world.js';
 import { MessageFaults, configOfAgents } from '../testing/message-faults.js';
-import { childEndedAppend } from './child-ended.js';
+import { childEndedAppend } from '../agents/child-ended.js';
 import { says } from '../testing/test-model.js';
 
 describe('Messages under faults, in full', () => {

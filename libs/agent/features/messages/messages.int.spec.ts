@@ -14,7 +14,7 @@ import {
 } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says } from '../testing/test-model.js';
-import { childEndedAppend } from './child-ended.js';
+import { childEndedAppend } from '../agents/child-ended.js';
 import { Messages } from './messages.handler.js';
 
 const config = (() => {

@@ -2,7 +2,7 @@ import { agentStream } from '@antiphon/contracts/agent';
 import type { AgentActor, AgentHop, SessionAddress, cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { HANDOVER_LOOP, HAND_OVER, checkHop, factsOf, recipientOf } from '@antiphon/agent-domain';
-import type { HopVerdict, OpenTurn, TurnToolCall } from '@antiphon/agent-domain';
+import type { HopVerdict, OpenTurn, SessionCommand, TurnToolCall } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { BlobAppend, EventStore, Fence, StreamAppend } from '@antiphon/event-store';
 import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
@@ -14,10 +14,11 @@ import { requireReach } from '../agents/agent-reach.js';
 import type { ConfiguredAgents } from '../agents/configured-agents.js';
 import { agentUuidOf, digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
-import { readOutcome } from '../runs/turn-ends.js';
-import type { TurnEndWatcher, TurnOutcome, TurnRef } from '../runs/turn-ends.js';
+import { readOutcome } from '../sessions/turn-ends.js';
+import type { TurnEndWatcher, TurnOutcome, TurnRef } from '../sessions/turn-ends.js';
+import type { SessionActor } from '../sessions/session-actor.js';
 import { keyOf, readBinding } from '../sessions/session-keys.js';
-import { Stopped } from '../turns/step-context.js';
+import { Stopped } from '../sessions/stopped.js';
 
 type Submitted = Pick<z.output<typeof submitTurn.reply>, 'sessionId' | 'turnId'>;
 
@@ -56,6 +57,23 @@ export interface NativeCall {
   readonly recordWith?: (content: string, effect: CallEffect) => Promise<boolean>;
   /** Returns the fence of an effect that is not recorded with the result. Throws `Stopped`. */
   readonly fence: () => Fence;
+}
+
+/** The step of a turn that makes a native tool call. */
+export interface ToolStep {
+  readonly actor: SessionActor;
+  /** Aborted with `Stopped` as its reason. */
+  readonly signal: AbortSignal;
+  /** Records a command, with the facts of its effect in the same append. */
+  readonly record: (
+    command: SessionCommand,
+    options: {
+      readonly before: readonly StreamAppend[];
+      readonly blobs: readonly BlobAppend[];
+      /** Called after the commit of an event that the command yielded. */
+      readonly onRecorded: () => void;
+    },
+  ) => Promise<void>;
 }
 
 /** Facts of another stream that a call causes, and the bytes that they cite. */

@@ -6,14 +6,14 @@ import { bug, invalid, isAppError, isoTime, rejected, toStorable } from '@antiph
 import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
-import type { TaskOf } from '../tasks/task-budgets.js';
-import { Stopped, retryTransient } from '../turns/step-context.js';
-import type { StepContext } from '../turns/step-context.js';
 import type { LogUsage } from '../maintenance/log-usage.js';
+import { retryTransient } from '../sessions/retry-transient.js';
+import { Stopped } from '../sessions/stopped.js';
+import type { TaskOf } from '../tasks/task-budgets.js';
 import { FileTools } from './file-tools.js';
 import type { FileToolsDeps } from './file-tools.js';
 import { AskAgent, actorOf } from './ask-agent.js';
-import type { AgentTurns, AskAgentDeps, NativeCall } from './ask-agent.js';
+import type { AgentTurns, AskAgentDeps, NativeCall, ToolStep } from './ask-agent.js';
 import { NATIVE_INPUT, NATIVE_MODULE } from './tool-schemas.js';
 
 /** Requests that native tools make in this process. */
@@ -54,7 +54,7 @@ type Inputs = { readonly [N in NativeToolName]: z.output<(typeof NATIVE_INPUT)[N
 type Runs = { readonly [N in NativeToolName]?: (call: NativeCall, input: Inputs[N]) => Promise<string> };
 
 const nativeCallOf = (
-  { workspace, sessionId, lease }: Pick<StepContext['actor'], 'workspace' | 'sessionId' | 'lease'>,
+  { workspace, sessionId, lease }: Pick<ToolStep['actor'], 'workspace' | 'sessionId' | 'lease'>,
   turn: NativeCall['turn'],
   { sessionKey, agentId }: Pick<NativeCall, 'sessionKey' | 'agentId'>,
   { callId, timeoutMs }: TurnToolCall,
@@ -131,7 +131,7 @@ export class NativeTools {
    * changes no file. A call that would be refused now is described by the reason.
    */
   async preview(
-    { actor, signal }: Pick<StepContext, 'actor' | 'signal'>,
+    { actor, signal }: Pick<ToolStep, 'actor' | 'signal'>,
     call: TurnToolCall,
   ): Promise<string | undefined> {
     const { open, started } = actor.fold().state;
@@ -157,7 +157,7 @@ export class NativeTools {
    * effect is passed to `onRecorded`. Throws `Stopped` if this process no longer drives the call.
    */
   async run(
-    context: Pick<StepContext, 'actor' | 'signal' | 'record'>,
+    context: ToolStep,
     call: TurnToolCall,
     onRecorded: (outcome: ToolOutcome) => void = () => undefined,
   ): Promise<ToolOutcome> {
@@ -204,7 +204,7 @@ export class NativeTools {
   }
 
   /** Cancels the turn of another agent that a lost call began. A failure is logged. */
-  async abandon({ actor }: Pick<StepContext, 'actor'>, call: TurnToolCall): Promise<void> {
+  async abandon({ actor }: Pick<ToolStep, 'actor'>, call: TurnToolCall): Promise<void> {
     const agentId = actor.fold().state.started?.agentId;
     if (agentId !== undefined) await this.asking.abandon({ workspace: actor.workspace, agentId }, call);
   }

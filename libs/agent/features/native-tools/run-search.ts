@@ -1,6 +1,7 @@
 import { isBinary } from '../files/describe-change.js';
 import { textWork } from '../text-work.js';
-import type { FoundLine, SearchBatch, SearchQuery, SearchResult, SearchedFile } from './search-files.js';
+import type { FoundLine, SearchBatch, SearchQuery } from '../text-work.js';
+import type { SearchResult, SearchedFile } from './search-files.js';
 
 /** Maximum time of a search, ms. It is looked at after each slice of a text. */
 const MAX_MS = 5_000;

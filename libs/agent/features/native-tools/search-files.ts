@@ -1,12 +1,6 @@
 import { RE2JS } from 're2js';
 import { invalid } from '@antiphon/kernel';
-
-/** A line that a search found. */
-export interface FoundLine {
-  readonly path: string;
-  readonly line: number;
-  readonly text: string;
-}
+import type { BatchResult, FoundLine, SearchBatch, SearchQuery } from '../text-work.js';
 
 export interface SearchResult {
   readonly found: readonly FoundLine[];
@@ -17,13 +11,6 @@ export interface SearchResult {
   readonly cutLines: number;
   /** True if a limit ended the search. */
   readonly isTruncated: boolean;
-}
-
-export interface SearchQuery {
-  readonly query: string;
-  readonly regex: boolean;
-  readonly ignoreCase: boolean;
-  readonly limit: number;
 }
 
 export interface SearchedFile {
@@ -64,21 +51,6 @@ const regexFinder = (query: string, ignoreCase: boolean): FindFrom => {
     );
   }
 };
-
-/** Texts of files in one buffer, which moves to the thread without another copy. */
-export interface SearchBatch {
-  readonly query: SearchQuery;
-  readonly bytes: Uint8Array;
-  readonly files: readonly (readonly [path: string, length: number])[];
-  /** Time after which no further slice is searched, ms. */
-  readonly forMs: number;
-}
-
-export interface BatchResult {
-  readonly found: FoundLine[];
-  readonly cutLines: number;
-  readonly isTruncated: boolean;
-}
 
 const createFinder = ({ query, regex, ignoreCase }: SearchQuery): FindFrom =>
   regex ? regexFinder(query, ignoreCase) : literalFinder(query, ignoreCase);

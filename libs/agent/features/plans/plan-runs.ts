@@ -6,8 +6,8 @@ import { createWakeSignal, failpoint, isAppError, toStorable } from '@antiphon/k
 import { Leadership } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { isPermanentError } from '../runs/run-task.js';
-import { readOutcome } from '../runs/turn-ends.js';
-import type { TurnLeaderDeps, TurnRef } from '../runs/turn-ends.js';
+import { readOutcome } from '../sessions/turn-ends.js';
+import type { TurnLeaderDeps, TurnRef } from '../sessions/turn-ends.js';
 import { nextAction, promptOf } from './next-action.js';
 import type { Action, End } from './next-action.js';
 import { OpenPlanRuns, PlanRunFailures, readPlanRunFacts } from './open-plan-runs.js';

@@ -15,10 +15,10 @@ import { isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
-import { findTreeVersion } from './find-tree-version.js';
 import type { FileDecision, FileTrees } from '../files/file-trees.js';
-import { StreamStore, retryConflicts } from '../runs/run-streams.js';
+import { StreamStore, retryConflicts } from '../stream-store.js';
 import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
+import { findTreeVersion } from './find-tree-version.js';
 
 /** A plan by its file. */
 export interface PlanRef {

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { RunStarted, WorkflowEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { translateDatabaseError } from '@antiphon/database';
-import type { RecordedEvent } from '@antiphon/event-store';
+import type { ProjectionDefinition, RecordedEvent } from '@antiphon/event-store';
 
 interface Statement {
   readonly name: string;
@@ -112,10 +112,19 @@ const statementOf = (event: RecordedEvent): Statement | null =>
  * Projects events to `agent_workflows` and `agent_runs`, with one statement per event. Sends all
  * statements at once: a connection in pipeline mode does not wait between them.
  */
-export const projectRuns = async (client: pg.ClientBase, events: readonly RecordedEvent[]): Promise<void> => {
+const projectRuns = async (client: pg.ClientBase, events: readonly RecordedEvent[]): Promise<void> => {
   const statements = events.flatMap((recorded) => statementOf(upcast(recorded)) ?? []);
   const results = await Promise.allSettled(statements.map((statement) => client.query(statement)));
   // The first failure causes the later ones.
   const failed = results.find((result) => result.status === 'rejected');
   if (failed) throw translateDatabaseError(failed.reason);
+};
+
+/** Rows of workflows and runs, for lists and the reconciler. */
+export const agentRuns: ProjectionDefinition = {
+  name: 'agent-runs',
+  service: 'agent',
+  categories: ['run', 'workflow'],
+  tables: [{ name: 'agent_workflows' }, { name: 'agent_runs' }],
+  handle: projectRuns,
 };

@@ -6,9 +6,11 @@ import type { RunState } from '@antiphon/agent-domain';
 import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import { TURN_COMMANDS } from '../sessions/turn-ends.js';
+import type { TurnCommands } from '../sessions/turn-ends.js';
 import { requireRunStatus } from './run-queries.handler.js';
-import { RUN_SERVICES, TURN_COMMANDS, runEndAppends } from './run-streams.js';
-import type { RunStreams, TurnCommands } from './run-streams.js';
+import { RUN_SERVICES, runEndAppends } from './run-streams.js';
+import type { RunStreams } from './run-streams.js';
 
 /** Cancels the turns of a run's running tasks. An ended turn stays as it is. */
 export const cancelTurnsOf = async (

@@ -6,8 +6,9 @@ import { failpoint } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { startWorkflowOnce } from '@antiphon/temporal';
 import type { TemporalLink } from '@antiphon/temporal';
+import type { TurnCommands } from '../sessions/turn-ends.js';
 import { cancelTurnsOf } from './cancel-run.handler.js';
-import type { RunStreams, TurnCommands } from './run-streams.js';
+import type { RunStreams } from './run-streams.js';
 
 interface OpenRun {
   readonly workspace: string;

@@ -8,10 +8,10 @@ import type { EventStore } from '@antiphon/event-store';
 import { failpoint, isAppError, isoTime, notFound, transient } from '@antiphon/kernel';
 import type { AppError, Clock, ErrorKind, Ids } from '@antiphon/kernel';
 import { contextFrom, runWithContext } from '@antiphon/observability';
+import type { TurnCommands, TurnEndWatcher, TurnOutcome, TurnRef } from '../sessions/turn-ends.js';
+import { readOutcome } from '../sessions/turn-ends.js';
 import { runEndAppends } from './run-streams.js';
-import type { RunStreams, TurnCommands } from './run-streams.js';
-import { readOutcome } from './turn-ends.js';
-import type { TurnEndWatcher, TurnOutcome, TurnRef } from './turn-ends.js';
+import type { RunStreams } from './run-streams.js';
 
 export interface RunTaskDeps extends Pick<RunStreams, 'runs'> {
   readonly store: EventStore;

@@ -11,12 +11,12 @@ import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { digestOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
+import { retryConflicts } from '../stream-store.js';
 import { orderOf } from './parse-definition.js';
 import { parseInThread } from './parse-in-thread.js';
 import { workflowView } from './run-queries.handler.js';
-import { RUN_SERVICES, retryConflicts } from './run-streams.js';
+import { RUN_SERVICES } from './run-streams.js';
 import type { RunStreams } from './run-streams.js';
-import { RunWorker } from './run-worker.js';
 
 type StartRunRequest = z.output<typeof startRun.request>;
 type StartRunReply = z.output<typeof startRun.reply>;
@@ -49,12 +49,20 @@ export interface StartRunDeps extends RunStreams {
   readonly ids: Ids;
 }
 
+/** Injection token of the `RunStarter`. */
+export const RUN_STARTER = Symbol('RUN_STARTER');
+
+/** Starts the Temporal workflow of a run that is in the log. */
+export interface RunStarter {
+  startRun(workspace: string, runId: string, firstAgent: string): void;
+}
+
 /** Starts a run. The run is in the log before its Temporal workflow starts. */
 @Controller()
 export class StartRun {
   constructor(
     @Inject(RUN_SERVICES) private readonly deps: StartRunDeps,
-    @Inject(RunWorker) private readonly worker: Pick<RunWorker, 'startRun'>,
+    @Inject(RUN_STARTER) private readonly starter: RunStarter,
   ) {}
 
   @HandleRequest(startRun)
@@ -74,7 +82,7 @@ export class StartRun {
     const joined = committed.joined !== undefined;
     const startedId = joined ? String(committed.joined?.['runId']) : runId;
     // Also for a repeated request: the process that accepted it may have died before this line.
-    this.worker.startRun(
+    this.starter.startRun(
       request.workspace,
       startedId,
       committed.state.started?.definition.nodes[0]?.agent ?? '',

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { RunEvent, TaskEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import type { RecordedEvent } from '@antiphon/event-store';
+import type { ProjectionDefinition, RecordedEvent } from '@antiphon/event-store';
 import { loadTasks, saveTasks, type TaskRange, type TaskRow } from './task-rows.js';
 
 /** Maximum number of characters of a node's output in its row. */
@@ -210,4 +210,13 @@ export const projectTasks = async (
     if (run !== null) applyRunEvent(rows, run, at);
   }
   await saveTasks(client, rows.changed());
+};
+
+/** Rows of tasks of the queue and of nodes of runs, for lists and the start of the delegation. */
+export const agentTasks: ProjectionDefinition = {
+  name: 'agent-tasks',
+  service: 'agent',
+  categories: ['task', 'run'],
+  tables: [{ name: 'agent_tasks' }],
+  handle: projectTasks,
 };

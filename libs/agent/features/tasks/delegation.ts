@@ -3,7 +3,7 @@ import type { Fence } from '@antiphon/event-store';
 import { createBoundedMap, createWakeSignal, failpoint, isAppError } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
-import type { TurnLeaderDeps } from '../runs/turn-ends.js';
+import type { TurnLeaderDeps } from '../sessions/turn-ends.js';
 import { matchTasks } from './assign-tasks.js';
 import type { Assignment } from './assign-tasks.js';
 import type { OpenTasks } from './open-tasks.js';

@@ -16,9 +16,9 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { taskEndedAppend } from '../messages/child-ended.js';
-import { StreamStore } from '../runs/run-streams.js';
-import type { Committed, Folded } from '../runs/run-streams.js';
+import { taskEndedAppend } from '../agents/child-ended.js';
+import { StreamStore } from '../stream-store.js';
+import type { Committed, Folded } from '../stream-store.js';
 
 /** Maximum length of a result's text, UTF-16 units. */
 const MAX_TEXT = 65_536;

@@ -5,9 +5,8 @@ import { isAppError } from '@antiphon/kernel';
 import { onLogNotification, requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
-import type { TurnCommands } from '../runs/run-streams.js';
-import type { TurnEndWatcher } from '../runs/turn-ends.js';
-import { agentTasks, createPastReads } from '../projections.js';
+import type { TurnCommands, TurnEndWatcher } from '../sessions/turn-ends.js';
+import { agentTasks } from './agent-tasks.projection.js';
 import { Delegation } from './delegation.js';
 import type { DelegationTimes } from './delegation.js';
 import { OpenTasks } from './open-tasks.js';
@@ -44,8 +43,7 @@ export interface TasksRuntimeOptions extends TaskPlatform {
   readonly directory: AgentDirectory;
   readonly times?: Partial<DelegationTimes>;
   readonly maxOpenTasks?: number;
-  /** Default: reads of the past of this runtime's own. */
-  readonly past?: PastReads;
+  readonly past: PastReads;
 }
 
 /** Errors after which a request has reached no process. */
@@ -94,8 +92,7 @@ export class TasksRuntime {
     const agents = new KnownAgents({ config, pool, directory: options.directory });
     const maxOpenTasks = options.maxOpenTasks ?? MAX_OPEN_TASKS;
     const platform = { config, store, leases, pool, nats, clock, ids, logger };
-    const { directory } = options;
-    const past = options.past ?? createPastReads(pool);
+    const { directory, past } = options;
     this.services = { ...platform, tasks, open, agents, directory, maxOpenTasks, past };
     this.delegation = new Delegation({ ...options, tasks, open, agents });
   }

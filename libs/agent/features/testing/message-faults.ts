@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { AgentMessage } from '@antiphon/contracts/agent';
+import { childEndedAppend } from '../agents/child-ended.js';
+import { Messages } from '../messages/messages.handler.js';
 import { WORKSPACE, newAddress, submitTo, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess } from './agent-world.js';
-import { childEndedAppend } from '../messages/child-ended.js';
-import { Messages } from '../messages/messages.handler.js';
 
 /** Load of one run: messages and ends of children, by several senders, while processes are killed. */
 export interface FaultLoad {

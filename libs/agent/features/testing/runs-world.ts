@@ -8,10 +8,10 @@ import type { AgentRuntimeOptions } from '../agent-runtime.js';
 import { CancelRun } from '../runs/cancel-run.handler.js';
 import { RunQueries } from '../runs/run-queries.handler.js';
 import { createRunServices } from '../runs/run-streams.js';
-import { RunWorker } from '../runs/run-worker.js';
-import type { RunWorkerOptions } from '../runs/run-worker.js';
+import { RunWorker } from '../temporal/run-worker.js';
+import type { RunWorkerOptions } from '../temporal/run-worker.js';
 import { StartRun } from '../runs/start-run.handler.js';
-import { TurnEndWatcher } from '../runs/turn-ends.js';
+import { TurnEndWatcher } from '../sessions/turn-ends.js';
 import { Workflows } from '../runs/workflows.handler.js';
 import { WORKSPACE, createAgentWorld, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess, WorldDatabase } from './agent-world.js';
@@ -74,7 +74,7 @@ export class RunsWorld {
     };
     const turnEnds = new TurnEndWatcher(platform);
     const process = this.agents.process({ ...runtime, config, turnEnds });
-    const services = createRunServices(platform);
+    const services = createRunServices({ ...platform, past: process.runtime.services.past });
     const worker = new RunWorker({
       services,
       nats,

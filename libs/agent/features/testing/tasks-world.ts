@@ -6,7 +6,7 @@ import { isAppError } from '@antiphon/kernel';
 import { createRequestClient } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { TurnEndWatcher } from '../runs/turn-ends.js';
+import { TurnEndWatcher } from '../sessions/turn-ends.js';
 import { ExternalClaims } from '../tasks/external-claims.handler.js';
 import { Tasks } from '../tasks/tasks.handler.js';
 import { TasksRuntime, turnsInAnyProcess } from '../tasks/tasks-runtime.js';
@@ -95,6 +95,7 @@ export class TasksWorld {
       ...{ owner: process.owner, turnEnds },
       turns: turnsInAnyProcess(killable(life, createRequestClient(nats)), process.runtime),
       directory: process.runtime.services.agents,
+      past: process.runtime.services.past,
       ...options,
     });
     if (assigns) tasksRuntime.start();

@@ -8,7 +8,7 @@ import { approvalDigestOf, moduleOf } from '../approvals/approval-rules.js';
 import type { ApprovalChange } from '../approvals/approval-timers.js';
 import type { NativeTools } from '../native-tools/run-native-tool.js';
 import { approvalIdOf } from '../derived-ids.js';
-import { retryTransient } from './step-context.js';
+import { retryTransient } from '../sessions/retry-transient.js';
 import type { StepContext, StepOf } from './step-context.js';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';

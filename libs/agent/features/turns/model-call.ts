@@ -5,14 +5,15 @@ import { abortable, abortableWithGrace, isAppError, isoTime, toAppError } from '
 import { recordTurnStage } from '@antiphon/observability';
 import type { SpeakingAgents } from '../agents/speaking-agents.js';
 import type { Admission, CircuitBreakers } from '../providers/circuit-breaker.js';
+import { Stopped, stopReasonOf } from '../sessions/stopped.js';
+import type { StopReason } from '../sessions/stopped.js';
 import { DeltaStream } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
 import { prepareModelCall } from './prepare-call.js';
 import type { PreparedCall, PrepareDeps } from './prepare-call.js';
 import type { GrantedReservation } from './reserve-budget.js';
 import { Speech } from './speech.js';
-import { Stopped, stopReasonOf } from './step-context.js';
-import type { Failpoint, StepContext, StopReason } from './step-context.js';
+import type { Failpoint, StepContext } from './step-context.js';
 import { observeCall } from './turn-telemetry.js';
 import type { CallProbe } from './turn-telemetry.js';
 

@@ -1,10 +1,10 @@
 import { NEVER_BEGUN, settleBudget } from '@antiphon/contracts/metering';
 import type { OpenCall } from '@antiphon/agent-domain';
 import type { SessionFold } from '../sessions/session-fold.js';
+import { retryTransient } from '../sessions/retry-transient.js';
 import { prepareModelCall } from './prepare-call.js';
 import type { CallToPrepare, PreparedCall, PrepareDeps, TurnContext } from './prepare-call.js';
 import type { ReservesInCommit } from './reserve-in-commit.js';
-import { retryTransient } from './step-context.js';
 import { findAgent } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
 

@@ -13,13 +13,14 @@ import type { DirectoryAgent } from '../agents/directory-agent.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
 import type { ReservedInCommit } from '../sessions/session-stream.js';
+import { retryTransient } from '../sessions/retry-transient.js';
+import { Stopped } from '../sessions/stopped.js';
 import { reserveForCall } from './reserve-budget.js';
 import type { Reservation, ReserveDeps } from './reserve-budget.js';
 import { toReservation } from './reserve-in-commit.js';
 import type { KnownParts } from './reserve-in-commit.js';
 import { readAttachedTexts } from './read-attached.js';
 import type { RoleFiles } from './role-files.js';
-import { Stopped, retryTransient } from './step-context.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
 /**

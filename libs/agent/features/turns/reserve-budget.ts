@@ -6,8 +6,9 @@ import type { Clock } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
+import { retryTransient } from '../sessions/retry-transient.js';
+import { Stopped } from '../sessions/stopped.js';
 import type { CallToPrepare } from './prepare-call.js';
-import { Stopped, retryTransient } from './step-context.js';
 
 export interface ReserveDeps {
   readonly models: ModelPort;

@@ -3,7 +3,7 @@ import type { EventStore, StreamGuard } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import type { BoundedMap, Ids } from '@antiphon/kernel';
 import { requireOwnSession } from '../agents/agent-rights.js';
-import { requireChatOfSession } from '../chats/chat-store.js';
+import { requireChatOfSession } from '../sessions/session-chat.js';
 import { keyOf, readBinding } from '../sessions/session-keys.js';
 import type { KeyBinding } from '../sessions/session-keys.js';
 import type { ClaimedSession, LocalSession, SessionRegistry } from '../sessions/session-registry.js';

@@ -1,32 +1,12 @@
 import type { AgentConfig } from '@antiphon/config';
 import type { OpenCall, SessionCommand, Step, ToolDeferral, ToolOutcome } from '@antiphon/agent-domain';
 import type { BlobAppend, StreamAppend } from '@antiphon/event-store';
-import { isAppError, retry } from '@antiphon/kernel';
 import type { TurnFailpoint } from '@antiphon/kernel';
-import type { Logger } from '@antiphon/observability';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { PreparedCall, TurnContext } from './prepare-call.js';
 
 /** A point at which a test may kill or stop the process. Outside of tests it does nothing. */
 export type Failpoint = (name: TurnFailpoint, sessionId: string) => Promise<void>;
-
-/**
- * Reason for stopping a step: its turn was cancelled, another process holds the session, this
- * process shuts down, or the attempt exceeded its deadline.
- */
-export type StopReason = 'cancelled' | 'lost' | 'draining' | 'deadline';
-
-/** Error of a stopped step, and reason of the abort signal that stops it. */
-export class Stopped extends Error {
-  constructor(readonly reason: StopReason) {
-    super(`stopped: ${reason}`);
-    this.name = 'Stopped';
-  }
-}
-
-/** Returns why a step was stopped; null if it was not. */
-export const stopReasonOf = (signal: AbortSignal): StopReason | null =>
-  signal.aborted && signal.reason instanceof Stopped ? signal.reason.reason : null;
 
 /** The step of a turn with this kind. */
 export type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
@@ -64,22 +44,3 @@ export interface StepContext {
   /** Records a command and its follow-ups. Retries while the log is unavailable. */
   readonly record: (command: SessionCommand | null, options?: RecordOptions) => Promise<void>;
 }
-
-/** Short, because a killed service is back within a second, and a refusal costs little. */
-const BACKOFF = { firstMs: 50, maxMs: 250 };
-const isTransient = (error: unknown): boolean => isAppError(error) && error.kind === 'transient';
-
-/**
- * Retries work that fails with a transient error, with backoff and without a limit: an accepted
- * turn waits for services that are unavailable. Throws any other error, and `Stopped`.
- */
-export const retryTransient = <T>(work: () => Promise<T>, signal: AbortSignal, logger: Logger): Promise<T> =>
-  retry(work, {
-    ...BACKOFF,
-    signal,
-    isRetryable: isTransient,
-    // Logged at the first attempt only: many turns wait during an outage.
-    onRetry: (error, attempt) => {
-      if (attempt === 1) logger.warn({ err: error }, 'turn waiting for dependency');
-    },
-  });

@@ -6,10 +6,10 @@ import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kerne
 import type { AppError, Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { PolicyAgents } from '../agents/agent-directory.js';
+import { Stopped } from '../sessions/stopped.js';
 import type { CallPermit, CallPermits } from './call-permits.js';
 import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';
 import type { LostCallDeps } from './lost-call.js';
-import { Stopped } from './step-context.js';
 import type { Failpoint, StepContext } from './step-context.js';
 
 export interface ToolCallDeps extends LostCallDeps {

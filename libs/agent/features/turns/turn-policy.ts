@@ -12,10 +12,10 @@ import type { PolicyAgents } from '../agents/agent-directory.js';
 import type { DirectoryAgent } from '../agents/directory-agent.js';
 import { guardedTools } from '../approvals/approval-rules.js';
 import type { InboxSignals } from '../messages/inbox-signals.js';
-import { mustReadInbox } from '../messages/receive-messages.js';
 import type { CircuitBreakers } from '../providers/circuit-breaker.js';
 import { toolDigestOf } from '../derived-ids.js';
 import type { SessionLog } from '../sessions/session-log.js';
+import { mustReadInbox } from './receive-messages.js';
 import { callPolicy } from './tool-catalog.js';
 import type { ToolCatalog } from './tool-catalog.js';
 

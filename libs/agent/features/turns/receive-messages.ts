@@ -4,10 +4,10 @@ import { failpoint, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { eventMetadata } from '../event-envelope.js';
-import { retryTransient } from '../turns/step-context.js';
-import type { StepContext } from '../turns/step-context.js';
-import type { InboxSignals } from './inbox-signals.js';
-import type { InboxState, InboxStore, StoredMessage } from './inbox-store.js';
+import { retryTransient } from '../sessions/retry-transient.js';
+import type { InboxSignals } from '../messages/inbox-signals.js';
+import type { InboxState, InboxStore, StoredMessage } from '../messages/inbox-store.js';
+import type { StepContext } from './step-context.js';
 
 /** Maximum number of messages that one step puts into a context. */
 const MAX_MESSAGES = 100;

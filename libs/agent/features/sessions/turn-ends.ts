@@ -1,5 +1,7 @@
 import type pg from 'pg';
+import type { z } from 'zod';
 import { TURN_ENDS_SQL, sessionStream } from '@antiphon/contracts/agent';
+import type { cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { readBackwards } from '@antiphon/event-store';
@@ -9,7 +11,6 @@ import type { Clock } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-import type { TurnCommands } from './run-streams.js';
 
 /** Subject that tells the agent processes which session has just ended a turn of a task. */
 export const TURN_END_SUBJECT = 'hint.agent.turn-end';
@@ -171,6 +172,15 @@ export class TurnEndWatcher {
     this.pollWithin(POLL_MS);
   }
 }
+
+/** Commands of turns, for the parts of a process that have work done by turns of agents. */
+export interface TurnCommands {
+  submitTurn(request: z.output<typeof submitTurn.request>): Promise<z.output<typeof submitTurn.reply>>;
+  cancelTurn(request: z.output<typeof cancelTurn.request>): Promise<z.output<typeof cancelTurn.reply>>;
+}
+
+/** Injection token of `TurnCommands`. */
+export const TURN_COMMANDS = Symbol('TURN_COMMANDS');
 
 /** Parts of a process that submits turns under a lease, and waits for their ends. */
 export interface TurnLeaderDeps {

@@ -15,15 +15,15 @@ import type { ApprovalChange } from '../approvals/approval-timers.js';
 import { createArchiveOldEvents } from '../maintenance/archive-old-events.js';
 import { createDeleteOldRows } from '../maintenance/delete-old-rows.js';
 import type { Retention } from '../maintenance/archive-old-events.js';
-import { agentRuns } from '../projections.js';
-import { TemporalRetries } from '../turns/tool-retry-temporal.js';
+import { agentRuns } from '../runs/agent-runs.projection.js';
 import type { ToolRetries } from '../turns/tool-retry.js';
+import { reconcileRuns, startRunWorkflow } from '../runs/reconcile-runs.js';
+import { TaskRunner } from '../runs/run-task.js';
+import type { RunServices } from '../runs/run-streams.js';
+import type { TurnCommands, TurnEndWatcher } from '../sessions/turn-ends.js';
+import { TemporalRetries } from './tool-retry-temporal.js';
 import { createActivities } from './activities.js';
 import type { ToolRetryPort } from './activities.js';
-import { reconcileRuns, startRunWorkflow } from './reconcile-runs.js';
-import { TaskRunner } from './run-task.js';
-import type { RunServices, TurnCommands } from './run-streams.js';
-import type { TurnEndWatcher } from './turn-ends.js';
 
 /** Session operations of the same process that the worker's activities use. */
 export interface WorkerRuntime extends TurnCommands {

@@ -10,9 +10,9 @@ import { isAppError, notFound, toAppError } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { contextFrom, runWithContext } from '@antiphon/observability';
-import { isPermanentError, progressOf } from './run-task.js';
-import type { TaskRunner } from './run-task.js';
-import type { RunStreams } from './run-streams.js';
+import { isPermanentError, progressOf } from '../runs/run-task.js';
+import type { TaskRunner } from '../runs/run-task.js';
+import type { RunStreams } from '../runs/run-streams.js';
 
 const HEARTBEAT_MS = 1_000;
 

@@ -4,7 +4,7 @@ import { sleep } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { startWorkflowOnce } from '@antiphon/temporal';
 import type { TemporalLink } from '@antiphon/temporal';
-import type { ToolRetries, ToolRetryRef } from './tool-retry.js';
+import type { ToolRetries, ToolRetryRef } from '../turns/tool-retry.js';
 
 /** Delay before a workflow is started again while Temporal is unavailable, ms. */
 const RESTART_MS = 1_000;
