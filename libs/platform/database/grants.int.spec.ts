@@ -80,7 +80,7 @@ afterAll(() => database?.drop());
 describe('the grants of the migrated database', () => {
   it('are those of prisma/functions/grants.txt', () => {
     const lines = grants.map(({ role, object, privileges }) => `${role} ${object}: ${privileges}`);
-    if (process.env['ANTIPHON_WRITE_GRANTS']) writeFileSync(LIST, `${lines.join('\n')}\n`);
+    if (process.env['ANTIPHON_WRITE_LISTS']) writeFileSync(LIST, `${lines.join('\n')}\n`);
     expect(lines).toEqual(readFileSync(LIST, 'utf8').trim().split('\n'));
   });
 
