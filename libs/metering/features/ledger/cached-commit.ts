@@ -107,7 +107,7 @@ const READ_FIRST = 8;
 
 /**
  * Runs batches one after another. While the balances leave room, a batch is decided on the cache
- * and takes one round trip. Otherwise a transaction reads the rows first (docs/adr/0040).
+ * and takes one round trip. Otherwise a transaction reads the rows first (docs/adr/0162).
  */
 export class BatchRunner {
   readonly #cache = new LedgerCache();
