@@ -16,7 +16,7 @@ const MAX_FOUND = 200;
  * that were accepted just before a kill.
  */
 const START_MS = 3_000;
-const START_SWEEP_MS = 100;
+const START_SWEEP_MS = 50;
 /** Sessions taken over concurrently: a start after a crash must leave connections to new turns. */
 const PARALLEL = 8;
 
