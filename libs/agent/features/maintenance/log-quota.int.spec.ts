@@ -18,7 +18,7 @@ const SERVED: ReadonlySet<string> = new Set(
     ...[contracts.answerApproval, contracts.controlAgent, contracts.eraseFiles, contracts.deleteChat],
     ...[contracts.deleteWorkflow, contracts.validateWorkflow, contracts.claimTask, contracts.renewTask],
     ...[contracts.finishTask, contracts.setCredential, contracts.removeCredential],
-    ...[contracts.rotateMasterKey, contracts.getPlan],
+    ...[contracts.rotateMasterKey, contracts.getPlan, contracts.beginToolCall],
   ].map(({ subject }) => subject),
 );
 const isRead = (subject: string): boolean =>
