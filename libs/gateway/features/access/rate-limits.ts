@@ -48,9 +48,9 @@ class TokenBucket {
 type Buckets = Partial<Record<Resource, TokenBucket>>;
 
 /**
- * Limits requests, WebSocket frames and received bytes of each API key, together with its sessions
- * of the dashboard. The configured token and local programs are the operator's own and are not
- * limited. Requests of open routes count for the address of the client.
+ * Rate limit of each API key, together with its sessions of the dashboard: requests, WebSocket
+ * frames and received bytes. The configured token and local programs are the operator's own and
+ * are not limited. Requests of open routes count for the address of the client.
  */
 export class RateLimits {
   readonly #limits: Limits;
