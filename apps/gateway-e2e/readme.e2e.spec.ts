@@ -40,7 +40,8 @@ const folder = mkdtempSync(join(tmpdir(), 'antiphon-readme-'));
 const env = {
   ...Object.fromEntries(
     Object.entries(process.env).filter(
-      ([name]) => !/_API_KEY$|^ANTIPHON_(?!CACHE|POSTGRES_BIN|NATS_SERVER|TEMPORAL$)|^npm_|^NODE_/.test(name),
+      ([name]) =>
+        !/_API_KEY$|^ANTIPHON_(?!CACHE|POSTGRES_BIN|NATS_SERVER|TEMPORAL$|TEST_RUN$)|^npm_|^NODE_/.test(name),
     ),
   ),
   ANTIPHON_HOME: join(folder, 'home'),

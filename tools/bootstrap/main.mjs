@@ -1,14 +1,17 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { prepare } from './prepare.mjs';
+import { SIGNAL_EXIT, watchParent } from './processes.mjs';
 import { createProgress } from './progress.mjs';
 import { bundledNode, cacheFolder, homeFolder, projectRoot } from './project.mjs';
 import { runTests } from './run-tests.mjs';
 import { stopStack } from './stop-stack.mjs';
 import { UserError } from './user-error.mjs';
 
-const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 const SIGNALS = /** @type {(keyof typeof SIGNAL_EXIT)[]} */ (Object.keys(SIGNAL_EXIT));
+
+/** The terminal sends Ctrl-C to the child too, and a stack stops by force at a second SIGINT. */
+const FORWARDED = /** @type {typeof SIGNALS} */ (SIGNALS.filter((name) => name !== 'SIGINT'));
 
 /** Installs, builds and fetches engines. A signal stops the running steps in order. */
 const prepareAll = async (progress) => {
@@ -29,16 +32,22 @@ const prepareAll = async (progress) => {
 };
 
 /** Runs a program on the bundled Node in this terminal. Resolves to its exit code. */
-const runBundled = (args, env = process.env) =>
+const runBundled = (args, env = process.env, { forwarded = FORWARDED } = {}) =>
   new Promise((resolve, reject) => {
     const child = spawn(bundledNode(), args, { stdio: 'inherit', env });
-    // The terminal sends Ctrl-C to the child too, and this process waits for the child's end.
-    for (const name of SIGNALS) process.on(name, () => name !== 'SIGINT' && child.kill(name));
+    // Without a listener, a signal would end this process before the child.
+    for (const name of SIGNALS) process.on(name, () => forwarded.includes(name) && child.kill(name));
     child.once('error', reject);
     child.once('exit', (code, signal) =>
       resolve(signal === null ? code : (SIGNAL_EXIT[/** @type {keyof typeof SIGNAL_EXIT} */ (signal)] ?? 1)),
     );
   });
+
+/** Runs Jest, which ends with this process, on each signal, and with the parent of this process. */
+const runJest = (args, env) => {
+  watchParent(() => process.kill(process.pid, 'SIGHUP'));
+  return runBundled(args, env, { forwarded: SIGNALS });
+};
 
 const COMMANDS = {
   start: async (args, progress) => {
@@ -56,7 +65,7 @@ const COMMANDS = {
   },
   test: async (args, progress) => {
     await prepareAll(progress);
-    return runTests(args, runBundled);
+    return runTests(args, runJest);
   },
   'run chaos': async (args, progress) => {
     await prepareAll(progress);

@@ -5,6 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const POLL_MS = 20;
 const OUTPUT_CHARS = 8_000;
 const KILL_AFTER_MS = 5_000;
+const PARENT_POLL_MS = 500;
+const PARENT = process.ppid;
+/** Exit code of a command that a signal ended. */
+export const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 /** @type {string | undefined} */
 let bootId;
 
@@ -57,6 +61,19 @@ export const signalProcess = (identity, signal, { group = false } = {}) => {
     if (error.code === 'ESRCH') return group ? signalProcess(identity, signal) : false;
     throw error;
   }
+};
+
+/**
+ * Calls `onEnd` once the parent of this process has ended. The kernel reports it by a new parent.
+ * @type {import('./types.js').WatchParent}
+ */
+export const watchParent = (onEnd) => {
+  const timer = setInterval(() => {
+    if (process.ppid === PARENT) return;
+    clearInterval(timer);
+    onEnd();
+  }, PARENT_POLL_MS);
+  timer.unref();
 };
 
 /**

@@ -45,14 +45,22 @@ const parentOf = (pid) => {
 };
 
 /**
+ * Returns the pids whose environment has `mark`, a `NAME=value`. Finds none outside of Linux.
+ * @type {(mark: string) => number[]}
+ */
+export const findMarked = (mark) => {
+  if (process.platform !== 'linux') return [];
+  const latin = Buffer.from(mark).toString('latin1');
+  const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return numbers.filter((pid) => isMarked(pid, latin)).map(Number);
+};
+
+/**
  * Finds children that a supervisor was killed before it could record. Returns only the topmost of
  * a process tree, which ends the others. Linux only.
  */
 const findUnrecorded = (home) => {
-  if (process.platform !== 'linux') return [];
-  const mark = Buffer.from(`${SUPERVISED_HOME}=${home}`).toString('latin1');
-  const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  const pids = numbers.filter((pid) => isMarked(pid, mark)).map(Number);
+  const pids = findMarked(`${SUPERVISED_HOME}=${home}`);
   const topmost = pids.filter((pid) => {
     const parent = parentOf(pid);
     return pid !== process.pid && (parent === null || !pids.includes(parent));

@@ -29,6 +29,14 @@ export type Terminate = (
   options?: { readonly signal?: NodeJS.Signals; readonly graceMs?: number; readonly group?: boolean },
 ) => Promise<'gone' | 'stopped' | 'killed'>;
 
+export type WatchParent = (onEnd: () => void) => void;
+
+/** How the guard of a test run ends the processes of a folder. */
+export type TestHomeKind = 'engines' | 'stack' | 'folder';
+export type RecordHome = (home: string, kind: TestHomeKind) => void;
+export type EndTestRun = (folder: string, note: (line: string) => void) => Promise<void>;
+export type StartTestRun = (env: NodeJS.ProcessEnv) => () => Promise<void>;
+
 export interface LockRecord extends ProcessIdentity {
   readonly nonce: string;
   children: readonly ProcessIdentity[];

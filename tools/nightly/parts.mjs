@@ -247,6 +247,10 @@ const SPECS = {
     ...{ quick: { ANTIPHON_IDLE_AGENTS: '500' }, missing: needLinux },
   },
   images: { shows: 'each image starts alone and is within its size', minutes: 20, missing: needLinux },
+  'interrupted-run': {
+    ...{ shows: 'a test run that a signal interrupts leaves no engine, stack or folder', minutes: 20 },
+    missing: needLinux,
+  },
   'large-messages': {
     ...{ shows: 'messages of 786 kB pass through services of 512 MiB', minutes: 15 },
     missing: needLinux,

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { endTestRun, TEST_RUN } from '../bootstrap/test-run.mjs';
 import { ROOT } from './parts.mjs';
 
 /**
@@ -19,6 +20,7 @@ import { ROOT } from './parts.mjs';
  */
 
 const KILL_AFTER_MS = 15_000;
+const FIGURES = 'figures';
 /** The last line of a test run, and the line of one check of `npm run verify`. */
 const COUNT = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/m;
 const CHECK = /^(ok|skip|FAIL) +(.+?): ?(.*)$/gm;
@@ -50,12 +52,12 @@ const signalGroup = (pid, signal) => {
 };
 
 /** Runs a command in a process group of its own, which ends at the time limit or on abort. */
-const runGroup = ({ args, env, minutes }, figuresFile, signal) =>
+const runGroup = ({ args, env, minutes }, folder, signal) =>
   new Promise((resolve) => {
     const child = spawn(process.execPath, args, {
       cwd: ROOT,
       detached: true,
-      env: { ...process.env, ...env, ANTIPHON_FIGURES_FILE: figuresFile },
+      env: { ...process.env, ...env, ANTIPHON_FIGURES_FILE: join(folder, FIGURES), [TEST_RUN]: folder },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';
@@ -101,10 +103,11 @@ export const runPart = async (part, signal) => {
   const missing = part.missing?.() ?? null;
   if (missing !== null) return { result: 'skipped', note: missing, rows: [], ms: 0 };
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-nightly-'));
-  const figuresFile = join(folder, 'figures');
   try {
-    const run = await runGroup(part, figuresFile, signal);
-    const rows = [...readFigures(figuresFile), ...readChecks(run.output)];
+    const run = await runGroup(part, folder, signal);
+    // Detached stacks have sessions of their own.
+    if (run.reason !== null) await endTestRun(folder, (line) => console.error(line));
+    const rows = [...readFigures(join(folder, FIGURES)), ...readChecks(run.output)];
     const ok = run.code === 0 && run.reason === null;
     return { result: ok ? 'ok' : 'failed', note: describeEnd(run), rows, ms: performance.now() - startedAt };
   } finally {

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { SIGNAL_EXIT, watchParent } from '../bootstrap/processes.mjs';
 import { listParts } from './parts.mjs';
 import { runPart } from './run-part.mjs';
 import { renderSum, renderTable } from './table.mjs';
@@ -51,7 +52,11 @@ const selectParts = (parts, only) => {
 
 const runAll = async (parts) => {
   const interrupt = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => interrupt.abort());
+  for (const name of Object.keys(SIGNAL_EXIT)) process.on(name, () => interrupt.abort());
+  // npm forwards SIGINT and SIGTERM only: SIGHUP ends npm alone.
+  watchParent(() => interrupt.abort());
+  // The terminal may be gone, and the processes of the part are still to be ended.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const results = [];
   for (const part of parts) {
     if (interrupt.signal.aborted) break;

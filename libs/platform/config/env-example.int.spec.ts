@@ -15,6 +15,7 @@ const OTEL_SOURCE = 'libs/platform/observability/telemetry.ts';
 const INTERNAL: ReadonlySet<string> = new Set([
   'ANTIPHON_TEST_COUNT_FILE',
   'ANTIPHON_TEST_DEADLINE',
+  'ANTIPHON_TEST_RUN',
   'ANTIPHON_FIGURES_FILE',
   'ANTIPHON_HOSTILE_TEXTS',
   'ANTIPHON_HOSTILE_SEED',

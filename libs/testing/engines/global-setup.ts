@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
  * (`npm run build`), and shares the engines with global-teardown.ts through `globalThis`.
  */
 interface SharedState {
-  antiphonTestEngines?: { stop(): Promise<void> } | null;
+  antiphonTestEngines?: { stop(): Promise<void> };
 }
 interface ProjectConfig {
   readonly displayName?: { readonly name: string };
@@ -18,11 +18,7 @@ const isNightly = (project: ProjectConfig): boolean => project.displayName?.name
 export default async function globalSetup(_config: unknown, project: ProjectConfig): Promise<void> {
   const compiled = fileURLToPath(new URL('../dist/engines/shared-engines.js', import.meta.url));
   const { startSharedEngines } = (await import(compiled)) as {
-    startSharedEngines(
-      env: NodeJS.ProcessEnv,
-      isDurable: boolean,
-    ): Promise<SharedState['antiphonTestEngines']>;
+    startSharedEngines(env: NodeJS.ProcessEnv, isDurable: boolean): Promise<{ stop(): Promise<void> }>;
   };
-  (globalThis as SharedState).antiphonTestEngines =
-    (await startSharedEngines(process.env, isNightly(project))) ?? null;
+  (globalThis as SharedState).antiphonTestEngines = await startSharedEngines(process.env, isNightly(project));
 }

@@ -1,5 +1,5 @@
 interface SharedState {
-  antiphonTestEngines?: { stop(): Promise<void> } | null;
+  antiphonTestEngines?: { stop(): Promise<void> };
 }
 
 /** Stops the engines that global-setup.ts started. */

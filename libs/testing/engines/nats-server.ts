@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { recordHome } from '@antiphon/bootstrap/test-run';
 import { sleep } from '@antiphon/kernel';
 
 export interface TestNatsServerOptions {
@@ -63,6 +64,7 @@ const waitUntilReady = async (port: number, child: ChildProcess, log: () => stri
  */
 export const startNatsServer = async (options: TestNatsServerOptions = {}): Promise<TestNatsServer> => {
   const folder = await mkdtemp(join(tmpdir(), 'antiphon-nats-'));
+  recordHome(folder, 'folder');
   const port = await freePort();
   const store = join(folder, 'jetstream');
   const configFile = join(folder, 'nats.conf');

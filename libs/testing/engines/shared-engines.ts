@@ -8,6 +8,7 @@ import type { EngineSet } from '@antiphon/stack';
 import { lockHolder } from '@antiphon/bootstrap/lock';
 import { homeLayout } from '@antiphon/bootstrap/project';
 import { projectRoot } from '@antiphon/bootstrap/project';
+import { recordHome, startTestRun } from '@antiphon/bootstrap/test-run';
 
 /** Variable in which specs find each engine. An engine whose variable is set is not started. */
 const VARIABLES = {
@@ -48,20 +49,38 @@ const setVariables = (env: NodeJS.ProcessEnv, engines: EngineSet): void => {
   for (const [name, value] of Object.entries(found)) if (value !== null) env[name] = value;
 };
 
+const startMissing = async (env: NodeJS.ProcessEnv): Promise<EngineSet | null> => {
+  const names = NAMES.filter((name) => !env[VARIABLES[name]]);
+  if (names.length === 0) return null;
+  const onProgress = (line: string): void => void process.stderr.write(`${line}\n`);
+  const home = chooseHome();
+  recordHome(home, 'engines');
+  const engines = await startEngineSet({ home, names, env, logger: silentLogger, onProgress });
+  setVariables(env, engines);
+  return engines;
+};
+
+/** Shared engines of a run. */
+export interface SharedEngines {
+  stop(): Promise<void>;
+}
+
 /**
  * Starts the engines whose variables are not set, once for a whole test run, and sets the
  * variables. Unless `isDurable`, all temporary folders are in memory if it has room: those of the
- * engines, and the homes of stacks.
+ * engines, and the homes of stacks. If the run is interrupted, its guard ends engines and stacks.
  */
 export const startSharedEngines = async (
   env: NodeJS.ProcessEnv,
   isDurable: boolean,
-): Promise<EngineSet | null> => {
+): Promise<SharedEngines> => {
   if (!isDurable && hasFreeMemory()) env['TMPDIR'] = MEMORY;
-  const names = NAMES.filter((name) => !env[VARIABLES[name]]);
-  if (names.length === 0) return null;
-  const onProgress = (line: string): void => void process.stderr.write(`${line}\n`);
-  const engines = await startEngineSet({ home: chooseHome(), names, env, logger: silentLogger, onProgress });
-  setVariables(env, engines);
-  return engines;
+  const finish = startTestRun(env);
+  const engines = await startMissing(env);
+  return {
+    stop: async () => {
+      await engines?.stop();
+      await finish();
+    },
+  };
 };

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { recordHome, TEST_RUN } from '@antiphon/bootstrap/test-run';
 import { readStack, up } from '@antiphon/stack';
 import type { RunningStack, Scale, StackJson } from '@antiphon/stack';
 import { createTestDatabase } from '../test-database.js';
@@ -61,7 +62,7 @@ export interface TestStack {
  * another.
  */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ', 'ANTIPHON_CACHE', 'ANTIPHON_POSTGRES_BIN'];
-const ALSO_INHERITED = ['ANTIPHON_NATS_SERVER', 'ANTIPHON_TEMPORAL', 'XDG_CACHE_HOME'];
+const ALSO_INHERITED = ['ANTIPHON_NATS_SERVER', 'ANTIPHON_TEMPORAL', 'XDG_CACHE_HOME', TEST_RUN];
 
 /** Whether the run tests the compact form, where a spec names no form. */
 export const isCompactRun = (): boolean => process.env['ANTIPHON_TEST_FORM'] === 'compact';
@@ -131,6 +132,7 @@ const createTestStack = (home: string, running: RunningStack, start: Start, remo
  */
 export const startStack = async (options: StartStackOptions = {}): Promise<TestStack> => {
   const home = mkdtempSync(join(options.parent ?? tmpdir(), 'antiphon-stack-'));
+  recordHome(home, 'stack');
   options.prepareHome?.(home);
   const { shareEngines, shareDatabase } = options;
   const database = shareEngines || shareDatabase ? await createTestDatabase() : null;

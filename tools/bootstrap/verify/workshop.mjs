@@ -82,7 +82,9 @@ export const createWorkshop = async ({ cold, tests, keep }) => {
 
   const baseEnv = () => {
     const env = Object.fromEntries(
-      Object.entries(process.env).filter(([name]) => !/^(npm_|ANTIPHON_|NODE_OPTIONS)/.test(name)),
+      Object.entries(process.env).filter(
+        ([name]) => !/^(npm_|ANTIPHON_(?!TEST_RUN$)|NODE_OPTIONS)/.test(name),
+      ),
     );
     return { ...env, ANTIPHON_CACHE: cache, ...(cold ? emptyCaches(folder) : {}) };
   };

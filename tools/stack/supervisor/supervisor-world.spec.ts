@@ -8,6 +8,7 @@ import { identify } from '@antiphon/bootstrap/processes';
 import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { projectRoot } from '@antiphon/bootstrap/project';
 import { SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
+import { recordHome } from '@antiphon/bootstrap/test-run';
 import { down, up } from '../index.js';
 import type { RunningStack, StackJson, UpOptions } from '../index.js';
 
@@ -43,7 +44,11 @@ export const marked = (home: string): string[] =>
     }
   });
 
-export const makeHome = (): string => mkdtempSync(join(tmpdir(), 'antiphon supervisor '));
+export const makeHome = (): string => {
+  const home = mkdtempSync(join(tmpdir(), 'antiphon supervisor '));
+  recordHome(home, 'stack');
+  return home;
+};
 
 /** Returns a function that makes homes, which are stopped and removed after the tests. */
 export const useHomes = (): (() => string) => {
