@@ -12,6 +12,12 @@ const CAREFUL_FROM = 2;
 /** Number of earlier starts after which an event that ended the last one is given up. */
 const MAX_EARLIER_STARTS = 2;
 
+/**
+ * Age of a count of an event from which on its process is lost, ms. Several processes start at one
+ * checkpoint, and one that lives applies the event within this time.
+ */
+const LOST_AFTER_MS = 2_000;
+
 /** Projections of a process apply such events one after another, so that one of them is counted. */
 const LANE = createTrialLane();
 
@@ -76,7 +82,7 @@ export class CarefulBatches {
     const first = { ...snapshot, events: [event], upTo: event.position };
     const item = `${this.name}@${event.position}`;
     // An event that failed in this process was counted by it.
-    const lost = this.#counted === item ? 0 : await this.counts.read(EVENT, item);
+    const lost = this.#counted === item ? 0 : await this.counts.read(EVENT, item, LOST_AFTER_MS);
     const earlier = this.#starts - 1;
     if (lost > 0 && earlier >= MAX_EARLIER_STARTS) {
       const state = await park(first, event, earlier + 1);

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { ALL_WORKSPACES, createPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPool, createWorkStarts } from '@antiphon/database';
 import { transient } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import {
@@ -149,6 +149,17 @@ describe('a projection', () => {
     );
     const head = await store.headPosition();
     await Promise.all(projections.map((projection) => projection.waitForPosition(head)));
+    expect(await seen()).toEqual(await positionsOf());
+  });
+
+  it('parks no event that another process has just begun to apply', async () => {
+    await append(undefined, 3);
+    const [first] = await positionsOf();
+    const starts = createWorkStarts(pool);
+    // Two more processes start at this checkpoint. One of them is about to apply the first event.
+    for (let n = 0; n < 2; n++) await starts.begin('projection', `${name}@0`);
+    await starts.begin('projection-event', `${name}@${first}`);
+    await start().waitForPosition(await store.headPosition());
     expect(await seen()).toEqual(await positionsOf());
   });
 
