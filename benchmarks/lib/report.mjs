@@ -187,7 +187,7 @@ export const renderReport = ({ machine, peers, settings, results, verdicts, othe
     '# Results',
     'Written by `npm run bench`; both sides of every comparison ran in turn, in one run, on one machine and one PostgreSQL server.',
     `- Machine: ${pairs(machine)}`,
-    ...(Object.keys(peers).length > 0 ? [`- Peers: ${pairs(peers)}`] : []),
+    ...(Object.keys(peers).length > 0 ? [`- Peers: \`${pairs(peers)}\``] : []),
     ...(settings ? [`- PostgreSQL: ${pairs(settings)}`] : []),
     ...othersLines(others),
     '',
