@@ -85,7 +85,9 @@ const FLUSH_AFTER_MS = 2_000;
  * writes it at an orderly exit only, so the process after a killed one would compile them again.
  */
 const keepCompiledCode = (): void => {
-  setTimeout(() => module.flushCompileCache(), FLUSH_AFTER_MS).unref();
+  // Node 20 has neither the cache nor this function.
+  const { flushCompileCache }: Partial<typeof module> = module;
+  if (flushCompileCache) setTimeout(flushCompileCache, FLUSH_AFTER_MS).unref();
 };
 
 const reportFailedStart = (logger: Logger, error: unknown): void => {
