@@ -9,8 +9,11 @@ const START = 'projection';
 const EVENT = 'projection-event';
 /** Number of starts at a checkpoint from which on its next events are applied one at a time. */
 const CAREFUL_FROM = 2;
-/** Number of earlier starts after which an event that ended the last one is given up. */
-const MAX_EARLIER_STARTS = 2;
+/**
+ * Number of processes that an event which is applied alone may lose. The process before them was
+ * lost at the whole batch. Once could be a coincidence: other work may have ended the process.
+ */
+const MAX_LOST_ALONE = 2;
 
 /**
  * Age of a count of an event from which on its process is lost, ms. Several processes start at one
@@ -83,9 +86,8 @@ export class CarefulBatches {
     const item = `${this.name}@${event.position}`;
     // An event that failed in this process was counted by it.
     const lost = this.#counted === item ? 0 : await this.counts.read(EVENT, item, LOST_AFTER_MS);
-    const earlier = this.#starts - 1;
-    if (lost > 0 && earlier >= MAX_EARLIER_STARTS) {
-      const state = await park(first, event, earlier + 1);
+    if (lost >= MAX_LOST_ALONE) {
+      const state = await park(first, event, lost + 1);
       if (state !== 'contended') await this.counts.end(EVENT, item);
       return state;
     }

@@ -43,14 +43,22 @@ describe('a batch that is applied again', () => {
     expect([...starts.all]).toEqual([]);
   });
 
-  it('parks its event at the third start after losses, however many stops are between them', async () => {
+  it('parks its event after three lost processes, however many stops are between them', async () => {
     const starts = createMemoryStarts();
-    for (const how of ['stop', 'kill', 'stop', 'kill'] as const) {
+    for (const how of ['stop', 'kill', 'stop', 'kill', 'stop', 'kill'] as const) {
       const { batches, parked } = await begin(starts);
       expect(parked).toEqual([]);
       if (how === 'stop') await batches.release();
     }
     expect((await begin(starts)).parked).toEqual([8]);
+  });
+
+  it('parks no event that lost one process, although the projection was started many times', async () => {
+    const starts = createMemoryStarts();
+    for (let kills = 0; kills < 5; kills++) await starts.begin('projection', `spec@${CHECKPOINT}`);
+    await starts.begin('projection-event', `spec@${CHECKPOINT + 1}`);
+    const { isCareful, parked } = await begin(starts);
+    expect([isCareful, parked]).toEqual([true, []]);
   });
 
   it('does not count a failure of a process that lives', async () => {

@@ -152,13 +152,15 @@ describe('a projection', () => {
     expect(await seen()).toEqual(await positionsOf());
   });
 
-  it('parks no event that another process has just begun to apply', async () => {
+  it('parks no event that other processes have just begun to apply', async () => {
     await append(undefined, 3);
     const [first] = await positionsOf();
     const starts = createWorkStarts(pool);
-    // Two more processes start at this checkpoint. One of them is about to apply the first event.
-    for (let n = 0; n < 2; n++) await starts.begin('projection', `${name}@0`);
-    await starts.begin('projection-event', `${name}@${first}`);
+    // Two more processes start at this checkpoint, and are about to apply the first event.
+    for (let n = 0; n < 2; n++) {
+      await starts.begin('projection', `${name}@0`);
+      await starts.begin('projection-event', `${name}@${first}`);
+    }
     await start().waitForPosition(await store.headPosition());
     expect(await seen()).toEqual(await positionsOf());
   });
