@@ -10,7 +10,7 @@ const TRIAL_MS = 10_000;
 export interface TrialOptions {
   readonly lane?: TrialLane;
   readonly trialMs?: number;
-  /** False if the first start of an item is not counted, because it was taken up by no one before. */
+  /** False if the first start of an item is not counted, because no process had taken it up before. */
   readonly countsFirst?: boolean;
 }
 

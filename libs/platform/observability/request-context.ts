@@ -96,7 +96,7 @@ export const runWithContextFields = <T>(
 };
 
 /**
- * Returns a function that runs work in the context of now, with further fields. Callbacks of a
+ * Returns a function that runs work in the current context, with further fields. Callbacks of a
  * shared subscription run in another one.
  */
 export const keepContext = (

@@ -53,7 +53,7 @@ beforeAll(async () => {
 afterAll(() => database?.drop());
 
 describe('the agent', () => {
-  it(`follows ${BIG_EVENTS} events of 1 MB of a task, and of a session, in a process of 96 MiB`, async () => {
+  it(`follows ${BIG_EVENTS} events of 1 MB of a task, and of a session, in a process with a heap of 96 MiB`, async () => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
       ['--max-old-space-size=96', READER, database.urlFor('agent'), taskId, turnId],

@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => database?.drop());
 
 describe('an audit', () => {
-  it(`reads ${BIG_EVENTS} events of 1 MB in a process of 96 MiB`, async () => {
+  it(`reads ${BIG_EVENTS} events of 1 MB in a process with a heap of 96 MiB`, async () => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
       ['--max-old-space-size=96', AUDIT, database.urlFor('reader')],

@@ -177,7 +177,7 @@ describe('readEventPage', () => {
     expect(queries).toBeLessThanOrEqual(4);
   });
 
-  it(`reads pages of at most 4 MiB over ${BIG_EVENTS} events of 1 MB in a process of 96 MiB`, async () => {
+  it(`reads pages of at most 4 MiB over ${BIG_EVENTS} events of 1 MB in a process with a heap of 96 MiB`, async () => {
     const run = promisify(execFile)(
       process.execPath,
       ['--max-old-space-size=96', READER, database.urlFor('gateway'), 'big'],

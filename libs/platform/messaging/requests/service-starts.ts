@@ -1,7 +1,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { sleep } from '@antiphon/kernel';
 
-/** Subject on which a process tells that it serves the requests of a service from now on. */
+/** Subject on which a process announces that it has begun to serve the requests of a service. */
 export const startSubject = (service: string): string => `hint.start.${service}`;
 
 /** Subject pattern of the starts of all services. */
