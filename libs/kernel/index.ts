@@ -48,7 +48,7 @@ export { createBatcher, createCoalescer, createReadBatcher } from './async/batch
 export { backoffDelay, retry } from './async/retry.js';
 export type { Backoff, RetryOptions } from './async/retry.js';
 export { createKeyedQueue, createSerialQueue } from './async/serial-queue.js';
-export { createTrialLane } from './async/trial-lane.js';
+export { PROCESS_LANE, createTrialLane } from './async/trial-lane.js';
 export type { TrialLane } from './async/trial-lane.js';
 export type { KeyedQueue, SerialQueue } from './async/serial-queue.js';
 export { nextEventLoopRound, repeatEvery, sleep } from './async/sleep.js';

@@ -1,7 +1,7 @@
 import { sleep } from '@antiphon/kernel';
-import { connectClient } from '@antiphon/testing/client';
+import { connectClient, type FrameStream, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
-import { readEvents, waitForValue } from '../stack-under-test.js';
+import { readEvents, waitForAccepted, waitForValue } from '../stack-under-test.js';
 
 /** Time within which work that ends its process must be given up, ms. */
 export const GIVEN_UP_WITHIN_MS = 60_000;
@@ -31,6 +31,46 @@ tools = ["ls", "plan_step", "echo"]
 `,
   )
   .join('')}`;
+
+export interface Answer {
+  readonly status: number;
+  readonly body: { readonly id?: string; readonly code?: string };
+}
+
+/** Sends a request; again while no service takes it, because the agent starts. */
+export const send = async (
+  { gatewayUrl }: TestStack,
+  method: string,
+  path: string,
+  body: unknown,
+): Promise<Answer> =>
+  waitForValue(
+    `an answer to ${method} ${path}`,
+    async () => {
+      const response = await fetch(`${gatewayUrl}/api/v1${path}`, {
+        ...{ method, body: JSON.stringify(body) },
+        headers: { 'content-type': 'application/json' },
+      });
+      const answer = { status: response.status, body: (await response.json()) as Answer['body'] };
+      return answer.body.code === 'MESSAGING.NO_RESPONDERS' ? undefined : answer;
+    },
+    GIVEN_UP_WITHIN_MS,
+  );
+
+/** Sends a message to an agent; again while it is refused, because the agent starts. */
+export const chat = async (
+  client: SocketClient,
+  params: Readonly<Record<string, string>>,
+): Promise<{ stream: FrameStream; turnId: string }> =>
+  waitForValue(
+    'an accepted message',
+    async () => {
+      const stream = client.stream('chat.send', params);
+      const accepted = await waitForAccepted(stream).catch(() => undefined);
+      return accepted && { stream, turnId: accepted.turnId };
+    },
+    GIVEN_UP_WITHIN_MS,
+  );
 
 /** Waits for an event of a type whose data matches. */
 export const waitForEvent = (

@@ -33,3 +33,6 @@ export const createTrialLane = (trialMs = TRIAL_MS): TrialLane => {
     },
   };
 };
+
+/** The lane of this process: suspicious work of all kinds is started in it. */
+export const PROCESS_LANE: TrialLane = createTrialLane();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { createTrialLane } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { createPool } from './pool.js';
@@ -30,7 +31,7 @@ describe('work that is taken up', () => {
     for (let life = 1; life <= 3; life++) {
       const begun = Promise.withResolvers<void>();
       // The process ends here: nothing of it settles.
-      void new WorkTrials(starts).run('spec', item, () => (begun.resolve(), never()));
+      void new WorkTrials(starts, { lane: createTrialLane() }).run('spec', item, () => (begun.resolve(), never()));
       await begun.promise;
       expect(await starts.read('spec', item)).toBe(life);
     }
@@ -68,7 +69,7 @@ describe('work that is taken up', () => {
     /** Takes the work up in a process that is killed, or releases it at its stop. */
     const takeUp = async (how: 'stop' | 'kill'): Promise<void> => {
       const begun = Promise.withResolvers<void>();
-      const trials = new WorkTrials(starts);
+      const trials = new WorkTrials(starts, { lane: createTrialLane() });
       void trials.run('spec', item, () => (begun.resolve(), never()));
       await begun.promise;
       if (how === 'stop') await trials.release();
@@ -105,7 +106,7 @@ describe('work that is taken up', () => {
     async (how, kills) => {
       const item = randomUUID();
       const starts = createWorkStarts(pool);
-      const create = (): WorkTrials => new WorkTrials(starts, { countsFirst: false });
+      const create = (): WorkTrials => new WorkTrials(starts, { lane: createTrialLane(), countsFirst: false });
       const first = create();
       void first.runFirst('spec', item, never);
       if (how === 'stopped in order') await first.release();
@@ -118,22 +119,23 @@ describe('work that is taken up', () => {
     },
   );
 
-  it('starts alone at its last start', async () => {
+  it('starts alone at its last start, also among work of other kinds', async () => {
     const starts = createWorkStarts(pool);
     const [first, second] = [randomUUID(), randomUUID()];
-    for (const item of [first, second])
-      for (let start = 0; start < 2; start++) await starts.begin('spec', item);
-    const trials = new WorkTrials(starts);
+    for (let start = 0; start < 2; start++) {
+      await starts.begin('spec', first);
+      await starts.begin('other', second);
+    }
     const leave = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
-    const one = trials.run('spec', first, () => (begun.resolve(), leave.promise));
+    const one = new WorkTrials(starts).run('spec', first, () => (begun.resolve(), leave.promise));
     await begun.promise;
-    const two = trials.run('spec', second, () => Promise.resolve());
+    const two = new WorkTrials(starts).run('other', second, () => Promise.resolve());
     // The second one waits, and is not counted.
-    expect(await starts.read('spec', second)).toBe(2);
+    expect(await starts.read('other', second)).toBe(2);
     leave.resolve();
     await Promise.all([one, two]);
-    expect(await starts.read('spec', second)).toBe(0);
+    expect(await starts.read('other', second)).toBe(0);
   });
 
   it('is counted for each service on its own', async () => {

@@ -1,4 +1,4 @@
-import { createTrialLane, rejected } from '@antiphon/kernel';
+import { PROCESS_LANE, rejected } from '@antiphon/kernel';
 import type { TrialLane } from '@antiphon/kernel';
 import type { WorkStarts } from './work-starts.js';
 
@@ -36,7 +36,7 @@ export class WorkTrials {
 
   constructor(
     private readonly starts: WorkStarts,
-    { lane = createTrialLane(), trialMs = TRIAL_MS, countsFirst = true }: TrialOptions = {},
+    { lane = PROCESS_LANE, trialMs = TRIAL_MS, countsFirst = true }: TrialOptions = {},
   ) {
     this.lane = lane;
     this.trialMs = trialMs;

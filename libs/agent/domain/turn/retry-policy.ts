@@ -17,7 +17,7 @@ export const MAX_LOST_CALL_DRIVERS = 3;
 const MAX_LOST_WAITING_DRIVERS = 20;
 const WAITING_TOOLS: ReadonlySet<string> = new Set(['ask_agent', HAND_OVER]);
 /**
- * Number of lost processes from which on work is started alone (`createTrialLane`), so that work
+ * Number of lost processes from which on work is started alone (`PROCESS_LANE`), so that work
  * that ends its process is not counted against other work.
  */
 export const SUSPECT_AFTER = 2;

@@ -1,5 +1,5 @@
 import type { WorkStarts } from '@antiphon/database';
-import { createTrialLane } from '@antiphon/kernel';
+import { PROCESS_LANE } from '@antiphon/kernel';
 import type { RecordedEvent } from '../event-store.port.js';
 import type { BatchResult } from './projection-batch.js';
 import type { ProjectionSnapshot } from './projection-snapshot.js';
@@ -20,9 +20,6 @@ const MAX_LOST_ALONE = 2;
  * checkpoint, and one that lives applies the event within this time.
  */
 const LOST_AFTER_MS = 2_000;
-
-/** Projections of a process apply such events one after another, so that one of them is counted. */
-const LANE = createTrialLane();
 
 type Apply = (snapshot: ProjectionSnapshot) => Promise<BatchResult['state']>;
 type Park = (
@@ -46,7 +43,7 @@ export class CarefulBatches {
   constructor(
     private readonly counts: WorkStarts,
     private readonly name: string,
-    private readonly lane = LANE,
+    private readonly lane = PROCESS_LANE,
   ) {}
 
   /** Counts a start of the projection at its checkpoint. */

@@ -2,7 +2,7 @@ import type { JsMsg } from '@nats-io/jetstream';
 import type { z } from 'zod';
 import { MAX_LOST_PROCESSES } from '@antiphon/database';
 import type { WorkStarts } from '@antiphon/database';
-import { createTrialLane, failpoint, invalid, isAppError } from '@antiphon/kernel';
+import { PROCESS_LANE, failpoint, invalid, isAppError } from '@antiphon/kernel';
 import { contextFrom, countError, runWithContext, withSpan } from '@antiphon/observability';
 import type { Logger, RequestContext, SpanStart } from '@antiphon/observability';
 import { HEADERS } from '@antiphon/contracts/messaging';
@@ -124,7 +124,6 @@ export class MessageWorker<Schema extends z.ZodType> {
   readonly #policy: AckPolicy;
   readonly #span: SpanStart;
   readonly #acks = new AckBatcher();
-  readonly #trials = createTrialLane();
   readonly #ackWaitMs: number;
   readonly #isOrdered: boolean;
   /** Counted names of the messages that are being handled. */
@@ -212,7 +211,7 @@ export class MessageWorker<Schema extends z.ZodType> {
         `${MAX_LOST_PROCESSES} processes that handled the message were lost, and it may be the reason`,
       );
     }
-    const leave = await this.#trials.enter();
+    const leave = await PROCESS_LANE.enter();
     try {
       await starts.begin(MESSAGE, item);
       this.#handling.add(item);
