@@ -21,7 +21,7 @@ export interface WorkStarts {
 }
 
 const READ_SQL = `select starts from work_starts where owner = current_user and kind = $1 and item = $2
-    and started_at <= clock_timestamp() - $3 * interval '1 millisecond'`;
+    and ($3 = 0 or started_at <= clock_timestamp() - $3 * interval '1 millisecond')`;
 // Work that has ended in another way leaves a row, which a later start deletes.
 const BEGIN_SQL = `with old as (delete from work_starts where owner = current_user
     and started_at < clock_timestamp() - interval '7 days' and (kind, item) <> ($1, $2))
