@@ -127,9 +127,9 @@ const sections = {
     'A log that grows by sessions of one turn: p50 in milliseconds, memory in MiB, start in seconds',
     [
       table(
-        ['sessions', 'events', 'turn', ...Object.keys(rows[0].reads), 'start'],
-        rows.map(({ sessions, head, turn, reads, startMs }) => [
-          ...[show(sessions), show(head), show(turn.p50)],
+        ['sessions', 'events', 'busy after it, s', 'turn', ...Object.keys(rows[0].reads), 'start'],
+        rows.map(({ sessions, head, busyS, turn, reads, startMs }) => [
+          ...[show(sessions), show(head), show(busyS), show(turn.p50)],
           ...Object.values(reads).map(({ p50 }) => show(p50)),
           show(startMs / 1_000),
         ]),

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import WebSocket from 'ws';
+import { costOf, familyOf } from '../lib/process-cost.mjs';
 import { startSubject } from '../lib/processes.mjs';
 import { shareOf, startStack } from '../lib/stack.mjs';
 import { summarize } from '../lib/stats.mjs';
@@ -41,6 +42,26 @@ const settled = async (gateway) => {
     if (performance.now() > endsAt) throw new Error('the projections do not follow the log');
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
+};
+
+const WINDOW_MS = 2_000;
+/** Share of one processor below which a stack is idle, and the number of such windows in a row. */
+const IDLE = { share: 0.1, windows: 3 };
+
+/**
+ * Waits until the stack has done what a filled log leaves to it, such as the analysis of tables and
+ * the messages of consumers. Resolves with the seconds until then.
+ */
+const idle = async (stack) => {
+  const from = performance.now();
+  const spent = () => costOf([...new Set(stack.pids().flatMap(familyOf))]).cpuMs;
+  for (let quiet = 0; quiet < IDLE.windows;) {
+    const before = spent();
+    await new Promise((resolve) => setTimeout(resolve, WINDOW_MS));
+    quiet = spent() - before < IDLE.share * WINDOW_MS ? quiet + 1 : 0;
+    if (performance.now() - from > FOLLOW_MS) throw new Error('the stack does not become idle');
+  }
+  return (performance.now() - from - IDLE.windows * WINDOW_MS) / 1_000;
 };
 
 const timed = async (work) => {
@@ -136,12 +157,13 @@ export const benchGrowth = async (context) => {
       await writer.call('fill', size - sessions);
       sessions = size;
       const head = await settled(stack.gatewayUrl());
+      const busyS = await idle(stack);
       const turn = await takeTurns(stack.gatewayUrl(), count, `s${size}`);
       const reads = await readAll(stack.gatewayUrl(), head, count);
       const { data, wal } = await asOwner(stack.adminUrl(), DISK_SQL);
       const memory = memoryOf(stack.read());
       const startMs = await stack.restart();
-      rows.push({ sessions, head, turn, reads, data, wal, memory, startMs });
+      rows.push({ sessions, head, busyS, turn, reads, data, wal, memory, startMs });
     }
     return rows;
   } finally {
