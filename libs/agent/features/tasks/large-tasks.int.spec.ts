@@ -10,6 +10,7 @@ import type { TestDatabase } from '@antiphon/testing';
 
 const READER = fileURLToPath(new URL('fixtures/open-tasks.mjs', import.meta.url));
 const BIG_EVENTS = Number(process.env['ANTIPHON_BIG_EVENTS'] ?? 60);
+const MAX_RESIDENT_MIB = 640;
 const BATCH = 20;
 const FILL_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type,
     schema_version, data, metadata, recorded_at, hash)
@@ -62,7 +63,8 @@ describe('the agent', () => {
     const { isKnown, outcome, peakMiB } = JSON.parse(stdout) as Record<string, unknown>;
     expect(isKnown).toBe(true);
     expect(outcome).toEqual({ kind: 'failed', code: 'C', message: 'm' });
-    // Resident memory, with buffers that are not collected yet.
-    expect(peakMiB).toBeLessThan(400);
+    // The heap of the process is the bound: it ends where it keeps the events. This one is for buffers
+    // outside of it, which a busy machine collects late.
+    expect(peakMiB).toBeLessThan(MAX_RESIDENT_MIB);
   }, 120_000);
 });
