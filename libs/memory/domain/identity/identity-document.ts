@@ -47,6 +47,8 @@ const LIST_ITEM = /^[ \t]{0,3}[-*+][ \t]+/;
 /** Matches a key of at most forty characters; the colon may be inside or after the emphasis. */
 const KEY_LINE = /^(?:\*\*|__)?([^\s:*_`][^:*_`]{0,39})(?:\*\*|__)?:(?:\*\*|__)?[ \t]+\S/;
 const MAX_WORDS = 4;
+/** Maximum number of lines of a text that may be entries: bounds the cost of comparing. */
+const MAX_ENTRY_LINES = 2_000;
 
 const keyOf = (line: string): string | null => {
   const key = KEY_LINE.exec(line)?.[1];
@@ -63,8 +65,9 @@ const entryKey = (line: string, plain: boolean): string | null => {
   return plain ? keyOf(line) : null;
 };
 
-/** Reads the entries of a text; returns null if it has other lines. */
+/** Reads the entries of a text; returns null if it has other lines, or too many. */
 export const readEntries = (lines: readonly string[], plain: boolean): Entry[] | null => {
+  if (lines.length > MAX_ENTRY_LINES) return null;
   const entries: Entry[] = [];
   for (const line of lines.filter((text) => text.trim() !== '')) {
     const key = entryKey(line, plain);

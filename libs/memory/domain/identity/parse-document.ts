@@ -20,6 +20,9 @@ export interface ParsedDocument {
   readonly problems: readonly string[];
 }
 
+/** Maximum number of headings of a document that begin a section. */
+const MAX_HEADINGS = 2_000;
+
 const ATX = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
 const SETEXT = /^ {0,3}(?:(=+)|-{3,})[ \t]*$/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
@@ -68,12 +71,14 @@ interface Part {
   readonly lines: string[];
 }
 
+/** Cuts lines at their headings. Those after the last permitted one are text. */
 const cutAtHeadings = (lines: readonly string[]): Part[] => {
   const parts: Part[] = [{ heading: null, lines: [] }];
   const fences = createFences();
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at] ?? '';
-    const heading = fences.open() === null ? headingAt(lines, at) : null;
+    const mayBegin = fences.open() === null && parts.length <= MAX_HEADINGS;
+    const heading = mayBegin ? headingAt(lines, at) : null;
     if (heading) {
       parts.push({ heading, lines: [] });
       at += heading.lines.length - 1;
@@ -121,6 +126,8 @@ export const parseDocument = ({ file, text }: IdentityDocument): ParsedDocument 
     lines.push(open);
   }
   const parts = cutAtHeadings(lines);
+  if (parts.length > MAX_HEADINGS)
+    problems.push(`it has ${MAX_HEADINGS} headings or more, and all after them is taken as text`);
   const title = titleOf(parts, file);
   return {
     file,
