@@ -110,7 +110,7 @@ const createTasks = (
 const createFilesOnDisk = (platform: AgentPlatform, runtime: AgentRuntime): FilesFollower => {
   const { config, env, identity, pool, leases, clock, logger } = platform;
   const folder = readFilesFolder(env);
-  const keepsExecutable = config.files.executableOnDisk === true;
+  const keepsExecutable = config.files.executableOnDisk;
   const own = { pool, leases, clock, logger, limits: () => config.files, owner: identity.id };
   return new FilesFollower({ ...own, trees: runtime.services.files, folder, keepsExecutable });
 };

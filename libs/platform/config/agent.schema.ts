@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { APPROVAL_MODES, APPROVER_ROLES } from './antiphon-config.js';
-import * as defaults from './build-config.js';
+import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { roots } from './file-settings.js';
 import {
   NAME,
@@ -55,6 +54,10 @@ const AgentBudget = hint(
   '[agents.budget]',
 );
 
+const APPROVAL_MODES = ['always', 'unsafe', 'never'] as const;
+/** Roles in ascending order of rights. */
+const APPROVER_ROLES = ['member', 'operator', 'admin'] as const;
+
 const GUARDED = /^(?:\*|[A-Za-z0-9_-]{1,64})$/;
 const guarded = () =>
   show(hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"'));
@@ -73,13 +76,13 @@ const Approval = hint(
       2_592_000,
       'seconds until the approval expires',
       'expires_after_s = 86400',
-    ).default(defaults.DEFAULT_APPROVAL_EXPIRES_S),
+    ).default(86_400),
     escalate_after_s: int(
       0,
       2_592_000,
       'seconds without an answer until escalate_to is asked too, where 0 means never',
       'escalate_after_s = 3600',
-    ).default(defaults.DEFAULT_APPROVAL_ESCALATES_S),
+    ).default(3_600),
     escalate_to: role('the role that is asked too', 'escalate_to = "admin"').default('admin'),
     answer_by: role('the least role that may answer', 'answer_by = "operator"').default('operator'),
   }),
@@ -113,7 +116,7 @@ const ToolLimit = hint(
 /** Schema of an entry of `[[agents]]`. */
 export const Agent = z.strictObject({
   id: name('id = "main"'),
-  workspace: workspace().default(defaults.DEFAULT_WORKSPACE),
+  workspace: workspace().default(DEFAULT_WORKSPACE),
   name: shownText("the agent's name", 'name = "Main"', 200).optional(),
   role: shownText('what the agent is for', 'role = "assistant"', 200).nullable().default(null),
   provider: name('provider = "anthropic"').optional(),
@@ -131,9 +134,7 @@ export const Agent = z.strictObject({
     'tools = ["echo", "calculator"]',
   ).default([]),
   capabilities: names('capability names', NAME, 'capabilities = ["research"]').default([]),
-  max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').default(
-    defaults.DEFAULT_MAX_ITERATIONS,
-  ),
+  max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').default(10),
   position: shownText('where a front end shows the agent', 'position = "room-1"', 200)
     .nullable()
     .default(null),

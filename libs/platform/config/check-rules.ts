@@ -1,14 +1,16 @@
 import { isIPv4 } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
-import type { ProviderKind } from './antiphon-config.js';
 import { checkWorkspaces } from './check-workspaces.js';
 import { CAPABILITY_TYPES, parseCapability } from './capability.js';
 import type { KeyPath } from './config-problem.js';
-import { BUNDLED_PLUGINS, DEFAULT_KEY_ENV, DEFAULT_MODELS, isSet } from './build-config.js';
+import { isSet } from './build-config.js';
 import type { Environment } from './build-config.js';
 import { findNearest } from './find-nearest.js';
 import { entriesOf, tableOf, textOf, textsOf } from './problem-list.js';
 import type { Entry, ProblemList } from './problem-list.js';
+import { BUNDLED_PLUGINS } from './native-tools.js';
+import { PROVIDER_FACTS, factsOfKind } from './provider-kinds.js';
+import type { ProviderKind } from './provider-kinds.js';
 import type { TomlData } from './toml-value.js';
 
 type File = Readonly<Record<string, TomlData>>;
@@ -146,10 +148,6 @@ const checkGateway = (list: ProblemList, file: File): void => {
   });
 };
 
-/** Provider kinds that docs/contract.md plans and this version does not have. */
-const PLANNED_KINDS: ReadonlySet<string> = new Set(['cli']);
-const NEEDS_URL: ReadonlySet<string> = new Set(['openai-compatible']);
-
 const urlProblem = (text: string, kind: string): string | null => {
   // The scripted provider opens no connection; it may play a file (docs/scripted-provider.md).
   if (kind === 'scripted')
@@ -172,7 +170,9 @@ const checkScenarioUrl = (list: ProblemList, path: KeyPath, url: string | null):
 const checkProviderUrl = (list: ProblemList, path: KeyPath, table: File, kind: string): void => {
   const url = textOf(table, 'base_url');
   if (kind === 'scripted') return checkScenarioUrl(list, path, url);
-  if (url === null && NEEDS_URL.has(kind) && table['base_url'] === undefined)
+  const facts = factsOfKind(kind);
+  const needsUrl = facts !== null && facts.adapter !== null && facts.baseUrl === null;
+  if (url === null && needsUrl && table['base_url'] === undefined)
     list.add([...path, 'base_url'], { message: `missing; the kind ${kind} has no address of its own` });
   const problem = url === null ? null : urlProblem(url, kind);
   if (problem !== null) list.add([...path, 'base_url'], { message: problem });
@@ -183,10 +183,11 @@ const checkProviders = (list: ProblemList, file: File, env: Environment | null):
   for (const { table, path } of entriesOf(file, 'providers')) {
     const kind = textOf(table, 'kind') ?? '';
     checkProviderUrl(list, path, table, kind);
-    if (PLANNED_KINDS.has(kind))
+    const facts = factsOfKind(kind);
+    if (facts?.adapter === null)
       list.add([...path, 'kind'], { message: `the kind ${kind} is not available in this version` });
     const configured = textOf(table, 'api_key_env');
-    const variable = configured ?? DEFAULT_KEY_ENV[kind as ProviderKind] ?? null;
+    const variable = configured ?? facts?.keyVariable ?? null;
     if (table['stored_key'] === true) continue;
     if (env === null || variable === null || !/^\w{1,128}$/.test(variable) || isSet(env, variable)) continue;
     list.add(configured === null ? path : [...path, 'api_key_env'], {
@@ -204,7 +205,7 @@ const checkModels = (
 ): void => {
   for (const { table, path } of entriesOf(file, 'agents')) {
     const kind = kindOf(textOf(table, 'provider'));
-    if (table['model'] === undefined && kind !== null && DEFAULT_MODELS[kind] === undefined)
+    if (table['model'] === undefined && kind !== null && PROVIDER_FACTS[kind].defaultModel === null)
       list.add([...path, 'model'], { message: `missing; a provider of kind ${kind} has no default model` });
   }
 };

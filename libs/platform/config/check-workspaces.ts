@@ -1,4 +1,4 @@
-import { DEFAULT_WORKSPACE } from './build-config.js';
+import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { entriesOf, textOf, textsOf } from './problem-list.js';
 import type { Entry, ProblemDetails, ProblemList } from './problem-list.js';
 import type { TomlData } from './toml-value.js';

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { Agent, attempts, longestBackoff } from './agent.schema.js';
-import { PROVIDER_KINDS } from './antiphon-config.js';
-import * as defaults from './build-config.js';
+import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { Files } from './file-settings.js';
 import { NOTHING, TOOL, bool, hint, int, list, name, names, networks, origins } from './key-hints.js';
 import {
@@ -16,27 +15,33 @@ import {
   usd,
   workspace,
 } from './key-hints.js';
+import { PROVIDER_KINDS } from './provider-kinds.js';
+
+/** Minimum length of a configured token: a shorter one can be guessed. */
+export const MIN_TOKEN_LENGTH = 32;
+export const TOKEN_RULE = `the secret that clients send to connect: at least ${MIN_TOKEN_LENGTH} characters (openssl rand -hex 32)`;
+export const DEFAULT_PORT = 7400;
+/** Days for which a comparison of projections looks at changes of agents' states. */
+export const COMPARED_DAYS = 30;
 
 const Limits = z.strictObject({
-  requests_per_second: perSecond('requests', 'requests_per_second', defaults.DEFAULT_REQUESTS_PER_S),
-  frames_per_second: perSecond('WebSocket frames', 'frames_per_second', defaults.DEFAULT_FRAMES_PER_S),
-  bytes_per_second: perSecond('bytes received', 'bytes_per_second', defaults.DEFAULT_BYTES_PER_S),
+  requests_per_second: perSecond('requests', 'requests_per_second', 100),
+  frames_per_second: perSecond('WebSocket frames', 'frames_per_second', 200),
+  bytes_per_second: perSecond('bytes received', 'bytes_per_second', 4 * 1024 * 1024),
   sign_ins: int(
     0,
     1_000_000,
     'sign-ins of one client address, and of one API key, in five minutes, where 0 means no limit',
-    `sign_ins = ${defaults.DEFAULT_SIGN_INS}`,
-  ).default(defaults.DEFAULT_SIGN_INS),
+    'sign_ins = 20',
+  ).default(20),
 });
 
 const Gateway = z.strictObject({
-  host: shownText('an address or host name to listen on', 'host = "127.0.0.1"', 253).default(
-    defaults.DEFAULT_HOST,
-  ),
-  port: int(0, 65_535, 'a port, where 0 means any free one', 'port = 7400').default(defaults.DEFAULT_PORT),
+  host: shownText('an address or host name to listen on', 'host = "127.0.0.1"', 253).default('127.0.0.1'),
+  port: int(0, 65_535, 'a port, where 0 means any free one', 'port = 7400').default(DEFAULT_PORT),
   token: hint(
-    z.string().min(defaults.MIN_TOKEN_LENGTH).max(4_096),
-    defaults.TOKEN_RULE,
+    z.string().min(MIN_TOKEN_LENGTH).max(4_096),
+    TOKEN_RULE,
     'token = "the-output-of-openssl-rand-hex-32"',
   )
     .nullable()
@@ -47,12 +52,8 @@ const Gateway = z.strictObject({
     'whether local programs need no credential on a loopback host without a token',
     'loopback_without_token = true',
   ).default(true),
-  header_timeout_s: seconds(
-    'the headers of a request',
-    'header_timeout_s',
-    defaults.DEFAULT_HEADER_TIMEOUT_S,
-  ),
-  body_timeout_s: seconds('a whole request', 'body_timeout_s', defaults.DEFAULT_BODY_TIMEOUT_S),
+  header_timeout_s: seconds('the headers of a request', 'header_timeout_s', 10),
+  body_timeout_s: seconds('a whole request', 'body_timeout_s', 30),
   limits: hint(Limits, 'a table, [gateway.limits]', '[gateway.limits]').prefault({}),
 });
 
@@ -89,7 +90,7 @@ const Plugin = z.strictObject({
   name: show(
     hint(z.string().regex(TOOL), '1 to 64 letters, digits, dashes or underscores', 'name = "weather"'),
   ),
-  workspace: workspace().default(defaults.DEFAULT_WORKSPACE),
+  workspace: workspace().default(DEFAULT_WORKSPACE),
   // Needed unless the name is that of a bundled plug-in (check-rules.ts).
   path: shownText('the path of a WebAssembly module', 'path = "plugins/weather.wasm"', 4_096)
     .nullable()
@@ -101,11 +102,9 @@ const Plugin = z.strictObject({
     'capabilities = ["http:api.example.com"]',
   ).default([]),
   timeout_ms: int(1, 60_000, 'maximum milliseconds for one attempt of a call', 'timeout_ms = 5000').default(
-    defaults.DEFAULT_PLUGIN_TIMEOUT_MS,
+    5_000,
   ),
-  memory_mb: int(1, 1_024, 'MiB of memory for one call', 'memory_mb = 64').default(
-    defaults.DEFAULT_PLUGIN_MEMORY_MB,
-  ),
+  memory_mb: int(1, 1_024, 'MiB of memory for one call', 'memory_mb = 64').default(64),
   retry: PluginRetry,
 });
 
@@ -140,15 +139,13 @@ const Price = z.strictObject({
 });
 
 const Memory = z.strictObject({
-  episodic_window: int(1, 100, 'recent turns that a model sees verbatim', 'episodic_window = 5').default(
-    defaults.DEFAULT_EPISODIC_WINDOW,
-  ),
+  episodic_window: int(1, 100, 'recent turns that a model sees verbatim', 'episodic_window = 5').default(5),
   context_tokens: int(
     256,
     1_000_000,
     'bound of an assembled context in tokens',
     'context_tokens = 4000',
-  ).default(defaults.DEFAULT_CONTEXT_TOKENS),
+  ).default(4_000),
   semantic_enabled: bool('whether facts are learned and recalled', 'semantic_enabled = true').default(true),
 });
 
@@ -166,7 +163,7 @@ const Retention = z.strictObject({
     36_500,
     'days before old events may be archived, where 0 means never',
     'events_days = 30',
-  ).default(defaults.DEFAULT_RETENTION_DAYS),
+  ).default(30),
   idempotency_days: int(1, 3_650, 'days until a key is free', 'idempotency_days = 7').default(7),
   max_log_bytes: int(
     1_048_576,
@@ -179,16 +176,16 @@ const Retention = z.strictObject({
     36_500,
     'days before samples of what agents use are deleted, where 0 means never',
     'metrics_days = 30',
-  ).default(defaults.DEFAULT_RETENTION_DAYS),
+  ).default(30),
   state_changes_days: hint(
     z
       .int()
       .min(0)
       .max(36_500)
-      .refine((days) => days === 0 || days > defaults.COMPARED_DAYS),
-    `days before changes of the states of agents are deleted: 0 for never, or from ${defaults.COMPARED_DAYS + 1} to 36500`,
+      .refine((days) => days === 0 || days > COMPARED_DAYS),
+    `days before changes of the states of agents are deleted: 0 for never, or from ${COMPARED_DAYS + 1} to 36500`,
     'state_changes_days = 31',
-  ).default(defaults.DEFAULT_STATE_CHANGES_DAYS),
+  ).default(31),
 });
 
 const Messages = z.strictObject({
@@ -197,7 +194,7 @@ const Messages = z.strictObject({
     64,
     'maximum number of questions and hand-overs from agent to agent in one chain',
     'max_hops = 8',
-  ).default(defaults.DEFAULT_MAX_HOPS),
+  ).default(8),
 });
 
 /**

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { AntiphonConfig, EffectiveSetting, OwnedSetting } from './antiphon-config.js';
+import type { AntiphonConfig, EffectiveSetting, OwnedSetting, ResolvedFile } from './antiphon-config.js';
 import { ConfigFile } from './config.schema.js';
 import { shown } from './key-hints.js';
 import { unwrap } from './problem-list.js';
@@ -109,50 +109,6 @@ const describe = (schema: Node, value: unknown, place: Place): readonly OwnedSet
   return [{ key: path, value: valueOf(schema, value), origin, isSecret: !isShown(schema), workspace }];
 };
 
-type Limits = Omit<AntiphonConfig['budgets'], 'workspaces'>;
-const limitsOf = (limits: Limits) => ({
-  session: limits.session,
-  daily: limits.daily,
-  monthly: limits.monthly,
-  session_usd: limits.sessionMicroUsd,
-  daily_usd: limits.dailyMicroUsd,
-  monthly_usd: limits.monthlyMicroUsd,
-});
-
-/** Returns the values in the form of the file, with the defaults that depend on other keys. */
-const effectiveFile = (file: ConfigFile, config: AntiphonConfig): Table => ({
-  ...file,
-  providers: config.providers.map((item) => ({
-    name: item.name,
-    kind: item.kind,
-    base_url: item.baseUrl,
-    api_key_env: item.apiKeyEnv,
-    stored_key: item.storedKey ?? false,
-  })),
-  agents: config.agents.map((item, index) => ({
-    ...file.agents[index],
-    id: item.id,
-    workspace: item.workspace ?? ALL_WORKSPACES,
-    name: item.name,
-    provider: item.provider,
-    model: item.model,
-    tools: item.tools,
-    capabilities: item.capabilities,
-    max_iterations: item.maxIterations,
-  })),
-  bindings: config.bindings,
-  budgets: {
-    ...limitsOf(config.budgets),
-    workspaces: config.budgets.workspaces.map((own) => ({ ...limitsOf(own), workspace: own.workspace })),
-  },
-  prices: config.prices.map((item) => ({
-    provider: item.provider,
-    model: item.model,
-    input_per_mtok: item.inputMicroUsdPerMtok,
-    output_per_mtok: item.outputMicroUsdPerMtok,
-  })),
-});
-
 /** Returns the file with the general limits in each workspace's own ones, which inherit them. */
 const withInherited = (written: Table): Table => {
   const { workspaces, ...general } = tableFrom(written['budgets']);
@@ -167,14 +123,10 @@ const FROM_ENVIRONMENT = /^providers\[[^\]]*\]\.(?:name|kind|api_key_env)$/;
  * Returns every setting with its origin. A secret is only `set` or `not set`. `written` is the
  * parsed file, without defaults.
  */
-export const describeSettings = (
-  file: ConfigFile,
-  config: AntiphonConfig,
-  written: Table,
-): readonly OwnedSetting[] => {
+export const describeSettings = (file: ResolvedFile, written: Table): readonly OwnedSetting[] => {
   const place: Place = { path: '', written: withInherited(written), workspace: ALL_WORKSPACES };
-  const settings = describe(ConfigFile, effectiveFile(file, config), place);
-  const isFromKeys = file.providers.length === 0 && config.providers[0]?.kind !== 'scripted';
+  const settings = describe(ConfigFile, file, place);
+  const isFromKeys = listFrom(written['providers']).length === 0 && file.providers[0]?.kind !== 'scripted';
   if (!isFromKeys) return settings;
   return settings.map((setting) =>
     FROM_ENVIRONMENT.test(setting.key) ? { ...setting, origin: 'environment' } : setting,

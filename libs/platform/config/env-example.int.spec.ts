@@ -1,8 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { PROVIDER_KINDS } from '@antiphon/config';
-import { DEFAULT_KEY_ENV } from './build-config.js';
+import { PROVIDER_FACTS, PROVIDER_KINDS } from '@antiphon/config';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const SOURCES = ['apps', 'libs', 'tools'].map((folder) => `${folder}/**/*.{ts,mjs,cjs}`);
@@ -56,6 +55,8 @@ describe('.env.example', () => {
 
   it('has the default variable of each kind of provider', () =>
     expect(
-      PROVIDER_KINDS.flatMap((kind) => DEFAULT_KEY_ENV[kind] ?? []).filter((name) => !documented.has(name)),
+      PROVIDER_KINDS.flatMap((kind) => PROVIDER_FACTS[kind].keyVariable ?? []).filter(
+        (name) => !documented.has(name),
+      ),
     ).toEqual([]));
 });

@@ -1,11 +1,16 @@
-export { PROVIDER_KINDS } from './antiphon-config.js';
+export {
+  CALLABLE_KINDS,
+  PROVIDER_FACTS,
+  PROVIDER_KINDS,
+  factsOfKind,
+  maxOutputTokensOf,
+} from './provider-kinds.js';
+export type { ProviderKind } from './provider-kinds.js';
 export type {
-  AgentBudgetConfig,
   AgentConfig,
   AntiphonConfig,
   ApprovalRule,
   ToolLimit,
-  BindingConfig,
   BudgetConfig,
   BudgetLimitConfig,
   EffectiveSetting,
@@ -13,14 +18,14 @@ export type {
   PluginConfig,
   PriceConfig,
   ProviderConfig,
-  ProviderKind,
 } from './antiphon-config.js';
 export { findApprovalRule } from './approval-rule.js';
 export { CAPABILITY_TYPES, parseCapability } from './capability.js';
 export type { Capability, CapabilityResult } from './capability.js';
 export { isLoopback } from './check-rules.js';
 export type { ConfigProblem, Place } from './config-problem.js';
-export { BUNDLED_PLUGINS, COMPARED_DAYS, DEFAULT_AGENT_ID, DEFAULT_PORT } from './build-config.js';
+export { DEFAULT_AGENT_ID } from './build-config.js';
+export { COMPARED_DAYS, DEFAULT_PORT } from './config.schema.js';
 export type { Environment } from './build-config.js';
 export { effectiveSettings } from './effective-config.js';
 export { editDistance, findNearest } from './find-nearest.js';
@@ -30,9 +35,11 @@ export { parseNetwork } from './network.js';
 export type { Network } from './network.js';
 export { parseConfig } from './parse-config.js';
 export type { ParseContext } from './parse-config.js';
-export { DEFAULT_PRICES, findPrice, matchesPattern } from './prices.js';
+export { findPrice, matchesPattern } from './prices.js';
 export { REDACTED, redactedConfig } from './load-config.js';
 export { budgetLimitsOf, isVisibleIn, workspaceConfig } from './workspace-config.js';
 export { configProblems, renderConfigErrors } from './config-problem.js';
 export { NATIVE_TOOLS } from './native-tools.js';
 export type { NativeToolName } from './native-tools.js';
+export { settingTables } from './setting-tables.js';
+export type { SettingTable } from './setting-tables.js';

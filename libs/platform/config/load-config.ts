@@ -2,10 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { AntiphonConfig } from './antiphon-config.js';
-import { MIN_TOKEN_LENGTH, TOKEN_RULE, buildConfig, isSet } from './build-config.js';
+import { buildConfig, isSet, resolveFile } from './build-config.js';
 import { configError, errorCode, isMissing } from './config-problem.js';
 import type { ConfigErrorReason } from './config-problem.js';
-import { ConfigFile } from './config.schema.js';
+import { ConfigFile, MIN_TOKEN_LENGTH, TOKEN_RULE } from './config.schema.js';
 import { describeSettings } from './effective-config.js';
 import type { Environment } from './build-config.js';
 import { parseConfig } from './parse-config.js';
@@ -129,9 +129,9 @@ export const loadConfig = (options: LoadOptions): AntiphonConfig => {
   const { env, cwd, homeDir, requireKeys = true } = options;
   const found = findFile(options);
   if (found === null) {
-    const file = ConfigFile.parse({});
-    const defaults = buildConfig(file, { source: null, folder: cwd, homeDir, env });
-    return withEnvironmentToken({ ...defaults, settings: describeSettings(file, defaults, {}) }, env);
+    const file = resolveFile(ConfigFile.parse({}), env);
+    const defaults = buildConfig(file, { source: null, folder: cwd, homeDir });
+    return withEnvironmentToken({ ...defaults, settings: describeSettings(file, {}) }, env);
   }
   const text = decode(found.path, found.bytes);
   const folder = env[FOLDER_VARIABLE] ?? dirname(found.path);

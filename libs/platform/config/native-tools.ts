@@ -1,3 +1,6 @@
+/** Plug-ins that are registered without configuration. */
+export const BUNDLED_PLUGINS: readonly string[] = ['echo', 'calculator', 'http-get'];
+
 /** Tools of the agent service itself: agents talk to each other, and work on files. */
 export const NATIVE_TOOLS = [
   'send_message',

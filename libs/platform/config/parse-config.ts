@@ -1,6 +1,5 @@
-import { PROVIDER_KINDS } from './antiphon-config.js';
-import type { AntiphonConfig, ProviderKind } from './antiphon-config.js';
-import { buildConfig, DEFAULT_AGENT_ID, DEFAULT_MODELS, defaultProvider } from './build-config.js';
+import type { AntiphonConfig } from './antiphon-config.js';
+import { buildConfig, DEFAULT_AGENT_ID, defaultProvider, resolveFile } from './build-config.js';
 import { checkReferences, checkRules } from './check-rules.js';
 import { checkSchema } from './check-schema.js';
 import { configError, keyText } from './config-problem.js';
@@ -8,6 +7,8 @@ import type { ConfigProblem } from './config-problem.js';
 import { describeSettings } from './effective-config.js';
 import type { Environment } from './build-config.js';
 import { createProblemList, entriesOf, textOf } from './problem-list.js';
+import { PROVIDER_FACTS, PROVIDER_KINDS } from './provider-kinds.js';
+import type { ProviderKind } from './provider-kinds.js';
 import { parseToml } from './toml-document.js';
 import type { SyntaxProblem } from './toml-document.js';
 import type { TomlTree } from './toml-value.js';
@@ -45,7 +46,7 @@ const kindFinder =
 
 /** Returns true if the default agent's provider, the first one, has no default model. */
 const needsAgents = (tree: TomlTree, kind: ProviderKind | null): boolean =>
-  tree.data['agents'] === undefined && kind !== null && DEFAULT_MODELS[kind] === undefined;
+  tree.data['agents'] === undefined && kind !== null && PROVIDER_FACTS[kind].defaultModel === null;
 
 const checkTree = (tree: TomlTree, context: ParseContext) => {
   const list = createProblemList(context.source, tree);
@@ -74,6 +75,7 @@ export const parseConfig = (text: string, context: ParseContext): AntiphonConfig
   if (!document.ok) throw configError('invalid', [fromSyntax(context.source, document.problem)]);
   const { file, problems } = checkTree(document.tree, context);
   if (file === null || problems.length > 0) throw configError('invalid', problems);
-  const config = buildConfig(file, context);
-  return { ...config, settings: describeSettings(file, config, document.tree.data) };
+  const resolved = resolveFile(file, context.env);
+  const settings = describeSettings(resolved, document.tree.data);
+  return { ...buildConfig(resolved, context), settings };
 };

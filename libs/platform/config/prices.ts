@@ -1,29 +1,15 @@
-import type { AntiphonConfig, PriceConfig } from './antiphon-config.js';
+import type { AntiphonConfig, PriceConfig, ResolvedFile } from './antiphon-config.js';
+import { PROVIDER_FACTS, PROVIDER_KINDS } from './provider-kinds.js';
 
-const perMtok = (provider: string, model: string, inputUsd: number, outputUsd: number): PriceConfig => ({
-  provider,
-  model,
-  inputMicroUsdPerMtok: inputUsd * 1e6,
-  outputMicroUsdPerMtok: outputUsd * 1e6,
-});
-
-/**
- * Default prices in US dollars per million tokens. Prices of the file have precedence. `provider`
- * is a name or a kind, and `*` in `model` stands for any characters. A model without a price is
- * refused under a money limit. There is no `gpt-4o*`: gpt-4o-mini and gpt-4o-2024-05-13 have other
- * prices.
- */
-export const DEFAULT_PRICES: readonly PriceConfig[] = [
-  perMtok('anthropic', 'claude-sonnet-*', 3, 15),
-  perMtok('anthropic', 'claude-3-*-sonnet-*', 3, 15),
-  perMtok('openai', 'gpt-4o', 2.5, 10),
-  perMtok('openai', 'gpt-4o-2024-08-06', 2.5, 10),
-  perMtok('openai', 'gpt-4o-2024-11-20', 2.5, 10),
-  perMtok('openrouter', 'anthropic/claude-sonnet-*', 3, 15),
-  perMtok('openrouter', 'openai/gpt-4o', 2.5, 10),
-  perMtok('scripted', '*', 0, 0),
-  perMtok('ollama', '*', 0, 0),
-];
+/** Prices of the kinds of providers. Prices of the file have precedence. */
+export const DEFAULT_PRICES: ResolvedFile['prices'] = PROVIDER_KINDS.flatMap((provider) =>
+  PROVIDER_FACTS[provider].prices.map(([model, inputUsd, outputUsd]) => ({
+    provider,
+    model,
+    input_per_mtok: inputUsd * 1e6,
+    output_per_mtok: outputUsd * 1e6,
+  })),
+);
 
 /**
  * Returns true if `text` matches `pattern`, in which `*` stands for any characters. No

@@ -1,16 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { DEFAULT_PRICES, findPrice, matchesPattern } from '@antiphon/config';
+import { findPrice, matchesPattern } from '@antiphon/config';
 import type { ProviderConfig, ProviderKind } from '@antiphon/config';
+import { camelKeys } from './camel-keys.js';
+import { DEFAULT_PRICES } from './prices.js';
 
 const provider = (name: string, kind: ProviderKind): ProviderConfig => ({
   name,
   kind,
   baseUrl: null,
   apiKeyEnv: null,
+  storedKey: false,
 });
 const config = {
-  prices: DEFAULT_PRICES,
+  prices: camelKeys(DEFAULT_PRICES),
   providers: [provider('work', 'anthropic'), provider('openai', 'openai'), provider('demo', 'scripted')],
 };
 const usd = (name: string, model: string) => {

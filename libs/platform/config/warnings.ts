@@ -3,8 +3,7 @@ import { dirname, sep } from 'node:path';
 import type { AntiphonConfig, PluginConfig } from './antiphon-config.js';
 import { configError } from './config-problem.js';
 import type { ConfigProblem } from './config-problem.js';
-import { BUNDLED_PLUGINS } from './build-config.js';
-import { NATIVE_TOOLS } from './native-tools.js';
+import { BUNDLED_PLUGINS, NATIVE_TOOLS } from './native-tools.js';
 import { errorCode, isMissing } from './config-problem.js';
 import { findNearest } from './find-nearest.js';
 

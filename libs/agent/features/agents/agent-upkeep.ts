@@ -1,4 +1,5 @@
 import { agentStream } from '@antiphon/contracts/agent';
+import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { agentDecider } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentRecord } from '@antiphon/agent-domain';
 import { ALL_WORKSPACES } from '@antiphon/database';
@@ -42,7 +43,6 @@ export interface AgentUpkeepDeps {
   readonly terminate: (agent: AgentRef, reason: string) => Promise<unknown>;
 }
 
-const DEFAULT_WORKSPACE = 'default';
 const ENDED_SWEEP_MS = 1_000;
 /** Interval between heartbeats, and between the checks of them, ms. */
 const BEAT_MS = 10_000;

@@ -11,8 +11,6 @@ export interface LogUsageDeps {
   readonly logger: Logger;
 }
 
-/** Default of `[retention] max_log_bytes`. */
-export const MAX_LOG_BYTES = 64 * 1024 ** 3;
 /** Time between two counts, ms: new events count after it. */
 const COUNT_MS = 10_000;
 /** Number of counts after which all events are counted again: archives take events out. */
@@ -44,7 +42,7 @@ export class LogUsage {
   constructor(private readonly deps: LogUsageDeps) {}
 
   private get limit(): number {
-    return this.deps.config.retention.maxLogBytes ?? MAX_LOG_BYTES;
+    return this.deps.config.retention.maxLogBytes;
   }
 
   /** Counts again until the signal aborts. A failure is logged, and the former count stays. */

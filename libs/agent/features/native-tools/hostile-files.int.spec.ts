@@ -36,7 +36,7 @@ describe('Hostile files of a member', () => {
   let agent: TestProcess;
   const config = {
     ...testConfig({ tools: TOOLS, maxIterations: 20 }),
-    files: { maxFileBytes: 8 * MIB, maxFiles: 1_000, maxBytes: 100 * MIB, maxVersions: 10_000 },
+    files: { ...testConfig().files, maxFileBytes: 8 * MIB },
   };
 
   beforeAll(async () => {

@@ -8,6 +8,7 @@ import type {
   ModelSink,
   ToolMessage,
 } from '@antiphon/agent-domain';
+import { maxOutputTokensOf } from '@antiphon/config';
 import { AnthropicReader } from './anthropic-response.js';
 import { endpointOf } from './provider-settings.js';
 import { AnswerBuilder } from './transport/answer-builder.js';
@@ -16,12 +17,7 @@ import { streamedFailure } from './transport/failures.js';
 import type { HttpTransport } from './transport/http-transport.js';
 import { runCall } from './transport/provider-call.js';
 import type { CallEnvironment, ProviderAdapter, ProviderCall } from './transport/provider-call.js';
-import {
-  boundOfBody,
-  createBodyRenderer,
-  maxOutputTokensOf,
-  portableIds,
-} from './transport/request-format.js';
+import { boundOfBody, createBodyRenderer, portableIds } from './transport/request-format.js';
 import type { EventReader } from './transport/response-reader.js';
 
 type Body = Omit<Anthropic.MessageCreateParamsNonStreaming, 'stream'>;

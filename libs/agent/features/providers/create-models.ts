@@ -1,4 +1,5 @@
 import { ModelFailure, type ModelPort } from '@antiphon/agent-domain';
+import { CALLABLE_KINDS, PROVIDER_FACTS } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { invalid } from '@antiphon/kernel';
@@ -87,9 +88,9 @@ const createRemote = (
   { environment, transport }: Pick<AdapterDeps, 'environment' | 'transport'>,
 ): ProviderAdapter => {
   const common = { ...environment, baseUrl: baseUrlOf(provider), transport };
-  const outputLimit = provider.kind === 'openai' ? 'max_completion_tokens' : 'max_tokens';
+  const { adapter: protocol, outputLimit } = PROVIDER_FACTS[provider.kind];
   const adapter =
-    provider.kind === 'anthropic'
+    protocol === 'anthropic'
       ? createAnthropicAdapter({ ...common, apiKey: key.value ?? '' })
       : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind, outputLimit });
   const problem = keyProblem(provider, key);
@@ -111,12 +112,13 @@ const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Prov
 };
 
 const createProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
-  if (provider.kind === 'cli')
+  const { adapter: protocol } = PROVIDER_FACTS[provider.kind];
+  if (protocol === null)
     throw invalid(
       'PROVIDER.KIND_UNAVAILABLE',
-      `provider ${provider.name}: the kind cli is not available yet; use one of anthropic, openai, openai-compatible, openrouter, ollama, scripted`,
+      `provider ${provider.name}: the kind ${provider.kind} is not available yet; use one of ${CALLABLE_KINDS.join(', ')}`,
     );
-  if (provider.kind !== 'scripted') return createRemoteProvider(provider, deps);
+  if (protocol !== 'scripted') return createRemoteProvider(provider, deps);
   const scenarios = loadScenarios(provider.baseUrl, deps.config.source);
   const adapter = createScriptedAdapter(deps.environment, scenarios);
   return { adapter, withStoredKey: () => Promise.resolve({ adapter, secret: null }) };

@@ -7,6 +7,7 @@ import type {
   ModelRequest,
   ModelSink,
 } from '@antiphon/agent-domain';
+import { maxOutputTokensOf } from '@antiphon/config';
 import type { ProviderKind } from '@antiphon/config';
 import type OpenAI from 'openai';
 import { OpenAiReader } from './openai-response.js';
@@ -16,12 +17,7 @@ import { streamedFailure } from './transport/failures.js';
 import type { HttpTransport } from './transport/http-transport.js';
 import { runCall } from './transport/provider-call.js';
 import type { CallEnvironment, ProviderAdapter, ProviderCall } from './transport/provider-call.js';
-import {
-  boundOfBody,
-  createBodyRenderer,
-  maxOutputTokensOf,
-  portableIds,
-} from './transport/request-format.js';
+import { boundOfBody, createBodyRenderer, portableIds } from './transport/request-format.js';
 import type { EventReader } from './transport/response-reader.js';
 
 type Message = OpenAI.ChatCompletionMessageParam;

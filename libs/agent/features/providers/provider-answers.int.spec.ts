@@ -12,7 +12,14 @@ let mock: MockModel;
 let models: Models;
 
 const provider = (more: Partial<ProviderConfig>): ProviderConfig =>
-  ({ name: 'it', kind: 'openai', baseUrl: `${mock.url}/v1`, apiKeyEnv: 'MY_KEY', ...more }) as ProviderConfig;
+  ({
+    name: 'it',
+    kind: 'openai',
+    baseUrl: `${mock.url}/v1`,
+    apiKeyEnv: 'MY_KEY',
+    storedKey: false,
+    ...more,
+  }) as ProviderConfig;
 const use = (more: Partial<ProviderConfig>, env: Record<string, string> = { MY_KEY: KEY }): void => {
   models?.close();
   models = createModels({ source: null, providers: [provider(more)] } as unknown as AntiphonConfig, env, {

@@ -55,7 +55,7 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
       });
     await mock.start();
     const baseUrl = kind === 'scripted' ? null : `${mock.baseUrl}${path}`;
-    models = createModels(configFor([{ name: 'it', kind, baseUrl, apiKeyEnv: null }]), ENV);
+    models = createModels(configFor([{ name: 'it', kind, baseUrl, apiKeyEnv: null, storedKey: false }]), ENV);
   });
   afterAll(async () => {
     models.close();

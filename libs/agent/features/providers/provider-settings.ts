@@ -1,18 +1,6 @@
+import { PROVIDER_FACTS } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig, ProviderKind } from '@antiphon/config';
 import { invalid, type JsonValue } from '@antiphon/kernel';
-
-const BASE_URLS: Partial<Record<ProviderKind, string>> = {
-  anthropic: 'https://api.anthropic.com',
-  openai: 'https://api.openai.com/v1',
-  openrouter: 'https://openrouter.ai/api/v1',
-  ollama: 'http://127.0.0.1:11434/v1',
-};
-
-const KEY_VARIABLES: Partial<Record<ProviderKind, string>> = {
-  anthropic: 'ANTHROPIC_API_KEY',
-  openai: 'OPENAI_API_KEY',
-  openrouter: 'OPENROUTER_API_KEY',
-};
 
 /** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,14 +13,14 @@ export interface ProviderKey {
 
 /** Reads a provider's key, without the line break at the end of a secret's file. */
 export const keyOf = ({ kind, apiKeyEnv }: ProviderConfig, env: Environment): ProviderKey => {
-  const variable = apiKeyEnv ?? KEY_VARIABLES[kind] ?? null;
+  const variable = apiKeyEnv ?? PROVIDER_FACTS[kind].keyVariable;
   const value = variable === null ? '' : (env[variable] ?? '').trim();
   return { variable, value: value === '' ? null : value };
 };
 
 /** Returns true if a call without a key would fail. Such a call is not sent. */
 export const needsKey = ({ kind, apiKeyEnv }: ProviderConfig): boolean =>
-  apiKeyEnv !== null || KEY_VARIABLES[kind] !== undefined;
+  apiKeyEnv !== null || PROVIDER_FACTS[kind].keyVariable !== null;
 
 const withoutVersion = (url: string): string => url.replace(/(?<!\/)\/+$/, '').replace(/\/v1(?=\?|$)/, '');
 
@@ -42,8 +30,8 @@ const withoutVersion = (url: string): string => url.replace(/(?<!\/)\/+$/, '').r
  * SDKs.
  */
 export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
-  const given = baseUrl ?? BASE_URLS[kind];
-  if (given === undefined)
+  const given = baseUrl ?? PROVIDER_FACTS[kind].baseUrl;
+  if (given === null)
     throw invalid('PROVIDER.BASE_URL_MISSING', `provider ${name}: the kind ${kind} needs a base_url`);
   const url = URL.parse(given);
   if (url === null || !/^https?:$/.test(url.protocol))
@@ -96,7 +84,7 @@ export const describeProvider = (provider: ProviderConfig, env: Environment): Pr
     kind: provider.kind,
     baseUrl: scripted ? null : withoutSecrets(baseUrlOf(provider)),
     keyVariable: key.variable,
-    ready: key.value !== null || !needsKey(provider) || provider.storedKey === true,
+    ready: key.value !== null || !needsKey(provider) || provider.storedKey,
     scripted,
   };
 };

@@ -21,6 +21,7 @@ export const WORKSPACE = 'default';
 
 const AGENT: AgentConfig = {
   id: 'main',
+  workspace: '*',
   name: 'Main',
   role: null,
   provider: 'first',
@@ -35,6 +36,8 @@ const AGENT: AgentConfig = {
   fallback: null,
   approvals: [],
   toolLimits: [],
+  readChats: false,
+  budget: null,
 };
 
 export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => ({
@@ -65,9 +68,22 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   },
   prices: [],
   memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
-  files: { maxFileBytes: 1_000_000, maxFiles: 1_000, maxBytes: 100_000_000, maxVersions: 10_000 },
+  files: {
+    maxFileBytes: 1_000_000,
+    maxFiles: 1_000,
+    maxBytes: 100_000_000,
+    maxVersions: 10_000,
+    maxUncitedBytes: 256 * 1024 * 1024,
+    executableOnDisk: false,
+  },
   features: { agentRuntimeV1: true, memoryV1: true, workersV1: true },
-  retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30, stateChangesDays: 31 },
+  retention: {
+    eventsDays: 30,
+    idempotencyDays: 7,
+    metricsDays: 30,
+    stateChangesDays: 31,
+    maxLogBytes: 64 * 1024 ** 3,
+  },
   messages: { maxHops: 8 },
   warnings: [],
   settings: [],

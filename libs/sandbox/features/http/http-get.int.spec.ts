@@ -46,6 +46,7 @@ beforeAll(async () => {
   const plugins = [
     {
       name: 'http-get',
+      workspace: '*',
       path: null,
       kind: 'tool' as const,
       capabilities,

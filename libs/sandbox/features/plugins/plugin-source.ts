@@ -29,6 +29,7 @@ const bundledPath = (directory: string, name: string): string => `${directory}/$
  */
 const createBundled = (directory: string, name: string): PluginSource => ({
   name,
+  workspace: '*',
   path: bundledPath(directory, name),
   kind: 'tool',
   capabilities: [],

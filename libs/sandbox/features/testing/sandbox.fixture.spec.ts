@@ -43,6 +43,7 @@ export const folderOf = async (names: readonly string[]): Promise<string> => {
 
 export const pluginAt = (path: string, more: Partial<PluginConfig> & { name: string }): PluginConfig => ({
   path,
+  workspace: '*',
   kind: 'tool',
   capabilities: [],
   timeoutMs: 5_000,

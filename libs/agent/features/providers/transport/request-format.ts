@@ -38,26 +38,6 @@ export const createBodyRenderer = (render: (prompt: ModelPrompt) => object): Ren
   return (prompt, fields) => `${JSON.stringify(fields).slice(0, -1)},${jsonOf(prompt).slice(1)}`;
 };
 
-/** Output tokens that every model in use can write in one call. */
-const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
-
-/** Output limits by model family. OpenRouter puts the vendor and a `/` before the name. */
-const OUTPUT_LIMITS: readonly (readonly [RegExp, number])[] = [
-  [/^claude-3-(?:opus|sonnet|haiku)/, 4_096],
-  [/^claude-3[-.]5/, 8_192],
-  [/^claude-/, 16_384],
-  [/^(?:gpt-4o|gpt-4\.1|gpt-[5-9]|o[1-9])/, 16_384],
-];
-
-/**
- * Returns the output tokens to request at most: enough for a long answer, never more than the model
- * accepts.
- */
-export const maxOutputTokensOf = (model: string): number => {
-  const name = model.slice(model.lastIndexOf('/') + 1);
-  return OUTPUT_LIMITS.find(([family]) => family.test(name))?.[1] ?? DEFAULT_MAX_OUTPUT_TOKENS;
-};
-
 /** Ids of tool calls that every vendor accepts. */
 const PORTABLE_ID = /^[A-Za-z0-9_-]{1,40}$/;
 

@@ -1,0 +1,120 @@
+/** Facts of a kind of provider. Everything that lists the kinds reads them here. */
+interface ProviderKindFacts {
+  /** Adapter that speaks to it; null for a kind that this version does not have. */
+  readonly adapter: 'anthropic' | 'openai' | 'scripted' | null;
+  /** Conventional variable of the key; null for a kind that needs no key. */
+  readonly keyVariable: string | null;
+  /** Null for a kind that needs `base_url`, or that has no address. */
+  readonly baseUrl: string | null;
+  /** Model of agents that name none; null if each agent has to name its own. */
+  readonly defaultModel: string | null;
+  /** Field of a request with the maximum of the answer's tokens. */
+  readonly outputLimit: 'max_tokens' | 'max_completion_tokens';
+  /** Model, in which `*` stands for any characters, and US dollars per million tokens in and out. */
+  readonly prices: readonly (readonly [model: string, inputUsd: number, outputUsd: number])[];
+}
+
+/**
+ * The kinds, in the order in which a start without a file looks for their keys. Prices of the file
+ * have precedence, and a model without a price is refused under a money limit. There is no
+ * `gpt-4o*`: gpt-4o-mini and gpt-4o-2024-05-13 have other prices.
+ */
+const KINDS = {
+  anthropic: {
+    adapter: 'anthropic',
+    keyVariable: 'ANTHROPIC_API_KEY',
+    baseUrl: 'https://api.anthropic.com',
+    defaultModel: 'claude-sonnet-4-5',
+    outputLimit: 'max_tokens',
+    prices: [
+      ['claude-sonnet-*', 3, 15],
+      ['claude-3-*-sonnet-*', 3, 15],
+    ],
+  },
+  openai: {
+    adapter: 'openai',
+    keyVariable: 'OPENAI_API_KEY',
+    baseUrl: 'https://api.openai.com/v1',
+    defaultModel: 'gpt-4o',
+    outputLimit: 'max_completion_tokens',
+    prices: [
+      ['gpt-4o', 2.5, 10],
+      ['gpt-4o-2024-08-06', 2.5, 10],
+      ['gpt-4o-2024-11-20', 2.5, 10],
+    ],
+  },
+  'openai-compatible': {
+    adapter: 'openai',
+    keyVariable: null,
+    baseUrl: null,
+    defaultModel: null,
+    outputLimit: 'max_tokens',
+    prices: [],
+  },
+  openrouter: {
+    adapter: 'openai',
+    keyVariable: 'OPENROUTER_API_KEY',
+    baseUrl: 'https://openrouter.ai/api/v1',
+    defaultModel: 'anthropic/claude-sonnet-4.5',
+    outputLimit: 'max_tokens',
+    prices: [
+      ['anthropic/claude-sonnet-*', 3, 15],
+      ['openai/gpt-4o', 2.5, 10],
+    ],
+  },
+  ollama: {
+    adapter: 'openai',
+    keyVariable: null,
+    baseUrl: 'http://127.0.0.1:11434/v1',
+    defaultModel: null,
+    outputLimit: 'max_tokens',
+    prices: [['*', 0, 0]],
+  },
+  cli: {
+    adapter: null,
+    keyVariable: null,
+    baseUrl: null,
+    defaultModel: null,
+    outputLimit: 'max_tokens',
+    prices: [],
+  },
+  scripted: {
+    adapter: 'scripted',
+    keyVariable: null,
+    baseUrl: null,
+    defaultModel: 'scripted',
+    outputLimit: 'max_tokens',
+    prices: [['*', 0, 0]],
+  },
+} as const satisfies Readonly<Record<string, ProviderKindFacts>>;
+
+export type ProviderKind = keyof typeof KINDS;
+export const PROVIDER_FACTS: Readonly<Record<ProviderKind, ProviderKindFacts>> = KINDS;
+export const PROVIDER_KINDS = Object.keys(KINDS) as [ProviderKind, ...ProviderKind[]];
+
+/** Kinds that this version can call. */
+export const CALLABLE_KINDS = PROVIDER_KINDS.filter((kind) => KINDS[kind].adapter !== null);
+
+/** Returns the facts of a kind, or null if `kind` is not one. */
+export const factsOfKind = (kind: string): ProviderKindFacts | null =>
+  Object.hasOwn(KINDS, kind) ? PROVIDER_FACTS[kind as ProviderKind] : null;
+
+/** Output tokens that every model in use can write in one call. */
+const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
+
+/** Output limits by model family. OpenRouter puts the vendor and a `/` before the name. */
+const OUTPUT_LIMITS: readonly (readonly [RegExp, number])[] = [
+  [/^claude-3-(?:opus|sonnet|haiku)/, 4_096],
+  [/^claude-3[-.]5/, 8_192],
+  [/^claude-/, 16_384],
+  [/^(?:gpt-4o|gpt-4\.1|gpt-[5-9]|o[1-9])/, 16_384],
+];
+
+/**
+ * Returns the output tokens to request at most: enough for a long answer, never more than the model
+ * accepts.
+ */
+export const maxOutputTokensOf = (model: string): number => {
+  const name = model.slice(model.lastIndexOf('/') + 1);
+  return OUTPUT_LIMITS.find(([family]) => family.test(name))?.[1] ?? DEFAULT_MAX_OUTPUT_TOKENS;
+};
