@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import { v5 } from 'uuid';
-import { canonicalJson } from '@antiphon/event-store';
+import { digestOf } from '@antiphon/event-store';
 import { createBoundedMap } from '@antiphon/kernel';
-import type { JsonObject, JsonValue } from '@antiphon/kernel';
+import type { JsonValue } from '@antiphon/kernel';
 
 // Derived ids depend on the log alone, so that a second driver derives the same ones.
 const NAMESPACE = '8b6f3c1e-5d0a-5f43-9a64-2f1f0a4d7c11';
@@ -30,10 +29,6 @@ export const agentUuidOf = (workspace: string, agentId: string): string => {
 
 /** Returns the id of a call's approval: a call has at most one. */
 export const approvalIdOf = (callId: string): string => v5('approval', callId);
-
-/** Returns the SHA-256 (hex) of a value's RFC 8785 form. */
-export const digestOf = (value: JsonObject): string =>
-  createHash('sha256').update(canonicalJson(value)).digest('hex');
 
 /** Returns the digest of a tool call's name and arguments. */
 export const toolDigestOf = (name: string, input: JsonValue): string => digestOf({ name, input });

@@ -1,4 +1,7 @@
-import type { EventMetadata, NewEvent } from '@antiphon/event-store';
+import type { z } from 'zod';
+import { upcast } from '@antiphon/contracts/events';
+import type { AggregateOptions, EventMetadata, NewEvent } from '@antiphon/event-store';
+import { bug } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
 import { contextFrom, currentContext } from '@antiphon/observability';
 
@@ -33,4 +36,22 @@ export const toNewEvent = ({ type, schemaVersion, data }: DecidedEvent, ids: Ids
   schemaVersion,
   data: data as JsonObject,
   metadata: eventMetadata(),
+});
+
+/**
+ * Returns how an aggregate's events are read and stored. An event that this version does not know
+ * is the bug `unknownCode`; without a code it is ignored.
+ */
+export const eventForms = <Event extends DecidedEvent>(
+  schema: z.ZodType<Event>,
+  ids: Ids,
+  unknownCode: string | null,
+): Pick<AggregateOptions<unknown, Event>, 'parse' | 'toNewEvent'> => ({
+  parse: (recorded) => {
+    const { data, error } = schema.safeParse(upcast(recorded));
+    if (!error) return data;
+    if (unknownCode === null) return null;
+    throw bug(unknownCode, `this version does not know ${recorded.type}`, { cause: error });
+  },
+  toNewEvent: (event) => toNewEvent(event, ids),
 });

@@ -1,3 +1,10 @@
+export { AggregateStore } from './aggregate/aggregate-store.js';
+export type { AggregateOptions, Committed, Decide, Decision, Folded } from './aggregate/aggregate-store.js';
+export type { AggregateSnapshots, CacheOptions, StateAt } from './aggregate/aggregate-cache.js';
+export { toAppendRequest } from './aggregate/append-decision.js';
+export type { AppendDecision } from './aggregate/append-decision.js';
+export { claimOf, digestOf } from './aggregate/idempotency-claim.js';
+export { isVersionConflict, retryConflicts } from './aggregate/retry-conflicts.js';
 export { appendSql } from './append/append-batch.js';
 export type { AppendOutcome } from './append/append-outcome.js';
 export { APPEND_LIMITS } from './append/prepare-append.js';

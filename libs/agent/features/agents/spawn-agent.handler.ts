@@ -5,13 +5,14 @@ import type { z } from 'zod';
 import { agentDecider, agentTreeDecider } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentTree } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
+import { claimOf } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
 import { conflict, failpoint, isAppError, isoTime } from '@antiphon/kernel';
-import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { agentUuidOf, digestOf } from '../derived-ids.js';
+import { agentUuidOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
 import { setAgentBudget } from './agent-budget.js';
 import type { AgentDirectory } from './agent-directory.js';
@@ -119,7 +120,7 @@ export class SpawnAgent {
     return {
       events,
       also: [this.agentAppend(request, plan, spawned)],
-      ...this.claimOf(request, plan),
+      idempotency: this.claimOf(request, plan),
       facts: { record, version: spawned.length },
     };
   }
@@ -152,10 +153,8 @@ export class SpawnAgent {
   private claimOf(
     { actor, idempotencyKey: key, spec }: SpawnAgentRequest,
     { id }: SpawnPlan,
-  ): { idempotency?: IdempotencyClaim } {
-    if (key === undefined) return {};
-    const digest = digestOf({ spec: spec as unknown as JsonObject });
-    return { idempotency: { scope: `${actor.caller}/agent.spawn`, key, digest, response: { agentId: id } } };
+  ): IdempotencyClaim | undefined {
+    return claimOf(`${actor.caller}/agent.spawn`, key, { spec }, { agentId: id });
   }
 
   /**
@@ -168,7 +167,11 @@ export class SpawnAgent {
     if ((await agents.readFacts(workspace, plan.id)).version === 0) return null;
     const append = this.agentAppend(request, plan, this.agentEvents(request, plan, false, isoTime(clock)));
     try {
-      const result = await store.append({ workspace, streams: [append], ...this.claimOf(request, plan) });
+      const result = await store.append({
+        workspace,
+        streams: [append],
+        idempotency: this.claimOf(request, plan),
+      });
       const agentId = result.outcome === 'joined' ? result.response?.['agentId'] : undefined;
       return typeof agentId === 'string' ? agentId : null;
     } catch (error) {

@@ -4,7 +4,7 @@ import type { AntiphonConfig } from '@antiphon/config';
 import { forbidden, notFound, rejected } from '@antiphon/kernel';
 import type { Ids } from '@antiphon/kernel';
 import type { z } from 'zod';
-import { digestOf } from '../derived-ids.js';
+import { digestOf } from '@antiphon/event-store';
 import type { AgentDirectory } from './agent-directory.js';
 import type { DirectoryAgent } from './directory-agent.js';
 import { requireRights } from './agent-rights.js';

@@ -2,7 +2,7 @@ import { findApprovalRule } from '@antiphon/config';
 import type { AgentConfig } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { JsonValue } from '@antiphon/kernel';
-import { digestOf } from '../derived-ids.js';
+import { digestOf } from '@antiphon/event-store';
 
 const NOTHING: ReadonlySet<string> = new Set();
 

@@ -16,7 +16,7 @@ import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
-import { readBackwards, positionOfCursor } from '@antiphon/event-store';
+import { claimOf, readBackwards, positionOfCursor } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim, PastReads, StreamAppend } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
@@ -24,7 +24,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { requireOwnSession } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { chatIdOf, digestOf, fileTreeIdOf } from '../derived-ids.js';
+import { chatIdOf, fileTreeIdOf } from '../derived-ids.js';
 import { eventMetadata, toNewEvent } from '../event-envelope.js';
 import { bindKey, readBinding } from '../sessions/session-keys.js';
 import type { SessionLog } from '../sessions/session-log.js';
@@ -71,16 +71,6 @@ const MAX_ROUNDS = 5;
 const isConflict = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
 const isFenced = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.FENCED';
 
-const claimOf = (
-  { caller, idempotencyKey: key }: Pick<CreateRequest, 'caller' | 'idempotencyKey'>,
-  verb: 'create' | 'change',
-  subject: JsonObject,
-  response: JsonObject,
-): { idempotency?: IdempotencyClaim } =>
-  key === undefined
-    ? {}
-    : { idempotency: { scope: `${caller}/chat.${verb}`, key, digest: digestOf(subject), response } };
-
 /** Handles chats: creates and lists them, and changes their messages. */
 @Controller()
 export class Chats {
@@ -96,7 +86,7 @@ export class Chats {
   @HandleRequest(createChat)
   async create(request: CreateRequest): Promise<ChatView> {
     const { store, agents } = this.deps;
-    const { workspace, spec } = request;
+    const { workspace, spec, caller, idempotencyKey: key } = request;
     const agentId = (await agents.require(workspace, await this.agentOf(request))).id;
     await requireOwnSession(agents, request, agentId);
     const name = this.nameOf(request);
@@ -107,7 +97,7 @@ export class Chats {
       const result = await store.append({
         workspace,
         streams: await this.streamsOf(workspace, data, binding),
-        ...claimOf(request, 'create', { spec: spec as JsonObject }, { ...view }),
+        idempotency: claimOf(`${caller}/chat.create`, key, { spec }, view),
       });
       return result.outcome === 'joined' ? createChat.reply.parse(result.response) : view;
     } catch (error) {
@@ -242,7 +232,7 @@ export class Chats {
         const committed = await actor.commit((fold) => {
           const events = log.decider.decide(command, fold.state);
           const reply = { chatId, version: fold.version + events.length };
-          return { events, reply, ...this.claimOfChange(request, reply) };
+          return { events, reply, idempotency: this.claimOfChange(request, reply) };
         });
         registry.wakeDriver(session);
         if (committed.outcome === 'appended') return committed.decision.reply;
@@ -257,15 +247,9 @@ export class Chats {
   private claimOfChange(
     request: ChangeRequest | AttachRequest,
     reply: JsonObject,
-  ): { idempotency?: IdempotencyClaim } {
-    const {
-      workspace: _workspace,
-      caller: _caller,
-      callerAgent: _agent,
-      idempotencyKey: _key,
-      ...subject
-    } = request;
-    return claimOf(request, 'change', subject, reply);
+  ): IdempotencyClaim | undefined {
+    const { workspace: _workspace, caller, callerAgent: _agent, idempotencyKey: key, ...subject } = request;
+    return claimOf(`${caller}/chat.change`, key, subject, reply);
   }
 
   /** Reads the log for a turn that is too old for the fold. Throws `CHAT.MESSAGE_NOT_FOUND`. */

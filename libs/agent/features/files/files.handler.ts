@@ -5,12 +5,10 @@ import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { isVirtualPath, normalizeFolder, normalizePath } from '@antiphon/agent-domain';
 
-import { positionOfCursor } from '@antiphon/event-store';
+import { digestOf, positionOfCursor } from '@antiphon/event-store';
 import { forbidden } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { digestOf } from '../derived-ids.js';
 import { readHistory } from './file-history.js';
 import type { FileHistoryDeps } from './file-history.js';
 import type { Files } from './files.js';
@@ -86,7 +84,7 @@ export class FilesHandler {
     const { workspace, session, changes, actor, idempotencyKey: key } = request;
     const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
     const cause = { actor, ...(session === undefined ? {} : { sessionId: session }) };
-    const digest = digestOf({ treeId, changes } as unknown as JsonObject);
+    const digest = digestOf({ treeId, changes });
     // A repeat finds its call in the tree, where its change would no longer be allowed.
     const callId = key === undefined ? undefined : digestOf({ actor, key, digest });
     return this.deps.workspaceFiles.changeByRequest(

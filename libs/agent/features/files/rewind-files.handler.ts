@@ -4,12 +4,13 @@ import { upcast } from '@antiphon/contracts/events';
 import type { z } from 'zod';
 import { decideFiles, foldFileTree, planRewind } from '@antiphon/agent-domain';
 import type { FileLimits, FileTree, RewindPlan, VersionedChange } from '@antiphon/agent-domain';
-import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
+import { claimOf } from '@antiphon/event-store';
+import type { EventStore } from '@antiphon/event-store';
 import { conflict, isAppError, isoTime, notFound, rejected } from '@antiphon/kernel';
-import type { Clock, JsonObject } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { digestOf, fileTreeIdOf } from '../derived-ids.js';
+import { fileTreeIdOf } from '../derived-ids.js';
 import type { FileTrees } from './file-trees.js';
 
 export type RewindRequest = z.output<typeof rewindFiles.request>;
@@ -33,17 +34,6 @@ interface Planned {
 
 /** Ends a commit whose tree changed after the plan. */
 class TreeChanged extends Error {}
-
-const idempotencyOf = (
-  { idempotencyKey: key, actor, workspace: _, ...requested }: RewindRequest,
-  response: RewindReply,
-): IdempotencyClaim | undefined =>
-  key === undefined
-    ? undefined
-    : {
-        ...{ scope: `${actor}/file.rewind`, key, digest: digestOf(requested as JsonObject) },
-        response: response as unknown as JsonObject,
-      };
 
 /** Handles `cmd.agent.file.rewind`. */
 @Controller()
@@ -73,10 +63,11 @@ export class RewindFiles {
     planned: FileTree,
     { events, reply }: { events: FileTreeEvent[]; reply: RewindReply },
   ): Promise<RewindReply> {
-    const idempotency = idempotencyOf(request, reply);
-    const { result } = await this.deps.files.commit(request.workspace, treeId, (tree) => {
+    const { idempotencyKey: key, actor, workspace, ...requested } = request;
+    const idempotency = claimOf(`${actor}/file.rewind`, key, requested, reply);
+    const { result } = await this.deps.files.commit(workspace, treeId, (tree) => {
       if (tree.version !== planned.version) throw new TreeChanged();
-      return { events, ...(idempotency ? { idempotency } : {}) };
+      return { events, idempotency };
     });
     return result?.outcome === 'joined' ? rewindFiles.reply.parse(result.response) : reply;
   }

@@ -11,8 +11,8 @@ import {
 import type { AgentMessage } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
-import type { EventStore, IdempotencyClaim, NewEvent, PastReads } from '@antiphon/event-store';
-import { positionOfCursor } from '@antiphon/event-store';
+import { claimOf, positionOfCursor } from '@antiphon/event-store';
+import type { EventStore, NewEvent, PastReads } from '@antiphon/event-store';
 import {
   exhausted,
   failpoint,
@@ -28,7 +28,7 @@ import type { AgentDirectory } from '../agents/agent-directory.js';
 import { requireBroadcast, requireReach } from '../agents/agent-reach.js';
 import { requireRights } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { agentUuidOf, digestOf, topicUuidOf } from '../derived-ids.js';
+import { agentUuidOf, topicUuidOf } from '../derived-ids.js';
 import { eventMetadata, toNewEvent } from '../event-envelope.js';
 import { EVERYONE } from './inbox-store.js';
 import type { InboxState, InboxStore } from './inbox-store.js';
@@ -77,15 +77,6 @@ const streamOf = (workspace: string, to: AgentMessage['to']): string => {
   return agentTopicStream(topicUuidOf(workspace, to.kind === 'topic' ? to.topic : EVERYONE));
 };
 
-const claimOf = (
-  { actor, message, idempotencyKey: key }: SendRequest,
-  response: SendReply,
-): { idempotency?: IdempotencyClaim } => {
-  if (key === undefined) return {};
-  const digest = digestOf({ message: message as unknown as JsonObject });
-  return { idempotency: { scope: `${actor.caller}/agent.message`, key, digest, response } };
-};
-
 /** Handles messages between agents: sends, lists, and follows topics. */
 @Controller()
 export class Messages {
@@ -95,7 +86,7 @@ export class Messages {
   @HandleRequest(sendAgentMessage)
   async send(request: SendRequest): Promise<SendReply> {
     const { store, ids, clock, agents } = this.deps;
-    const { workspace, message, actor } = request;
+    const { workspace, message, actor, idempotencyKey: key } = request;
     checkContent(message);
     const to = toRecipient(message);
     if (to.kind === 'agent') await agents.require(workspace, to.agentId);
@@ -116,7 +107,7 @@ export class Messages {
     const result = await store.append({
       workspace,
       streams: [{ streamId: streamOf(workspace, to), expectedVersion: 'any', events: [event] }],
-      ...claimOf(request, { messageId }),
+      idempotency: claimOf(`${actor.caller}/agent.message`, key, { message }, { messageId }),
     });
     await failpoint('agent.message.sent');
     return result.outcome === 'joined' ? sendAgentMessage.reply.parse(result.response) : { messageId };

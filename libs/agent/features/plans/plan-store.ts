@@ -10,13 +10,13 @@ import type {
   PlanCommand,
   PlanFold,
 } from '@antiphon/agent-domain';
+import { AggregateStore, retryConflicts } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
 import { isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
-import { toNewEvent } from '../event-envelope.js';
+import { eventForms } from '../event-envelope.js';
 import type { FileDecision, FileTrees } from '../files/file-trees.js';
-import { StreamStore, retryConflicts } from '../stream-store.js';
 import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
 import { findTreeVersion } from './find-tree-version.js';
 
@@ -89,12 +89,14 @@ interface Author {
  * becomes facts before the plan is read or changed.
  */
 export class PlanStore {
-  private readonly streams: StreamStore<PlanFold, PlanCommand, PlanEvent>;
+  private readonly streams: AggregateStore<PlanFold, PlanEvent>;
 
   constructor(private readonly deps: PlanStoreDeps) {
     const { store, ids } = deps;
-    const own = { decider: planDecider, schema: PlanEvent, streamOf: planStream };
-    this.streams = new StreamStore({ store, ids, ...own });
+    this.streams = new AggregateStore({
+      ...{ store, decider: planDecider, ...eventForms(PlanEvent, ids, 'WORKFLOW.EVENT_UNKNOWN') },
+      streamOf: (_workspace, id) => planStream(id),
+    });
   }
 
   /** Reads a plan, and records an edit of its file. Throws `PLAN.NOT_FOUND` without either. */
@@ -143,7 +145,7 @@ export class PlanStore {
 
   /** Decides and appends; decides again after a conflict. */
   change(ref: PlanRef, by: PlanActor, decide: DecidePlan, idempotency?: IdempotencyClaim): Promise<PlanAt> {
-    return retryConflicts(() => this.changeOnce(ref, by, decide, idempotency), MAX_ROUNDS);
+    return retryConflicts(() => this.changeOnce(ref, by, decide, idempotency), { maxRounds: MAX_ROUNDS });
   }
 
   /** Ends a run by its fact alone, without its file. */
@@ -185,7 +187,7 @@ export class PlanStore {
     const isRemoved =
       !file && commands.every(({ type }) => type !== 'CreatePlan' && type !== 'MergePlanEdit');
     const events = isInvalid || isRemoved ? [] : await this.render(ref, tree, file, draft, by);
-    return { state: draft.state, isInvalid, decision: this.toDecision(planId, draft, events) };
+    return { state: draft.state, isInvalid, decision: this.toDecision(ref.workspace, planId, draft, events) };
   }
 
   /** Decides on a command. A thread decides on one with the text of a file. */
@@ -298,11 +300,14 @@ export class PlanStore {
     return decideFiles(tree, [write], { at, cause: { actor, ...cause }, limits });
   }
 
-  private toDecision(planId: string, draft: Draft, events: readonly FileTreeEvent[]): FileDecision {
+  private toDecision(
+    workspace: string,
+    planId: string,
+    draft: Draft,
+    events: readonly FileTreeEvent[],
+  ): FileDecision {
     if (draft.events.length === 0) return { events };
-    const streamId = planStream(planId);
-    const stored = draft.events.map((event) => toNewEvent(event, this.deps.ids));
-    return { events, also: [{ streamId, expectedVersion: draft.version, events: stored }] };
+    return { events, also: [this.streams.appendOf(workspace, planId, draft.version, draft.events)] };
   }
 }
 

@@ -1,19 +1,19 @@
 import type pg from 'pg';
 import { RunEvent, WorkflowEvent, runStream, workflowStream } from '@antiphon/contracts/agent';
 import { runDecider, workflowDecider } from '@antiphon/agent-domain';
-import type { RunCommand, RunState, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
+import type { RunState, WorkflowState } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
+import { AggregateStore } from '@antiphon/event-store';
 import type { EventStore, PastReads, StreamAppend } from '@antiphon/event-store';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { toNewEvent } from '../event-envelope.js';
-import { StreamStore } from '../stream-store.js';
+import { eventForms, toNewEvent } from '../event-envelope.js';
 
 /** Event streams of workflows and runs. */
 export interface RunStreams {
-  readonly workflows: StreamStore<WorkflowState, WorkflowCommand, WorkflowEvent>;
-  readonly runs: StreamStore<RunState, RunCommand, RunEvent>;
+  readonly workflows: AggregateStore<WorkflowState, WorkflowEvent>;
+  readonly runs: AggregateStore<RunState, RunEvent>;
 }
 
 /** Platform services that workflows and runs use. */
@@ -33,14 +33,21 @@ export type RunServices = RunPlatform & RunStreams;
 /** Injection token of `RunServices`. */
 export const RUN_SERVICES = Symbol('RUN_SERVICES');
 
+/** Error of an event of a newer version. */
+const UNKNOWN = 'WORKFLOW.EVENT_UNKNOWN';
+
 export const createRunServices = (platform: RunPlatform): RunServices => {
   const { config, store, pool, clock, ids, logger, past } = platform;
-  const workflows = { decider: workflowDecider, schema: WorkflowEvent, streamOf: workflowStream };
-  const runs = { decider: runDecider, schema: RunEvent, streamOf: runStream };
   return {
     ...{ config, store, pool, clock, ids, logger, past },
-    workflows: new StreamStore({ store, ids, ...workflows }),
-    runs: new StreamStore({ store, ids, ...runs }),
+    workflows: new AggregateStore({
+      ...{ store, decider: workflowDecider, ...eventForms(WorkflowEvent, ids, UNKNOWN) },
+      streamOf: (_workspace, id) => workflowStream(id),
+    }),
+    runs: new AggregateStore({
+      ...{ store, decider: runDecider, ...eventForms(RunEvent, ids, UNKNOWN) },
+      streamOf: (_workspace, id) => runStream(id),
+    }),
   };
 };
 

@@ -1,17 +1,15 @@
 import { Controller, Inject } from '@nestjs/common';
-import { startRun, workflowStream } from '@antiphon/contracts/agent';
+import { startRun } from '@antiphon/contracts/agent';
 import type { RunEvent } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { resolveInputs, runDecider, workflowDecider } from '@antiphon/agent-domain';
 import type { WorkflowState } from '@antiphon/agent-domain';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
-import type { IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
+import { claimOf, retryConflicts } from '@antiphon/event-store';
+import type { StateAt, StreamAppend } from '@antiphon/event-store';
 import { failpoint, isoTime, toStorable } from '@antiphon/kernel';
-import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { digestOf } from '../derived-ids.js';
-import { toNewEvent } from '../event-envelope.js';
-import { retryConflicts } from '../stream-store.js';
 import { orderOf } from './parse-definition.js';
 import { parseInThread } from './parse-in-thread.js';
 import { workflowView } from './run-queries.handler.js';
@@ -32,16 +30,6 @@ interface PlannedRun {
 
 const toStorableInputs = (inputs: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(inputs).map(([name, value]) => [name, toStorable(value)]));
-
-/** Returns the idempotency claim of a request with a key. */
-const claimFor = (
-  { caller, what, inputs, idempotencyKey: key }: StartRunRequest,
-  runId: string,
-): IdempotencyClaim | undefined => {
-  if (key === undefined) return undefined;
-  const digest = digestOf({ what: what as JsonObject, inputs });
-  return { scope: `${caller}/run.start`, key, digest, response: { runId } };
-};
 
 export interface StartRunDeps extends RunStreams {
   readonly config: AntiphonConfig;
@@ -67,17 +55,16 @@ export class StartRun {
 
   @HandleRequest(startRun)
   handle(request: StartRunRequest): Promise<StartRunReply> {
-    return retryConflicts(() => this.start(request), MAX_ROUNDS);
+    return retryConflicts(() => this.start(request), { maxRounds: MAX_ROUNDS });
   }
 
   private async start(request: StartRunRequest): Promise<StartRunReply> {
     const runId = this.deps.ids.next();
     const { events, also } = await this.plan(request, runId);
-    const committed = await this.deps.runs.commit(request.workspace, runId, () => ({
-      events,
-      also,
-      idempotency: claimFor(request, runId),
-    }));
+    const { caller, idempotencyKey: key, what, inputs } = request;
+    const idempotency = claimOf(`${caller}/run.start`, key, { what, inputs }, { runId });
+    const decision = { events, also, idempotency };
+    const committed = await this.deps.runs.commit(request.workspace, runId, () => decision);
     await failpoint('agent.run.accepted');
     const joined = committed.joined !== undefined;
     const startedId = joined ? String(committed.joined?.['runId']) : runId;
@@ -98,7 +85,7 @@ export class StartRun {
       saved === null
         ? await parseInThread(workspace, 'source' in what ? what.source : '')
         : workflowView(saved.state).definition;
-    const also = saved === null ? [] : [this.recordStart(saved.state, saved.version, runId)];
+    const also = saved === null ? [] : [this.recordStart(workspace, saved, runId)];
     orderOf(workspaceConfig(config, workspace), definition);
     const data = {
       runId,
@@ -112,10 +99,14 @@ export class StartRun {
   }
 
   /** Returns the append that records the run in its workflow's event stream. */
-  private recordStart(workflow: WorkflowState, version: number, runId: string): StreamAppend {
-    const { clock, ids } = this.deps;
+  private recordStart(
+    workspace: string,
+    { state, version }: StateAt<WorkflowState>,
+    runId: string,
+  ): StreamAppend {
+    const { clock, workflows } = this.deps;
     const command = { type: 'NoteRunStarted', data: { runId }, now: isoTime(clock) } as const;
-    const events = workflowDecider.decide(command, workflow).map((event) => toNewEvent(event, ids));
-    return { streamId: workflowStream(workflow.workflowId), expectedVersion: version, events };
+    const events = workflowDecider.decide(command, state);
+    return workflows.appendOf(workspace, state.workflowId, version, events);
   }
 }

@@ -5,11 +5,10 @@ import type { z } from 'zod';
 import { workflowDecider } from '@antiphon/agent-domain';
 import type { ValidationResult, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
-import type { IdempotencyClaim } from '@antiphon/event-store';
+import { claimOf } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound } from '@antiphon/kernel';
-import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { digestOf } from '../derived-ids.js';
 import { orderOf } from './parse-definition.js';
 import { parseInThread } from './parse-in-thread.js';
 import { workflowView } from './run-queries.handler.js';
@@ -30,17 +29,6 @@ const decideAll = (state: WorkflowState, commands: readonly WorkflowCommand[]): 
     next = decided.reduce(workflowDecider.evolve, next);
   }
   return events;
-};
-
-/** Returns the idempotency claim of a request with a key. */
-const claimFor = (
-  { caller, workflowId, idempotencyKey: key }: SaveWorkflowRequest,
-  digest: string,
-  id: string,
-): IdempotencyClaim | undefined => {
-  if (key === undefined) return undefined;
-  const scope = `${caller}${workflowId === undefined ? '' : `/${workflowId}`}/workflow.save`;
-  return { scope, key, digest, response: { workflowId: id } };
 };
 
 /** Checks a saved draft. Returns a broken rule as a result instead of an error. */
@@ -72,7 +60,9 @@ export class Workflows {
     const definition = await parseInThread(request.workspace, request.source);
     const result = request.draft ? null : { order: orderOf(config, definition) };
     const workflowId = request.workflowId ?? ids.next();
-    const digest = digestOf({ definition: definition as unknown as JsonObject, draft: request.draft });
+    const { caller, idempotencyKey: key, draft } = request;
+    const scope = `${caller}${request.workflowId === undefined ? '' : `/${workflowId}`}/workflow.save`;
+    const idempotency = claimOf(scope, key, { definition, draft }, { workflowId });
     const committed = await workflows.commit(request.workspace, workflowId, ({ state, version }) => {
       if (request.workflowId !== undefined && version === 0)
         throw notFound('WORKFLOW.NOT_FOUND', 'there is no workflow with this id');
@@ -81,10 +71,7 @@ export class Workflows {
       const data = { workflowId, definition, ...(expected === undefined ? {} : { expected }) };
       const commands: WorkflowCommand[] = [{ type: 'SaveWorkflow', data, now }];
       if (result) commands.push({ type: 'ValidateWorkflow', data: { result }, now });
-      return {
-        events: decideAll(state, commands),
-        idempotency: claimFor(request, digest, workflowId),
-      };
+      return { events: decideAll(state, commands), idempotency };
     });
     if (!committed.joined) return workflowView(committed.state);
     const first = await workflows.read(request.workspace, String(committed.joined['workflowId']));

@@ -5,16 +5,14 @@ import { believedFacts } from '@antiphon/contracts/memory';
 import type { z } from 'zod';
 import { toRecalled } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
-import type { IdempotencyClaim } from '@antiphon/event-store';
+import { claimOf } from '@antiphon/event-store';
 import { isoTime, notFound, rejected } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import { requireOwnSession } from '../agents/agent-rights.js';
 import type { DirectoryAgent } from '../agents/directory-agent.js';
 import { requireModel } from '../agents/model-choice.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
 import { toNewEvents } from './session-events.js';
 import { chooseCut, foldAt, scanOrigin } from './fork-origin.js';
@@ -39,15 +37,6 @@ interface ForkPlan {
   readonly response: ForkSessionReply;
 }
 
-const idempotencyOf = (
-  { idempotencyKey: key, caller, workspace: _, anyModel: __, ...requested }: ForkSessionRequest,
-  response: ForkSessionReply,
-): IdempotencyClaim | undefined => {
-  if (key === undefined) return undefined;
-  const digest = digestOf(requested as JsonObject);
-  return { scope: `${caller}/session.fork`, key, digest, response: response as unknown as JsonObject };
-};
-
 /**
  * Handles `cmd.agent.session.fork`. The origin is read and never written. The fork's first event
  * holds all that it takes from the origin, so that it is complete without it. Throws
@@ -61,20 +50,19 @@ export class ForkSession {
   @HandleRequest(forkSession)
   async handle(request: ForkSessionRequest): Promise<ForkSessionReply> {
     const { store, ids, registry } = this.deps;
-    const { workspace } = request;
+    const { workspace, idempotencyKey: key, caller, anyModel: _, ...requested } = request;
     const plan = await this.plan(request);
     const { sessionId, sessionKey } = plan.response;
     const decided = this.decide(await this.toCommands(request, plan));
     const events = toNewEvents(decided, emptyFold, null, ids);
     const binding = await readBinding(store, workspace, sessionKey);
-    const idempotency = idempotencyOf(request, plan.response);
     const result = await store.append({
       workspace,
       streams: [
         { streamId: sessionStream(sessionId), expectedVersion: 0, events },
         bindKey(binding, sessionKey, sessionId, ids, eventMetadata()),
       ],
-      ...(idempotency ? { idempotency } : {}),
+      idempotency: claimOf(`${caller}/session.fork`, key, requested, plan.response),
     });
     const reply = result.outcome === 'joined' ? forkSession.reply.parse(result.response) : plan.response;
     // If this process fails here, the sweep of abandoned sessions drives the fork.

@@ -3,14 +3,14 @@ import { newSession, sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-store';
+import { claimOf } from '@antiphon/event-store';
+import type { EventStore, NewEvent } from '@antiphon/event-store';
 import { isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { requireOwnSession } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import type { AgentDirectory } from '../agents/agent-directory.js';
-import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
 import { requireChatOfSession } from './session-chat.js';
 import { bindKey, keyOf, readBinding } from './session-keys.js';
@@ -36,16 +36,6 @@ export interface StartSessionDeps {
  */
 const MAX_ROUNDS = 20;
 
-const idempotencyOf = (
-  request: StartSessionRequest,
-  response: StartSessionReply,
-): IdempotencyClaim | undefined => {
-  const { idempotencyKey: key, caller, target } = request;
-  if (key === undefined) return undefined;
-  const digest = digestOf({ target: target as JsonObject });
-  return { scope: `${caller}/session.new`, key, digest, response: { ...response } };
-};
-
 /** Handles `cmd.agent.session.new`: binds the key to a new session. The previous session stays. */
 @Controller()
 export class StartSession {
@@ -64,7 +54,7 @@ export class StartSession {
 
   private async start(request: StartSessionRequest): Promise<StartSessionReply> {
     const { agents, store, ids, clock } = this.deps;
-    const { workspace } = request;
+    const { workspace, caller, target, idempotencyKey: key } = request;
     const { agentId, sessionKey } = await this.resolveTarget(request);
     await agents.require(workspace, agentId);
     await requireOwnSession(agents, request, agentId);
@@ -75,14 +65,13 @@ export class StartSession {
     const data = { sessionId, sessionKey, agentId, ...previous };
     const response = { sessionId, sessionKey, agentId, previousSessionId: binding.sessionId };
     const events = this.toEvents({ type: 'StartSession', data, now: isoTime(clock) });
-    const idempotency = idempotencyOf(request, response);
     const result = await store.append({
       workspace,
       streams: [
         { streamId: sessionStream(sessionId), expectedVersion: 0, events },
         bindKey(binding, sessionKey, sessionId, ids, eventMetadata()),
       ],
-      ...(idempotency ? { idempotency } : {}),
+      idempotency: claimOf(`${caller}/session.new`, key, { target }, response),
       ...(guard ? { guards: [guard] } : {}),
     });
     return result.outcome === 'joined' ? newSession.reply.parse(result.response) : response;

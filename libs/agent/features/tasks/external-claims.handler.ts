@@ -3,10 +3,10 @@ import { claimTask, finishTask, renewTask, taskLease } from '@antiphon/contracts
 import type { z } from 'zod';
 import { isClaimedTask } from '@antiphon/agent-domain';
 import type { TaskFold } from '@antiphon/agent-domain';
-import type { IdempotencyClaim, LeaseAttempt } from '@antiphon/event-store';
+import { claimOf } from '@antiphon/event-store';
+import type { LeaseAttempt } from '@antiphon/event-store';
 import { conflict, forbidden, isAppError, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { digestOf } from '../derived-ids.js';
 import type { OpenTask } from './task-queues.js';
 import { taskNotFound, taskItem } from './task-view.js';
 import { TASK_SERVICES } from './tasks-runtime.js';
@@ -27,14 +27,6 @@ interface Claim {
   readonly taskId: string;
   readonly epoch: number;
 }
-
-const claimFor = (
-  { capabilities, actor, idempotencyKey: key }: ClaimRequest,
-  response: { readonly taskId: string; readonly epoch: number },
-): IdempotencyClaim | undefined =>
-  key === undefined
-    ? undefined
-    : { scope: `${actor.caller}/task.claim`, key, digest: digestOf({ capabilities }), response };
 
 const claimLost = (): Error =>
   conflict('TASK.CLAIM_LOST', 'the claim has ended: the task is with another worker, or has ended');
@@ -118,7 +110,8 @@ export class ExternalClaims {
     const { workspace, taskId, state } = task;
     const epoch = state.epoch + 1;
     const { caller: worker } = request.actor;
-    const { idempotencyKey: claimKey } = request;
+    const { idempotencyKey: claimKey, capabilities } = request;
+    const scope = `${worker}/task.claim`;
     try {
       // The lease comes first: a claim without one would be taken for lost.
       const { acquired } = await this.holdLease({ workspace, taskId, epoch });
@@ -134,7 +127,7 @@ export class ExternalClaims {
           { type: 'AssignTask', data: assigned, now },
           { type: 'BeginTask', data: { epoch, sessionId: null, turnId: null }, now },
         ],
-        { idempotency: claimFor(request, { taskId, epoch }) },
+        { idempotency: claimOf(scope, claimKey, { capabilities }, { taskId, epoch }) },
       );
       if (committed.joined) {
         await this.freeLease({ workspace, taskId, epoch });

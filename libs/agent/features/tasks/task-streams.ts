@@ -3,9 +3,12 @@ import { TaskEvent, taskStream } from '@antiphon/contracts/agent';
 import { clipText, failureDelayMs, lossDelayMs, taskDecider } from '@antiphon/agent-domain';
 import type { TaskCommand, TaskFold } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
+import { AggregateStore } from '@antiphon/event-store';
 import type {
+  Committed,
   EventStore,
   Fence,
+  Folded,
   IdempotencyClaim,
   LeaseStore,
   NewEvent,
@@ -17,8 +20,7 @@ import type { NatsLink } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import { taskEndedAppend } from '../agents/child-ended.js';
-import { StreamStore } from '../stream-store.js';
-import type { Committed, Folded } from '../stream-store.js';
+import { eventForms } from '../event-envelope.js';
 
 /** Maximum length of a result's text, UTF-16 units. */
 const MAX_TEXT = 65_536;
@@ -69,7 +71,7 @@ type Decide = (state: TaskFold, now: string) => TaskCommand | readonly TaskComma
 
 /** Event streams of tasks. Every change of a task goes through here. */
 export class TaskStreams {
-  private readonly streams: StreamStore<TaskFold, TaskCommand, TaskEvent>;
+  private readonly streams: AggregateStore<TaskFold, TaskEvent>;
 
   constructor(
     private readonly deps: Pick<TaskPlatform, 'store' | 'ids' | 'clock'>,
@@ -77,8 +79,10 @@ export class TaskStreams {
     private readonly onAppended: () => void,
   ) {
     const { store, ids } = deps;
-    const own = { decider: taskDecider, schema: TaskEvent, streamOf: taskStream };
-    this.streams = new StreamStore({ store, ids, ...own });
+    this.streams = new AggregateStore({
+      ...{ store, decider: taskDecider, ...eventForms(TaskEvent, ids, 'WORKFLOW.EVENT_UNKNOWN') },
+      streamOf: (_workspace, id) => taskStream(id),
+    });
   }
 
   read(workspace: string, taskId: string, upTo?: number): Promise<Folded<TaskFold>> {
@@ -100,7 +104,7 @@ export class TaskStreams {
         events = this.decideAll(decide, state);
         const also = (stored: readonly NewEvent[]): StreamAppend[] =>
           endAppends(workspace, state, events, stored);
-        return { events, also, ...(fence ? { fence } : {}), ...(idempotency ? { idempotency } : {}) };
+        return { events, also, fence, idempotency };
       },
       known,
     );

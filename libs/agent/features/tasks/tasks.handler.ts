@@ -4,12 +4,10 @@ import type { AgentActor, TaskItem } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { clipText, taskDecider } from '@antiphon/agent-domain';
 import type { TaskQueuedData } from '@antiphon/agent-domain';
-import type { IdempotencyClaim } from '@antiphon/event-store';
+import { claimOf } from '@antiphon/event-store';
 import { exhausted, notFound, rejected, toStorable } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { isInSubtree, requireRights } from '../agents/agent-rights.js';
-import { digestOf } from '../derived-ids.js';
 import { readIfKept } from './task-streams.js';
 import { TASK_SERVICES } from './tasks-runtime.js';
 import type { TaskServices } from './tasks-runtime.js';
@@ -36,19 +34,6 @@ const titleOf = (prompt: string): string => {
   return clipText(line === '' ? 'task' : line, MAX_TITLE);
 };
 
-const claimFor = (
-  { spec, actor, idempotencyKey: key }: CreateTaskRequest,
-  taskId: string,
-): IdempotencyClaim | undefined =>
-  key === undefined
-    ? undefined
-    : {
-        scope: `${actor.caller}/task.create`,
-        key,
-        digest: digestOf({ spec: spec as unknown as JsonObject }),
-        response: { taskId },
-      };
-
 /** Handles the requests of clients and agents for tasks. */
 @Controller()
 export class Tasks {
@@ -67,7 +52,8 @@ export class Tasks {
       throw notFound('AGENT.NOT_FOUND', `there is no living agent "${spec.agent}"`);
     await this.requireParent(workspace, spec.parentTask);
     const taskId = ids.next();
-    const idempotency = claimFor(request, taskId);
+    const scope = `${actor.caller}/task.create`;
+    const idempotency = claimOf(scope, request.idempotencyKey, { spec }, { taskId });
     return this.counted(workspace, async () => {
       const data = this.toQueued(request, taskId);
       const committed = await tasks.commit(

@@ -4,13 +4,12 @@ import type { AgentHop, SessionEvent, TurnRole } from '@antiphon/contracts/agent
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState } from '@antiphon/agent-domain';
-import type { IdempotencyClaim, StreamGuard } from '@antiphon/event-store';
+import { claimOf } from '@antiphon/event-store';
+import type { StreamGuard } from '@antiphon/event-store';
 import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { recordTurnStage, runWithContextFields } from '@antiphon/observability';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
 import type { SessionFold } from '../sessions/session-fold.js';
 import { bindKey } from '../sessions/session-keys.js';
@@ -61,13 +60,6 @@ const isRefusal = (error: unknown): boolean =>
 
 const isLostRace = (error: unknown): boolean =>
   isAppError(error) && (error.code === 'LOG.VERSION_CONFLICT' || error.code === 'LOG.FENCED');
-
-const idempotencyOf = (request: SubmitTurnRequest, answer: Accepted): { idempotency?: IdempotencyClaim } => {
-  const { idempotencyKey: key, caller, target, content } = request;
-  if (key === undefined) return {};
-  const digest = digestOf({ target: target as JsonObject, content });
-  return { idempotency: { scope: `${caller}/turn.submit`, key, digest, response: { ...answer } } };
-};
 
 /**
  * Returns the offset of the turn's `accepted` frame, if its first attempt starts in this append.
@@ -187,9 +179,11 @@ export class SubmitTurn {
       version: fold.version + events.length,
       acceptedOffset: acceptedOffset(turn.turnId, events),
     };
+    const { caller, idempotencyKey: key, target, content } = request;
+    const idempotency = claimOf(`${caller}/turn.submit`, key, { target, content }, answer);
     const begins = answer.acceptedOffset !== null;
     return {
-      ...{ events, answer, ...this.bindingOf(created), ...idempotencyOf(request, answer) },
+      ...{ events, answer, ...this.bindingOf(created), idempotency },
       ...(begins ? driver.reserveInCommit(state) : {}),
     };
   }
