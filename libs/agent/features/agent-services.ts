@@ -187,7 +187,7 @@ const createFiles = ({ config, pool, store, clock, ids }: AgentRuntimeOptions): 
   const blobs = new BlobStore(pool, config.files.maxUncitedBytes);
   const files = new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids });
   const workspaceFiles = new Files({ store, trees: files, blobs, config, clock });
-  workspaceFiles.connectVirtual(new VirtualChats(new ChatStore(pool, store), store));
+  workspaceFiles.connectVirtual(new VirtualChats(new ChatStore(pool, store, ids), store));
   return { blobs, files, workspaceFiles };
 };
 

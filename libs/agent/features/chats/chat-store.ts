@@ -1,12 +1,15 @@
 import type pg from 'pg';
-import { ChatCreated, chatNameStream, chatStream, sessionStream } from '@antiphon/contracts/agent';
+import { ChatCreated, ChatEvent, chatNameStream, chatStream, sessionStream } from '@antiphon/contracts/agent';
 import type { ChatRenamed, ChatView, SessionEventOf } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { EventStore } from '@antiphon/event-store';
+import { AggregateStore } from '@antiphon/event-store';
+import type { AppendDecision, Committed, EventStore, StreamAppend } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
+import type { Ids } from '@antiphon/kernel';
 import { chatIdOf } from '../derived-ids.js';
-import { deletedChat, foldChat, renameChat, toChatView } from '../sessions/session-chat.js';
+import { eventForms } from '../event-envelope.js';
+import { chatFold, deletedChat, renameChat, toChatView } from '../sessions/session-chat.js';
 import type { ChatRecord } from '../sessions/session-chat.js';
 
 /** A chat with the position of its creation in the log. */
@@ -19,15 +22,27 @@ export interface ListedChat {
 export type DeletedPart = Pick<SessionEventOf<'ChatMessageDeleted'>['data'], 'turnId' | 'part' | 'at'>;
 
 /** Chat that a name belongs to. */
-export interface NameBinding {
-  readonly streamId: string;
-  /** Version of the name's event stream, 0 if the name was never taken. */
-  readonly version: number;
+interface NameState {
   /** Null if the name is free. */
   readonly chatId: string | null;
   /** Last chat with this name, which may be deleted. */
   readonly lastChatId: string | null;
 }
+
+export interface NameBinding extends NameState {
+  /** Version of the name's event stream, 0 if the name was never taken. */
+  readonly version: number;
+}
+
+const nameFold = {
+  initialState: (): NameState => ({ chatId: null, lastChatId: null }),
+  evolve: (_before: NameState, { type, data }: ChatEvent): NameState => ({
+    chatId: type === 'ChatNameTaken' ? data.chatId : null,
+    lastChatId: data.chatId,
+  }),
+};
+
+type ChatNameEvent = Extract<ChatEvent, { type: 'ChatNameTaken' | 'ChatNameFreed' }>;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -61,10 +76,50 @@ interface ChatRow {
 
 /** Reads the chats of a workspace from the log, so that a change is visible at once. */
 export class ChatStore {
+  private readonly chats: AggregateStore<ChatRecord | null, ChatEvent>;
+  private readonly names: AggregateStore<NameState, ChatEvent>;
+
   constructor(
     private readonly pool: pg.Pool,
-    private readonly store: Pick<EventStore, 'readStream'>,
-  ) {}
+    private readonly store: Pick<EventStore, 'readStream' | 'append'>,
+    ids: Ids,
+  ) {
+    const shared = { store, ...eventForms(ChatEvent, ids, null) };
+    const streamOf = (_workspace: string, id: string): string => chatStream(id);
+    // A caller finds the chat of a name again before it decides again.
+    this.chats = new AggregateStore({ ...shared, streamOf, decider: chatFold, maxRounds: 1 });
+    this.names = new AggregateStore({
+      ...{ ...shared, decider: nameFold, reads: 'last' },
+      streamOf: (workspace, name) => chatNameStream(chatIdOf(workspace, name)),
+    });
+  }
+
+  /** Appends the first event of a chat. Conflicts if there is one with this id. */
+  create(
+    workspace: string,
+    data: ChatCreated['data'],
+    more: Omit<AppendDecision<ChatEvent>, 'events'>,
+  ): Promise<Committed<ChatRecord | null>> {
+    const created: ChatCreated = { type: 'ChatCreated', schemaVersion: 1, data };
+    const decision = { events: [created], ...more };
+    return this.chats.commit(workspace, data.chatId, () => decision, { state: null, version: 0 });
+  }
+
+  /** Appends a change of a chat. Conflicts unless the chat has this revision. */
+  change(
+    workspace: string,
+    chat: ChatView,
+    event: ChatEvent,
+    also: readonly StreamAppend[],
+  ): Promise<Committed<ChatRecord | null>> {
+    const known = { state: { chat, deletedAt: null }, version: chat.revision };
+    return this.chats.commit(workspace, chat.id, () => ({ events: [event], also }), known);
+  }
+
+  /** Returns the append that gives a name to a chat, or frees it. Conflicts if the name changed. */
+  nameAppend(workspace: string, { version }: NameBinding, event: ChatNameEvent): StreamAppend {
+    return this.names.appendOf(workspace, event.data.name, version, [event]);
+  }
 
   /**
    * Returns the chats after a position, oldest first, without deleted ones: those of now, or of a
@@ -81,28 +136,21 @@ export class ChatStore {
 
   /** Returns a chat, also a deleted one; null if there is none with this id. */
   async read(workspace: string, chatId: string, until?: number): Promise<ChatRecord | null> {
-    return foldChat(await this.store.readStream(workspace, chatStream(chatId)), until);
+    return (await this.chats.read(workspace, chatId, until)).state;
   }
 
   /** Returns the chat that a name belongs to, or belonged to at a position of the log. */
-  async readName(workspace: string, name: string, until = NOW): Promise<NameBinding> {
-    const id = chatIdOf(workspace, name);
-    const streamId = chatNameStream(id);
-    const options = { backwards: true, ...(until === NOW ? { limit: 1 } : {}) };
-    const events = await this.store.readStream(workspace, streamId, options);
-    const last = events.find(({ position }) => position <= until);
-    if (last) {
-      const lastChatId = String(last.data['chatId']);
-      const chatId = last.type === 'ChatNameTaken' ? lastChatId : null;
-      return { streamId, version: last.streamVersion, chatId, lastChatId };
-    }
+  async readName(workspace: string, name: string, until?: number): Promise<NameBinding> {
+    const { state, version } = await this.names.read(workspace, name, until);
+    if (version > 0) return { ...state, version };
     // The first chats had no stream for their names: their ids alone made the names unique.
-    const chatId = events.length === 0 && (await this.read(workspace, id, until)) ? id : null;
-    return { streamId, version: 0, chatId, lastChatId: chatId };
+    const id = chatIdOf(workspace, name);
+    const chatId = (await this.read(workspace, id, until)) ? id : null;
+    return { version, chatId, lastChatId: chatId };
   }
 
   /** Returns the chat with a name, now or at a position of the log; null if there is none. */
-  async findByName(workspace: string, name: string, until = NOW): Promise<ChatView | null> {
+  async findByName(workspace: string, name: string, until?: number): Promise<ChatView | null> {
     const { chatId } = await this.readName(workspace, name, until);
     const found = chatId === null ? null : await this.read(workspace, chatId, until);
     return found && found.deletedAt === null ? found.chat : null;

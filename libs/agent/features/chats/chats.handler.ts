@@ -4,7 +4,6 @@ import {
   CHAT_SUFFIX,
   attachChatFile,
   changeMessage,
-  chatStream,
   createChat,
   getChat,
   listChats,
@@ -16,7 +15,7 @@ import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
-import { claimOf, readBackwards, positionOfCursor } from '@antiphon/event-store';
+import { claimOf, isVersionConflict, readBackwards, positionOfCursor } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim, PastReads, StreamAppend } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
@@ -68,7 +67,6 @@ const PAGE = 500;
 /** Maximum number of attempts: another process may take the session over before the append. */
 const MAX_ROUNDS = 5;
 
-const isConflict = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
 const isFenced = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.FENCED';
 
 /** Handles chats: creates and lists them, and changes their messages. */
@@ -79,13 +77,13 @@ export class Chats {
 
   constructor(@Inject(AGENT_SERVICES) private readonly deps: ChatsDeps & RoleAgentsDeps) {
     this.roles = new RoleAgents(deps);
-    this.chats = new ChatStore(deps.pool, deps.store);
+    this.chats = new ChatStore(deps.pool, deps.store, deps.ids);
   }
 
   /** Creates a chat with its session: one append, so that neither exists without the other. */
   @HandleRequest(createChat)
   async create(request: CreateRequest): Promise<ChatView> {
-    const { store, agents } = this.deps;
+    const { agents } = this.deps;
     const { workspace, spec, caller, idempotencyKey: key } = request;
     const agentId = (await agents.require(workspace, await this.agentOf(request))).id;
     await requireOwnSession(agents, request, agentId);
@@ -94,14 +92,13 @@ export class Chats {
     const data = this.toCreated(request, agentId, name, binding);
     const view = toChatView(data);
     try {
-      const result = await store.append({
-        workspace,
-        streams: await this.streamsOf(workspace, data, binding),
+      const { joined } = await this.chats.create(workspace, data, {
+        also: await this.streamsOf(workspace, data, binding),
         idempotency: claimOf(`${caller}/chat.create`, key, { spec }, view),
       });
-      return result.outcome === 'joined' ? createChat.reply.parse(result.response) : view;
+      return joined ? createChat.reply.parse(joined) : view;
     } catch (error) {
-      if (!isConflict(error)) throw error;
+      if (!isVersionConflict(error)) throw error;
       throw nameTaken(name, (await this.chats.readName(workspace, name)).chatId ?? data.chatId);
     }
   }
@@ -194,7 +191,7 @@ export class Chats {
   private async streamsOf(
     workspace: string,
     data: ChatCreated['data'],
-    { streamId, version }: NameBinding,
+    binding: NameBinding,
   ): Promise<StreamAppend[]> {
     const { ids, log, store } = this.deps;
     const { chatId, name, sessionId, agentId, createdAt: now } = data;
@@ -202,11 +199,9 @@ export class Chats {
     const started = { sessionId, sessionKey, agentId };
     const command: SessionCommand = { type: 'StartSession', data: started, now };
     const events = log.decider.decide(command, log.decider.initialState());
-    const created = { type: 'ChatCreated', schemaVersion: 1, data };
-    const taken = { type: 'ChatNameTaken', schemaVersion: 1, data: { name, chatId, at: now } };
+    const taken = { type: 'ChatNameTaken', schemaVersion: 1, data: { name, chatId, at: now } } as const;
     return [
-      { streamId: chatStream(chatId), expectedVersion: 0, events: [toNewEvent(created, ids)] },
-      { streamId, expectedVersion: version, events: [toNewEvent(taken, ids)] },
+      this.chats.nameAppend(workspace, binding, taken),
       {
         streamId: sessionStream(sessionId),
         expectedVersion: 0,

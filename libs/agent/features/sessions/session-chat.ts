@@ -1,11 +1,5 @@
-import {
-  ChatCreated,
-  ChatDeleted,
-  ChatRenamed,
-  chatOfSessionKey,
-  chatStream,
-} from '@antiphon/contracts/agent';
-import type { ChatView } from '@antiphon/contracts/agent';
+import { ChatEvent, chatOfSessionKey, chatStream } from '@antiphon/contracts/agent';
+import type { ChatCreated, ChatRenamed, ChatView } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { EventStore, RecordedEvent, StreamGuard } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
@@ -38,20 +32,23 @@ export const renameChat = (
   ...{ ...chat, name, path, revision },
 });
 
-/** Folds the events of a chat up to a position of the log; null without its creation. */
-export const foldChat = (events: readonly RecordedEvent[], until = Infinity): ChatRecord | null => {
-  const [created, ...later] = events;
-  if (!created || created.position > until) return null;
-  let chat = toChatView(ChatCreated.parse(upcast(created)).data);
-  let deletedAt: string | null = null;
-  for (const event of later) {
-    if (event.position > until) break;
-    if (event.type === 'ChatRenamed')
-      chat = renameChat(chat, ChatRenamed.parse(upcast(event)).data, event.streamVersion);
-    if (event.type === 'ChatDeleted') deletedAt = ChatDeleted.parse(upcast(event)).data.at;
-  }
-  return { chat, deletedAt };
+/** Folds the events of a chat; null without its creation. */
+export const chatFold = {
+  initialState: (): ChatRecord | null => null,
+  evolve: (record: ChatRecord | null, { type, data }: ChatEvent): ChatRecord | null => {
+    if (type === 'ChatCreated') return { chat: toChatView(data), deletedAt: null };
+    if (!record) return null;
+    if (type === 'ChatRenamed')
+      return { ...record, chat: renameChat(record.chat, data, record.chat.revision + 1) };
+    return type === 'ChatDeleted' ? { ...record, deletedAt: data.at } : record;
+  },
 };
+
+const foldChat = (events: readonly RecordedEvent[]): ChatRecord | null =>
+  events.reduce((record, event) => {
+    const known = ChatEvent.safeParse(upcast(event));
+    return known.success ? chatFold.evolve(record, known.data) : record;
+  }, chatFold.initialState());
 
 /** Returns the error of a request for a deleted chat. */
 export const deletedChat = ({ id, name, sessionId }: ChatView, deletedAt: string): Error =>

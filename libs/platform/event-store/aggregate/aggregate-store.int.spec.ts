@@ -277,7 +277,7 @@ describe('AggregateStore: reads', () => {
 
   it('records facts that are true at any version', async () => {
     const id = randomUUID();
-    await Promise.all([1, 2].map((n) => sums(n === 1 ? 0 : 1).record(WORKSPACE, id, [added(n)])));
+    await Promise.all([1, 2].map((n) => sums(n === 1 ? 0 : 1).appendAt(WORKSPACE, id, 'any', [added(n)])));
     expect((await sums(0).read(WORKSPACE, id)).state.sum).toBe(3);
   });
 
@@ -287,7 +287,7 @@ describe('AggregateStore: reads', () => {
     const committed = await store.commit(WORKSPACE, id, () => ({
       events: [added(1)],
       join: async (own) =>
-        (await store.record(WORKSPACE, other, [added(2)], { also: [own] })).outcome === 'appended',
+        (await store.appendAt(WORKSPACE, other, 'any', [added(2)], { also: [own] })).outcome === 'appended',
     }));
     expect(committed).toMatchObject({ result: null, isAppended: true, version: 1 });
     expect((await store.read(WORKSPACE, other)).state.sum).toBe(2);

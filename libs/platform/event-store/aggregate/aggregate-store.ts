@@ -124,14 +124,18 @@ export class AggregateStore<State, Event> {
     });
   }
 
-  /** Appends facts that are true at any version of the stream. */
-  record(
+  /**
+   * Appends what was decided outside: on a version that the caller knows, or facts that are true at
+   * `any` version.
+   */
+  appendAt(
     workspace: string,
     id: string,
+    expectedVersion: StreamAppend['expectedVersion'],
     events: readonly Event[],
     more: Omit<AppendDecision<Event>, 'events'> = {},
   ): Promise<AppendResult> {
-    const own = this.appendOf(workspace, id, 'any', events);
+    const own = this.appendOf(workspace, id, expectedVersion, events);
     return this.options.store.append(toAppendRequest(workspace, own, { ...more, events }));
   }
 
