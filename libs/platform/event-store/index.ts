@@ -1,8 +1,9 @@
 export { AggregateStore } from './aggregate/aggregate-store.js';
 export type { AggregateOptions, Committed, Decide, Decision, Folded } from './aggregate/aggregate-store.js';
 export type { AggregateSnapshots, CacheOptions, StateAt } from './aggregate/aggregate-cache.js';
-export { toAppendRequest } from './aggregate/append-decision.js';
 export type { AppendDecision } from './aggregate/append-decision.js';
+export { createFactLog } from './aggregate/fact-log.js';
+export type { FactLog } from './aggregate/fact-log.js';
 export { claimOf, digestOf } from './aggregate/idempotency-claim.js';
 export { isVersionConflict, retryConflicts } from './aggregate/retry-conflicts.js';
 export { appendSql } from './append/append-batch.js';

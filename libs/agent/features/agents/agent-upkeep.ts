@@ -1,18 +1,17 @@
-import { agentStream } from '@antiphon/contracts/agent';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { agentDecider } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentRecord } from '@antiphon/agent-domain';
 import { ALL_WORKSPACES } from '@antiphon/database';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
-import { isAppError, isoTime, repeatEvery, retry, sleep } from '@antiphon/kernel';
+import { isoTime, repeatEvery, retry, sleep } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { agentUuidOf } from '../derived-ids.js';
-import { toNewEvent } from '../event-envelope.js';
 import type { AgentDirectory } from './agent-directory.js';
 import type { DirectoryAgent } from './directory-agent.js';
 import type { AgentRef, AgentRows } from './agent-rows.js';
+import { createAgentStreams } from './agent-streams.js';
+import type { AgentStreams } from './agent-streams.js';
 import type { ConfiguredAgents } from './configured-agents.js';
 
 /** Sessions with an open turn that this process drives. */
@@ -60,7 +59,10 @@ const BACKOFF = { firstMs: 100, maxMs: 5_000 };
  * idle agent costs nothing.
  */
 export class AgentUpkeep {
+  private readonly streams: AgentStreams;
+
   constructor(private readonly deps: AgentUpkeepDeps) {
+    this.streams = createAgentStreams(deps.store, deps.ids);
     deps.agents.onChange((workspace, agent) => this.react(workspace, agent));
   }
 
@@ -172,19 +174,10 @@ export class AgentUpkeep {
   }
 
   private async change(workspace: string, agentId: string, command: AgentCommand): Promise<void> {
-    const { agents, store, ids } = this.deps;
-    const { record, version } = await agents.readFacts(workspace, agentId);
-    const events = isLegal(record) ? agentDecider.decide(command, record) : [];
-    if (events.length === 0) return;
-    const streamId = agentStream(agentUuidOf(workspace, agentId));
-    const added = events.map((event) => toNewEvent(event, ids));
-    try {
-      await store.append({ workspace, streams: [{ streamId, expectedVersion: version, events: added }] });
-    } catch (error) {
-      // Another process has changed it: the next check decides again.
-      if (!isAppError(error) || error.code !== 'LOG.VERSION_CONFLICT') throw error;
-    }
-    await agents.announce({ workspace, agentIds: [agentId] });
+    const { isAppended } = await this.streams.commit(workspace, agentId, ({ state }) => ({
+      events: isLegal(state) ? agentDecider.decide(command, state) : [],
+    }));
+    if (isAppended) await this.deps.agents.announce({ workspace, agentIds: [agentId] });
   }
 
   private common(agentId: string, reason: string) {

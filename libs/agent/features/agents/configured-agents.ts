@@ -1,25 +1,24 @@
-import { DEFAULT_TREE_LIMITS, agentStream } from '@antiphon/contracts/agent';
+import { DEFAULT_TREE_LIMITS } from '@antiphon/contracts/agent';
 import type { AgentDefinition, AgentEvent } from '@antiphon/contracts/agent';
 import { agentDecider, agentTreeDecider } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentRecord } from '@antiphon/agent-domain';
 import { workspaceConfig } from '@antiphon/config';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
-import { canonicalJson } from '@antiphon/event-store';
+import { canonicalJson, isVersionConflict } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import type { RequestClient } from '@antiphon/messaging';
-import { isAppError, isoTime } from '@antiphon/kernel';
+import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
-import { agentUuidOf } from '../derived-ids.js';
-import { toNewEvent } from '../event-envelope.js';
 import { setAgentBudget } from './agent-budget.js';
 import type { AgentDirectory } from './agent-directory.js';
-import type { AgentFacts } from './directory-agent.js';
+import { createAgentStreams } from './agent-streams.js';
+import type { AgentStreams } from './agent-streams.js';
 import type { AgentTrees } from './agent-trees.js';
 import { configuredDefinition } from './agent-view.js';
 
 export interface ConfiguredAgentsDeps {
   readonly config: AntiphonConfig;
-  readonly store: Pick<EventStore, 'append'>;
+  readonly store: Pick<EventStore, 'append' | 'readStream'>;
   readonly agents: AgentDirectory;
   readonly trees: AgentTrees;
   readonly requests: RequestClient;
@@ -34,8 +33,6 @@ export const NOT_CONFIGURED = 'not in the configuration';
 const isSame = (a: object, b: object): boolean =>
   canonicalJson(a as JsonObject) === canonicalJson(b as JsonObject);
 
-const isConflict = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
-
 /**
  * Records the agents of the configuration as facts: spawned, redefined, paused when they are
  * removed, and resumed when they are back. Several processes may do so at once.
@@ -43,7 +40,11 @@ const isConflict = (error: unknown): boolean => isAppError(error) && error.code 
 export class ConfiguredAgents {
   private readonly recorded = new Map<string, Promise<void>>();
 
-  constructor(private readonly deps: ConfiguredAgentsDeps) {}
+  private readonly streams: AgentStreams;
+
+  constructor(private readonly deps: ConfiguredAgentsDeps) {
+    this.streams = createAgentStreams(deps.store, deps.ids);
+  }
 
   /** Records the agents of a workspace, once in this process. */
   record(workspace: string): Promise<void> {
@@ -105,7 +106,7 @@ export class ConfiguredAgents {
   }
 
   private async spawn(workspace: string, agent: AgentConfig): Promise<void> {
-    const { agents, trees, clock, ids } = this.deps;
+    const { agents, trees, clock } = this.deps;
     const { id } = agent;
     const data = { origin: 'configuration', parentId: null, rootId: id, depth: 0 } as const;
     const commands: AgentCommand[] = [
@@ -123,17 +124,11 @@ export class ConfiguredAgents {
           { type: 'Open', data: { rootId: id, limits }, now: isoTime(clock) },
           tree,
         ),
-        also: [
-          {
-            streamId: agentStream(agentUuidOf(workspace, id)),
-            expectedVersion: 0,
-            events: decideAll(commands, agentDecider.initialState()).map((event) => toNewEvent(event, ids)),
-          },
-        ],
+        also: [this.streams.appendOf(workspace, id, 0, decideAll(commands, agentDecider.initialState()))],
       }));
     } catch (error) {
       // Another process has recorded it.
-      if (!isConflict(error)) throw error;
+      if (!isVersionConflict(error)) throw error;
     }
     await agents.announce({ workspace, agentIds: [id] });
   }
@@ -143,28 +138,10 @@ export class ConfiguredAgents {
     agentId: string,
     commandsFor: (record: AgentRecord) => AgentCommand[],
   ): Promise<void> {
-    const { agents } = this.deps;
-    const facts = await agents.readFacts(workspace, agentId);
-    const events = decideAll(commandsFor(facts.record), facts.record);
-    if (events.length === 0) return;
-    try {
-      await this.append(workspace, agentId, facts, events);
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-    }
-    await agents.announce({ workspace, agentIds: [agentId] });
-  }
-
-  private async append(
-    workspace: string,
-    agentId: string,
-    { version }: AgentFacts,
-    events: readonly AgentEvent[],
-  ): Promise<void> {
-    const { store, ids } = this.deps;
-    const streamId = agentStream(agentUuidOf(workspace, agentId));
-    const added = events.map((event) => toNewEvent(event, ids));
-    await store.append({ workspace, streams: [{ streamId, expectedVersion: version, events: added }] });
+    const { isAppended } = await this.streams.commit(workspace, agentId, ({ state }) => ({
+      events: decideAll(commandsFor(state), state),
+    }));
+    if (isAppended) await this.deps.agents.announce({ workspace, agentIds: [agentId] });
   }
 
   private common(agentId: string, reason: string | null) {

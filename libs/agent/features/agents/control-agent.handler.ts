@@ -4,8 +4,9 @@ import type { AgentEvent, AgentResult, AgentView } from '@antiphon/contracts/age
 import type { z } from 'zod';
 import { agentDecider, agentTreeDecider, subtreeOf } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentTree, TreeMember } from '@antiphon/agent-domain';
+import { retryConflicts } from '@antiphon/event-store';
 import type { EventStore, NewEvent, StreamAppend } from '@antiphon/event-store';
-import { failpoint, isAppError, isoTime, notFound } from '@antiphon/kernel';
+import { failpoint, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -16,6 +17,8 @@ import type { AgentDirectory } from './agent-directory.js';
 import { readResult } from './agent-result.js';
 import { actorName, requireRights } from './agent-rights.js';
 import type { AgentRows } from './agent-rows.js';
+import { createAgentStreams } from './agent-streams.js';
+import type { AgentStreams } from './agent-streams.js';
 import type { AgentTrees, TreeDecision } from './agent-trees.js';
 import type { ConfiguredAgents } from './configured-agents.js';
 import { ReadAgents } from './read-agents.handler.js';
@@ -39,8 +42,6 @@ const MAX_ROUNDS = 50;
 const MAX_ENDS = 31;
 const MAX_ENDS_OF_ROOT = 60;
 
-const isConflict = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
-
 /** Splits a list into parts of at most `size`. */
 const splitList = <T>(list: readonly T[], size: number): T[][] =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, index) =>
@@ -51,9 +52,11 @@ const splitList = <T>(list: readonly T[], size: number): T[][] =>
 @Controller()
 export class ControlAgent {
   private readonly reads: ReadAgents;
+  private readonly streams: AgentStreams;
 
   constructor(@Inject(AGENT_SERVICES) private readonly deps: ControlAgentDeps) {
     this.reads = new ReadAgents(deps);
+    this.streams = createAgentStreams(deps.store, deps.ids);
   }
 
   @HandleRequest(controlAgent)
@@ -65,39 +68,32 @@ export class ControlAgent {
     if (record.status === 'none') throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
     await requireRights(agents, workspace, actor, agentId);
     if (action === 'terminate') await this.terminate(request, record.rootId);
-    else await this.retry(() => this.pauseOrResume(request, record.rootId));
+    else await retryConflicts(() => this.pauseOrResume(request, record.rootId), { maxRounds: MAX_ROUNDS });
     return { agent: await this.reads.readView(workspace, agentId) };
-  }
-
-  private async retry(work: () => Promise<void>): Promise<void> {
-    for (let round = 1; ; round++) {
-      try {
-        return await work();
-      } catch (error) {
-        if (!isConflict(error) || round === MAX_ROUNDS) throw error;
-      }
-    }
   }
 
   /** Pauses or resumes the agent, and the descendants that the action reaches, in one append. */
   private async pauseOrResume(request: ControlAgentRequest, rootId: string): Promise<void> {
-    const { agents, trees, store, ids } = this.deps;
+    const { agents, trees } = this.deps;
     const { workspace, agentId, action } = request;
     const members = subtreeOf(await trees.read(workspace, rootId), agentId);
     const targets = [agentId, ...members.map((member) => member.agentId).filter((id) => id !== agentId)];
     const facts = await Promise.all(targets.map((id) => agents.readFacts(workspace, id)));
-    const streams = targets.flatMap((id, index): StreamAppend[] => {
+    const changes = targets.flatMap((id, index) => {
       const known = facts[index];
       if (!known) return [];
       const { record, version } = known;
       const isReached =
         id === agentId || (action === 'pause' ? record.status === 'ready' : record.pausedWith === agentId);
       const events = isReached ? agentDecider.decide(this.command(request, id), record) : [];
-      if (events.length === 0) return [];
-      const added = events.map((event) => toNewEvent(event, ids));
-      return [{ streamId: agentStream(agentUuidOf(workspace, id)), expectedVersion: version, events: added }];
+      return events.length === 0 ? [] : [{ id, version, events }];
     });
-    for (const part of splitList(streams, 64)) await store.append({ workspace, streams: part });
+    for (const [first, ...rest] of splitList(changes, 64)) {
+      const also = rest.map(({ id, version, events }) =>
+        this.streams.appendOf(workspace, id, version, events),
+      );
+      if (first) await this.streams.appendAt(workspace, first.id, first.version, first.events, { also });
+    }
     await agents.announce({ workspace, agentIds: targets });
   }
 

@@ -1,23 +1,23 @@
 import { Controller, Inject } from '@nestjs/common';
-import { DEFAULT_TREE_LIMITS, agentStream, spawnAgent } from '@antiphon/contracts/agent';
+import { DEFAULT_TREE_LIMITS, spawnAgent } from '@antiphon/contracts/agent';
 import type { AgentEvent, AgentView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { agentDecider, agentTreeDecider } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentTree } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import { claimOf } from '@antiphon/event-store';
-import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
+import { claimOf, isVersionConflict } from '@antiphon/event-store';
+import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
 import { conflict, failpoint, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { agentUuidOf } from '../derived-ids.js';
-import { toNewEvent } from '../event-envelope.js';
 import { setAgentBudget } from './agent-budget.js';
 import type { AgentDirectory } from './agent-directory.js';
 import type { AgentFacts } from './directory-agent.js';
 import { actorName } from './agent-rights.js';
+import { createAgentStreams } from './agent-streams.js';
+import type { AgentStreams } from './agent-streams.js';
 import type { AgentTrees, TreeDecision } from './agent-trees.js';
 import { NO_ACTIVITY, agentView, queuePlace } from './agent-view.js';
 import { decideAll } from './configured-agents.js';
@@ -39,12 +39,14 @@ export interface SpawnAgentDeps {
   readonly ids: Ids;
 }
 
-const isConflict = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
-
 /** Handles `cmd.agent.agent.spawn`: one append with the agent and its place in the tree. */
 @Controller()
 export class SpawnAgent {
-  constructor(@Inject(AGENT_SERVICES) private readonly deps: SpawnAgentDeps) {}
+  private readonly streams: AgentStreams;
+
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: SpawnAgentDeps) {
+    this.streams = createAgentStreams(deps.store, deps.ids);
+  }
 
   @HandleRequest(spawnAgent)
   async handle(request: SpawnAgentRequest): Promise<SpawnAgentReply> {
@@ -79,7 +81,7 @@ export class SpawnAgent {
       // The first request with this key may have taken the last place, or the id.
       const joined = idempotencyKey === undefined ? null : await this.findJoined(request, plan);
       if (joined !== null) return joined;
-      if (!isConflict(error)) throw error;
+      if (!isVersionConflict(error)) throw error;
       throw conflict('AGENT.EXISTS', `there is or was an agent "${id}". What to do: choose another id`, {
         data: { agentId: id },
       });
@@ -119,7 +121,7 @@ export class SpawnAgent {
     const record = spawned.reduce(agentDecider.evolve, agentDecider.initialState());
     return {
       events,
-      also: [this.agentAppend(request, plan, spawned)],
+      also: [this.streams.appendOf(request.workspace, id, 0, spawned)],
       idempotency: this.claimOf(request, plan),
       facts: { record, version: spawned.length },
     };
@@ -138,18 +140,6 @@ export class SpawnAgent {
     return decideAll(commands, agentDecider.initialState());
   }
 
-  private agentAppend(
-    { workspace }: SpawnAgentRequest,
-    { id }: SpawnPlan,
-    events: readonly AgentEvent[],
-  ): StreamAppend {
-    return {
-      streamId: agentStream(agentUuidOf(workspace, id)),
-      expectedVersion: 0,
-      events: events.map((event) => toNewEvent(event, this.deps.ids)),
-    };
-  }
-
   private claimOf(
     { actor, idempotencyKey: key, spec }: SpawnAgentRequest,
     { id }: SpawnPlan,
@@ -162,20 +152,17 @@ export class SpawnAgent {
    * append joins the earlier claim, or conflicts with the agent's event stream.
    */
   private async findJoined(request: SpawnAgentRequest, plan: SpawnPlan): Promise<string | null> {
-    const { agents, store, clock } = this.deps;
+    const { agents, clock } = this.deps;
     const { workspace } = request;
     if ((await agents.readFacts(workspace, plan.id)).version === 0) return null;
-    const append = this.agentAppend(request, plan, this.agentEvents(request, plan, false, isoTime(clock)));
+    const events = this.agentEvents(request, plan, false, isoTime(clock));
     try {
-      const result = await store.append({
-        workspace,
-        streams: [append],
-        idempotency: this.claimOf(request, plan),
-      });
+      const idempotency = this.claimOf(request, plan);
+      const result = await this.streams.appendAt(workspace, plan.id, 0, events, { idempotency });
       const agentId = result.outcome === 'joined' ? result.response?.['agentId'] : undefined;
       return typeof agentId === 'string' ? agentId : null;
     } catch (error) {
-      if (isConflict(error)) return null;
+      if (isVersionConflict(error)) return null;
       throw error;
     }
   }

@@ -1,12 +1,15 @@
-import { AgentId, AgentSpec, agentStream } from '@antiphon/contracts/agent';
-import type { AgentDefinition } from '@antiphon/contracts/agent';
+import { AgentId, AgentSpec } from '@antiphon/contracts/agent';
+import type { AgentDefinition, AgentEvent } from '@antiphon/contracts/agent';
 import { agentDecider } from '@antiphon/agent-domain';
+import type { AgentRecord } from '@antiphon/agent-domain';
+import { isVersionConflict, retryConflicts } from '@antiphon/event-store';
 import { isAppError, isoTime } from '@antiphon/kernel';
+import { createAgentStreams } from '../agents/agent-streams.js';
+import type { AgentStreams } from '../agents/agent-streams.js';
 import { planSpawn } from '../agents/spawn-plan.js';
 import { SpawnAgent } from '../agents/spawn-agent.handler.js';
 import type { SpawnAgentDeps } from '../agents/spawn-agent.handler.js';
-import { agentUuidOf, fileTreeIdOf } from '../derived-ids.js';
-import { toNewEvent } from '../event-envelope.js';
+import { fileTreeIdOf } from '../derived-ids.js';
 import type { FileTrees } from '../files/file-trees.js';
 import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
 import type { RoleSettings } from '../text-work.js';
@@ -26,7 +29,7 @@ interface RoleRequest {
 /** Maximum number of attempts: another request may change the agent first. */
 const MAX_ROUNDS = 3;
 
-const hasCode = (error: unknown, code: string): boolean => isAppError(error) && error.code === code;
+const isTaken = (error: unknown): boolean => isAppError(error) && error.code === 'AGENT.EXISTS';
 
 /**
  * Agents of roles that only a file defines: `system/agents/<role>.md`. Such a role has an agent
@@ -34,9 +37,11 @@ const hasCode = (error: unknown, code: string): boolean => isAppError(error) && 
  */
 export class RoleAgents {
   private readonly spawner: SpawnAgent;
+  private readonly streams: AgentStreams;
 
   constructor(private readonly deps: RoleAgentsDeps) {
     this.spawner = new SpawnAgent(deps);
+    this.streams = createAgentStreams(deps.store, deps.ids);
   }
 
   /**
@@ -54,15 +59,13 @@ export class RoleAgents {
     const input = [role, new Uint8Array(bytes)] as const;
     const work = { name: 'parseRoleFile', input, owner: workspace, deadlineMs: TEXT_DEADLINE_MS } as const;
     const settings = await textWork.run(work);
-    for (let round = 1; ; round++)
-      try {
-        if (await this.deps.agents.load(workspace, role)) await this.redefine(request, settings);
-        else await this.spawn(request, settings);
-        return role;
-      } catch (error) {
-        const isLost = hasCode(error, 'AGENT.EXISTS') || hasCode(error, 'LOG.VERSION_CONFLICT');
-        if (!isLost || round === MAX_ROUNDS) throw error;
-      }
+    const record = async (): Promise<void> => {
+      if (await this.deps.agents.load(workspace, role)) await this.redefine(request, settings);
+      else await this.spawn(request, settings);
+    };
+    const isStale = (error: unknown): boolean => isVersionConflict(error) || isTaken(error);
+    await retryConflicts(record, { maxRounds: MAX_ROUNDS, isStale });
+    return role;
   }
 
   private async spawn(request: RoleRequest, settings: RoleSettings): Promise<void> {
@@ -71,11 +74,21 @@ export class RoleAgents {
 
   /** Appends a new definition where the file names other values than the agent has. */
   private async redefine(request: RoleRequest, settings: RoleSettings): Promise<void> {
-    const { agents, store, clock, ids } = this.deps;
-    const { workspace, role: agentId, caller: actor } = request;
-    const { record, version } = await agents.readFacts(workspace, agentId);
+    const { workspace, role: agentId } = request;
+    const { isAppended } = await this.streams.commit(workspace, agentId, async ({ state }) => ({
+      events: await this.decide(request, settings, state),
+    }));
+    if (isAppended) await this.deps.agents.announce({ workspace, agentIds: [agentId] });
+  }
+
+  private async decide(
+    request: RoleRequest,
+    settings: RoleSettings,
+    record: AgentRecord,
+  ): Promise<AgentEvent[]> {
+    const { role: agentId, caller: actor } = request;
     const { definition: old } = record;
-    if (old === null || record.status === 'terminated' || record.definition?.base === agentId) return;
+    if (old === null || record.status === 'terminated' || old.base === agentId) return [];
     const plan = await planSpawn(this.deps, this.toSpawn(request, { base: old.base, ...settings }));
     const { name, provider, model, tools } = plan.definition;
     const definition: AgentDefinition = {
@@ -84,13 +97,10 @@ export class RoleAgents {
       ...(settings.tools === undefined ? {} : { tools }),
       ...(settings.provider === undefined && settings.model === undefined ? {} : { provider, model }),
     };
-    if (JSON.stringify(definition) === JSON.stringify(old)) return;
-    const command = { type: 'Redefine', agentId, actor, reason: rolePath(agentId), data: { definition } };
-    const events = agentDecider.decide({ ...command, type: 'Redefine', now: isoTime(clock) }, record);
-    const streamId = agentStream(agentUuidOf(workspace, agentId));
-    const newEvents = events.map((event) => toNewEvent(event, ids));
-    await store.append({ workspace, streams: [{ streamId, expectedVersion: version, events: newEvents }] });
-    await agents.announce({ workspace, agentIds: [agentId] });
+    if (JSON.stringify(definition) === JSON.stringify(old)) return [];
+    const now = isoTime(this.deps.clock);
+    const common = { agentId, actor, reason: rolePath(agentId), now };
+    return agentDecider.decide({ ...common, type: 'Redefine', data: { definition } }, record);
   }
 
   private toSpawn({ workspace, role, caller, callerAgent }: RoleRequest, settings: RoleSettings) {

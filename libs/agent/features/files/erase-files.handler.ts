@@ -4,6 +4,7 @@ import type { FileCause, FileErasureEvent } from '@antiphon/contracts/agent';
 import { isVirtualPath, normalizePath } from '@antiphon/agent-domain';
 import type { FileEntry } from '@antiphon/agent-domain';
 import type { BlobStore } from '@antiphon/database';
+import { createFactLog } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { invalid, isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
@@ -153,7 +154,7 @@ export class EraseFiles {
       const fact: FileErasureEvent = { type: 'FileBytesErased', schemaVersion: 1, data };
       return toNewEvent(fact, ids);
     });
-    const streamId = fileErasuresStream(fileErasuresIdOf(workspace));
-    await store.append({ workspace, streams: [{ streamId, expectedVersion: 'any', events }] });
+    const log = createFactLog(store, (owner) => fileErasuresStream(fileErasuresIdOf(owner)));
+    await log.appendAt(workspace, workspace, 'any', events);
   }
 }

@@ -1,29 +1,23 @@
 import { createHash } from 'node:crypto';
 import { FileTreeEvent, fileTreeStream } from '@antiphon/contracts/agent';
-import { upcast } from '@antiphon/contracts/events';
 import { emptyFileTree, foldFileTree, streamVersionOf } from '@antiphon/agent-domain';
 import type { FileTree } from '@antiphon/agent-domain';
 import type { BlobStore, StoredBytes } from '@antiphon/database';
+import { AggregateStore, isVersionConflict } from '@antiphon/event-store';
 import type {
   AppendResult,
   BlobAppend,
+  Decision,
   EventStore,
   Fence,
   IdempotencyClaim,
   RecordedEvent,
+  StateAt,
   StreamAppend,
 } from '@antiphon/event-store';
-import {
-  bug,
-  createBoundedMap,
-  createSerialQueue,
-  failpoint,
-  isAppError,
-  notFound,
-  rejected,
-} from '@antiphon/kernel';
-import type { BoundedMap, Ids, SerialQueue } from '@antiphon/kernel';
-import { toNewEvent } from '../event-envelope.js';
+import { bug, failpoint, notFound, rejected } from '@antiphon/kernel';
+import type { Ids } from '@antiphon/kernel';
+import { eventForms } from '../event-envelope.js';
 import type { FileTreeSnapshots } from './file-tree-snapshots.js';
 
 /** Events for a tree, and appends in the same transaction. With a recorder, events only. */
@@ -78,24 +72,14 @@ export interface FileTreesPort {
 }
 
 export interface FileTreesDeps {
-  readonly store: Pick<EventStore, 'readStreamPage' | 'append'>;
+  readonly store: Pick<EventStore, 'readStream' | 'readStreamPage' | 'append'>;
   readonly blobs: Pick<BlobStore, 'put' | 'read' | 'erasedOf'>;
   readonly snapshots: Pick<FileTreeSnapshots, 'read' | 'write'>;
   readonly ids: Ids;
 }
 
-interface LocalTree {
-  tree: FileTree;
-  /** Version of the event stream at the last snapshot that this process knows. */
-  snapshot: number;
-  isLoaded: boolean;
-  readonly enqueue: SerialQueue;
-}
-
 /** Maximum number of cached trees. */
 const MAX_TREES = 200;
-/** Maximum number of commit rounds: processes that change one tree conflict, and one succeeds. */
-const MAX_ROUNDS = 100;
 const PAGE = 1_000;
 /** Maximum size of bytes that travel with an append: of one file, and of all. */
 const STAGED_BYTES = 256 * 1_024;
@@ -104,10 +88,18 @@ export const APPENDED_BYTES = 4 * 1_024 * 1_024;
 const JOINT_EVENTS = 900;
 const SNAPSHOT_EVERY = 1_000;
 
-const toFact = (recorded: RecordedEvent): FileTreeEvent => {
-  const parsed = FileTreeEvent.safeParse(upcast(recorded));
-  if (!parsed.success) throw bug('FILE.EVENT_UNKNOWN', `this version does not know ${recorded.type}`);
-  return parsed.data;
+const at = (tree: FileTree): StateAt<FileTree> => ({ state: tree, version: streamVersionOf(tree) });
+
+/** Returns a decision that its recorder appends. One of very many events has no room for others. */
+const toJoint = (
+  { events, also = [], fence, idempotency }: FileDecision,
+  { version }: FileTree,
+  recorder: DecisionRecorder,
+): Decision<FileTreeEvent> => {
+  if (also.length > 0 || fence || idempotency)
+    throw bug('FILE.DECISION_NOT_RECORDED', 'only the events of a decision can be recorded');
+  if (events.length > JOINT_EVENTS) return { events, fence: recorder.fence() };
+  return { events, join: (stream) => recorder.append({ stream, events, version }) };
 };
 
 /**
@@ -122,30 +114,58 @@ const hasOwnFold = ([first]: readonly FileTreeEvent[]): boolean =>
  * process: the events after the cached fold are read first.
  */
 export class FileTrees implements FileTreesPort {
-  private readonly local: BoundedMap<LocalTree> = createBoundedMap(MAX_TREES);
+  private readonly streams: AggregateStore<FileTree, FileTreeEvent>;
 
-  constructor(private readonly deps: FileTreesDeps) {}
+  constructor(private readonly deps: FileTreesDeps) {
+    const { store, snapshots, ids } = deps;
+    this.streams = new AggregateStore<FileTree, FileTreeEvent>({
+      ...{ store, fold: foldFileTree, ...eventForms(FileTreeEvent, ids, 'FILE.EVENT_UNKNOWN') },
+      decider: { initialState: emptyFileTree, evolve: (tree, event) => foldFileTree(tree, [event]) },
+      streamOf: (_workspace, treeId) => fileTreeStream(treeId),
+      readAfter: async (workspace, treeId, { state }) => at(await this.foldAfter(workspace, treeId, state)),
+      mustReadAfter: (events) => !hasOwnFold(events),
+      appendsOthersAlone: true,
+      isStale: (error, streamId) => isVersionConflict(error, streamId),
+      cache: {
+        maxStreams: MAX_TREES,
+        snapshots: {
+          every: SNAPSHOT_EVERY,
+          read: async (workspace, treeId) => {
+            const tree = await snapshots.read(workspace, treeId);
+            return tree && at(tree);
+          },
+          write: (workspace, treeId, { state }) => snapshots.write(workspace, treeId, state),
+        },
+      },
+    });
+  }
 
-  read(workspace: string, treeId: string, atVersion?: number): Promise<FileTree> {
+  async read(workspace: string, treeId: string, atVersion?: number): Promise<FileTree> {
     if (atVersion !== undefined) return this.readAt(workspace, treeId, atVersion);
-    const local = this.open(workspace, treeId);
-    return local.enqueue(() => this.refresh(local, workspace, treeId));
+    return (await this.streams.read(workspace, treeId)).state;
   }
 
   /** Returns a tree as this process last saw it; null if it has not read it. */
   cached(workspace: string, treeId: string): FileTree | null {
-    const local = this.open(workspace, treeId);
-    return local.isLoaded ? local.tree : null;
+    return this.streams.kept(workspace, treeId);
   }
 
-  commit(
+  async commit(
     workspace: string,
     treeId: string,
     decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
     recorder?: DecisionRecorder,
   ): Promise<FileCommit> {
-    const local = this.open(workspace, treeId);
-    return local.enqueue(() => this.commitNow(local, workspace, treeId, decide, recorder));
+    let events: readonly FileTreeEvent[] = [];
+    const committed = await this.streams.commit(workspace, treeId, async ({ state: tree }) => {
+      const decision = await decide(tree);
+      ({ events } = decision);
+      if (events.length > 0 || decision.also?.length) await failpoint('agent.file.decided');
+      return recorder ? toJoint(decision, tree, recorder) : decision;
+    });
+    const { state: tree, result, isAppended } = committed;
+    if (isAppended) await failpoint('agent.file.recorded');
+    return { tree, result, events: isAppended || result ? events : [] };
   }
 
   readBytes(workspace: string, digest: string): Promise<Uint8Array> {
@@ -184,83 +204,6 @@ export class FileTrees implements FileTreesPort {
     return this.deps.store.readStreamPage(workspace, fileTreeStream(treeId), { ...options, backwards: true });
   }
 
-  private async commitNow(
-    local: LocalTree,
-    workspace: string,
-    treeId: string,
-    decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
-    recorder?: DecisionRecorder,
-  ): Promise<FileCommit> {
-    const streamId = fileTreeStream(treeId);
-    for (let round = 1; ; round++) {
-      const tree = await this.refresh(local, workspace, treeId);
-      const decision = await decide(tree);
-      const { events, also = [] } = decision;
-      if (events.length === 0 && also.length === 0) return { tree, result: null, events };
-      try {
-        await failpoint('agent.file.decided');
-        const { isAppended, result } = await this.append(workspace, streamId, tree, decision, recorder);
-        await failpoint('agent.file.recorded');
-        if (isAppended && hasOwnFold(events)) local.tree = foldFileTree(tree, events);
-        else await this.refresh(local, workspace, treeId);
-        return { tree: local.tree, result, events: isAppended || result ? events : [] };
-      } catch (error) {
-        const isStale =
-          isAppError(error) && error.code === 'LOG.VERSION_CONFLICT' && error.data['streamId'] === streamId;
-        if (!isStale || round === MAX_ROUNDS) throw error;
-      }
-    }
-  }
-
-  private async append(
-    workspace: string,
-    streamId: string,
-    tree: FileTree,
-    { events, also = [], ...guards }: FileDecision,
-    recorder?: DecisionRecorder,
-  ): Promise<{ isAppended: boolean; result: AppendResult | null }> {
-    const own = { streamId, expectedVersion: streamVersionOf(tree), events: this.toNew(events) };
-    if (recorder && (also.length > 0 || guards.fence || guards.idempotency))
-      throw bug('FILE.DECISION_NOT_RECORDED', 'only the events of a decision can be recorded');
-    // An append of very many events has no room for others.
-    if (recorder && events.length <= JOINT_EVENTS)
-      return {
-        isAppended: await recorder.append({ stream: own, events, version: tree.version }),
-        result: null,
-      };
-    const streams = events.length === 0 ? also : [own, ...also];
-    const fence = recorder ? { fence: recorder.fence() } : {};
-    const result = await this.deps.store.append({ workspace, streams, ...guards, ...fence });
-    return { isAppended: result.outcome === 'appended', result };
-  }
-
-  private toNew(events: readonly FileTreeEvent[]) {
-    return events.map((event) => toNewEvent(event, this.deps.ids));
-  }
-
-  private open(workspace: string, treeId: string): LocalTree {
-    const key = `${workspace}\n${treeId}`;
-    const local = this.local.get(key) ?? {
-      ...{ tree: emptyFileTree(), snapshot: 0, isLoaded: false, enqueue: createSerialQueue() },
-    };
-    this.local.put(key, local);
-    return local;
-  }
-
-  private async refresh(local: LocalTree, workspace: string, treeId: string): Promise<FileTree> {
-    if (!local.isLoaded) {
-      local.tree = (await this.deps.snapshots.read(workspace, treeId)) ?? local.tree;
-      local.snapshot = streamVersionOf(local.tree);
-      local.isLoaded = true;
-    }
-    local.tree = await this.foldAfter(workspace, treeId, local.tree);
-    if (streamVersionOf(local.tree) - local.snapshot >= SNAPSHOT_EVERY) {
-      await this.deps.snapshots.write(workspace, treeId, local.tree);
-      local.snapshot = streamVersionOf(local.tree);
-    }
-    return local.tree;
-  }
-
   /** Applies the events after a fold, up to a version of the tree. */
   private async foldAfter(
     workspace: string,
@@ -272,7 +215,7 @@ export class FileTrees implements FileTreesPort {
     for (let hasMore = true; hasMore && tree.version < until;) {
       const options = { fromVersion: streamVersionOf(tree) + 1, limit: Math.min(PAGE, until - tree.version) };
       const page = await this.deps.store.readStreamPage(workspace, fileTreeStream(treeId), options);
-      const facts = page.events.map(toFact);
+      const facts = this.streams.parseAll(page.events);
       const [first] = facts;
       if (tree.version === 0 && first?.type === 'FileTreeForked') {
         if (first.data.version >= until) return this.readAt(workspace, first.data.base, until);
@@ -290,8 +233,8 @@ export class FileTrees implements FileTreesPort {
   private async readAt(workspace: string, treeId: string, version: number): Promise<FileTree> {
     if (version === 0) return emptyFileTree();
     // Outside the queue of the tree, because a decision in the queue may read an older version.
-    const { tree: cached } = this.open(workspace, treeId);
-    if (cached.version === version) return cached;
+    const cached = this.cached(workspace, treeId);
+    if (cached?.version === version) return cached;
     const snapshot = await this.deps.snapshots.read(workspace, treeId);
     const start = snapshot && snapshot.version <= version ? snapshot : emptyFileTree();
     const tree = await this.foldAfter(workspace, treeId, start, version);

@@ -11,17 +11,9 @@ import {
 import type { AgentMessage } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
-import { claimOf, positionOfCursor } from '@antiphon/event-store';
-import type { EventStore, NewEvent, PastReads } from '@antiphon/event-store';
-import {
-  exhausted,
-  failpoint,
-  invalid,
-  isAppError,
-  isoTime,
-  notFound,
-  toStorableJson,
-} from '@antiphon/kernel';
+import { claimOf, createFactLog, positionOfCursor, retryConflicts } from '@antiphon/event-store';
+import type { EventStore, FactLog, NewEvent, PastReads } from '@antiphon/event-store';
+import { exhausted, failpoint, invalid, isoTime, notFound, toStorableJson } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -80,12 +72,17 @@ const streamOf = (workspace: string, to: AgentMessage['to']): string => {
 /** Handles messages between agents: sends, lists, and follows topics. */
 @Controller()
 export class Messages {
-  constructor(@Inject(AGENT_SERVICES) private readonly deps: MessagesDeps) {}
+  /** Facts of inboxes and topics, by their event streams. */
+  private readonly log: FactLog;
+
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: MessagesDeps) {
+    this.log = createFactLog(deps.store, (_workspace, streamId) => streamId);
+  }
 
   /** Stores a message: one event, for any number of recipients. */
   @HandleRequest(sendAgentMessage)
   async send(request: SendRequest): Promise<SendReply> {
-    const { store, ids, clock, agents } = this.deps;
+    const { ids, clock, agents } = this.deps;
     const { workspace, message, actor, idempotencyKey: key } = request;
     checkContent(message);
     const to = toRecipient(message);
@@ -104,9 +101,7 @@ export class Messages {
       ...{ eventId: messageId, type: 'AgentMessageSent', schemaVersion: 1, data },
       metadata: eventMetadata(),
     };
-    const result = await store.append({
-      workspace,
-      streams: [{ streamId: streamOf(workspace, to), expectedVersion: 'any', events: [event] }],
+    const result = await this.log.appendAt(workspace, streamOf(workspace, to), 'any', [event], {
       idempotency: claimOf(`${actor.caller}/agent.message`, key, { message }, { messageId }),
     });
     await failpoint('agent.message.sent');
@@ -159,15 +154,9 @@ export class Messages {
     await requireRights(this.deps.agents, workspace, actor, agentId);
     if (request.topic === EVERYONE)
       throw invalid('MESSAGE.INVALID', 'every agent gets the messages of the topic everyone');
-    for (let round = 1; ; round++) {
-      const state = await this.deps.inboxes.readState(workspace, agentId);
-      try {
-        return { topics: await this.changeTopics(request, state) };
-      } catch (error) {
-        const isLostRace = isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
-        if (!isLostRace || round === MAX_ROUNDS) throw error;
-      }
-    }
+    const change = async (): Promise<string[]> =>
+      this.changeTopics(request, await this.deps.inboxes.readState(workspace, agentId));
+    return { topics: await retryConflicts(change, { maxRounds: MAX_ROUNDS }) };
   }
 
   private async changeTopics(
@@ -181,10 +170,7 @@ export class Messages {
     const type = subscribed ? 'TopicSubscribed' : 'TopicUnsubscribed';
     const data = { agentId, topic, actor: actor.caller, at: isoTime(this.deps.clock) };
     const event = toNewEvent({ type, schemaVersion: 1, data }, this.deps.ids);
-    await this.deps.store.append({
-      workspace,
-      streams: [{ streamId, expectedVersion: version, events: [event] }],
-    });
+    await this.log.appendAt(workspace, streamId, version, [event]);
     return (subscribed ? [...followed, topic] : followed.filter((other) => other !== topic)).sort();
   }
 }

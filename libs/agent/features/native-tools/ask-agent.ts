@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { HANDOVER_LOOP, HAND_OVER, checkHop, factsOf, recipientOf } from '@antiphon/agent-domain';
 import type { HopVerdict, OpenTurn, SessionCommand, TurnToolCall } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import { digestOf } from '@antiphon/event-store';
+import { createFactLog, digestOf } from '@antiphon/event-store';
 import type { BlobAppend, EventStore, Fence, StreamAppend } from '@antiphon/event-store';
 import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
@@ -208,10 +208,9 @@ export class AskAgent {
       ...{ code, sessionId, turnId: turn.turnId, chain: [...chain] },
     };
     const event = { eventId: v5('blocked', callId), type: 'AgentBlocked', schemaVersion: 1, data };
-    const streamId = agentStream(agentUuidOf(workspace, agentId));
-    const events = [{ ...event, metadata: eventMetadata() }];
+    const log = createFactLog(this.deps.store, (_workspace, id) => agentStream(agentUuidOf(workspace, id)));
     try {
-      await this.deps.store.append({ workspace, streams: [{ streamId, expectedVersion: 'any', events }] });
+      await log.appendAt(workspace, agentId, 'any', [{ ...event, metadata: eventMetadata() }]);
     } catch (error) {
       // An earlier driver of the turn recorded it, at another time.
       if (!isAppError(error) || error.code !== 'LOG.EVENT_ID_CONFLICT') throw error;

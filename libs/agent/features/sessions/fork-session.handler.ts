@@ -5,7 +5,7 @@ import { believedFacts } from '@antiphon/contracts/memory';
 import type { z } from 'zod';
 import { toRecalled } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
-import { claimOf } from '@antiphon/event-store';
+import { claimOf, createFactLog } from '@antiphon/event-store';
 import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
@@ -56,12 +56,9 @@ export class ForkSession {
     const decided = this.decide(await this.toCommands(request, plan));
     const events = toNewEvents(decided, emptyFold, null, ids);
     const binding = await readBinding(store, workspace, sessionKey);
-    const result = await store.append({
-      workspace,
-      streams: [
-        { streamId: sessionStream(sessionId), expectedVersion: 0, events },
-        bindKey(binding, sessionKey, sessionId, ids, eventMetadata()),
-      ],
+    const sessions = createFactLog(store, (_workspace, id) => sessionStream(id));
+    const result = await sessions.appendAt(workspace, sessionId, 0, events, {
+      also: [bindKey(binding, sessionKey, sessionId, ids, eventMetadata())],
       idempotency: claimOf(`${caller}/session.fork`, key, requested, plan.response),
     });
     const reply = result.outcome === 'joined' ? forkSession.reply.parse(result.response) : plan.response;

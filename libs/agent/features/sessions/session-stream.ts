@@ -4,16 +4,14 @@ import { CallExtensionResult } from '@antiphon/contracts/metering';
 import type { CallExtension } from '@antiphon/contracts/metering';
 import { NOTHING_IN_FLIGHT } from '@antiphon/agent-domain';
 import type { InFlight } from '@antiphon/agent-domain';
+import { createFactLog, isVersionConflict, retryConflicts } from '@antiphon/event-store';
 import type {
-  AppendRequest,
+  AppendDecision,
   AppendResult,
-  BlobAppend,
   EventStore,
-  Fence,
-  IdempotencyClaim,
+  FactLog,
   Lease,
   StreamAppend,
-  StreamGuard,
 } from '@antiphon/event-store';
 import { bug, isAppError } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
@@ -24,16 +22,8 @@ import type { SessionLease } from './session-lease.js';
 import type { SessionLog } from './session-log.js';
 
 /** Events to append in one transaction, with what must be appended together with them. */
-export interface Decision {
-  readonly events: readonly SessionEvent[];
+export interface Decision extends Omit<AppendDecision<SessionEvent>, 'also' | 'fence' | 'extension'> {
   readonly also?: readonly StreamAppend[];
-  /** As `also`, at positions before those of the session's events. */
-  readonly before?: readonly StreamAppend[];
-  /** Bytes of files that the appends cite. */
-  readonly blobs?: readonly BlobAppend[];
-  /** Versions of other streams that the decision relies on. */
-  readonly guards?: readonly StreamGuard[];
-  readonly idempotency?: IdempotencyClaim;
   /** Work of metering for the same commit (`AppendRequest.extension`). */
   readonly extension?: CallExtension;
 }
@@ -74,24 +64,6 @@ export type AppendListener = (fold: SessionFold | null, reserved?: Promise<Reser
 export type ReservedInCommit = NonNullable<CallExtensionResult['reserved']>;
 
 const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
-const isConflictOf = (error: unknown, streamId: string): boolean =>
-  codeOf(error) === 'LOG.VERSION_CONFLICT' && isAppError(error) && error.data['streamId'] === streamId;
-
-const toAppendRequest = (
-  workspace: string,
-  own: StreamAppend,
-  { also = [], before = [], guards = [], blobs = [], idempotency, extension }: Decision,
-  fence: Fence | null,
-): AppendRequest => ({
-  workspace,
-  streams: [...before, own, ...also],
-  ...(blobs.length > 0 ? { blobs } : {}),
-  ...(guards.length > 0 ? { guards } : {}),
-  ...(fence ? { fence } : {}),
-  ...(idempotency ? { idempotency } : {}),
-  ...(extension ? { extension: { ...extension } } : {}),
-});
-
 const extendedBy = ({ extension }: AppendResult): CallExtensionResult | null =>
   CallExtensionResult.safeParse(extension).data ?? null;
 
@@ -123,7 +95,7 @@ const trackInFlight = (inFlight: InFlight, events: readonly SessionEvent[]): InF
  * calls.
  */
 export class SessionStream {
-  private readonly streamId: string;
+  private readonly log: FactLog;
   private isStale = false;
   private started: InFlight = NOTHING_IN_FLIGHT;
 
@@ -136,7 +108,7 @@ export class SessionStream {
     private readonly parts: StreamParts,
     private current: SessionFold | null,
   ) {
-    this.streamId = sessionStream(parts.sessionId);
+    this.log = createFactLog(deps.store, (_workspace, id) => sessionStream(id));
   }
 
   fold(): SessionFold {
@@ -180,7 +152,14 @@ export class SessionStream {
     if (!this.current || this.isStale) await this.refresh();
   }
 
-  async commit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> {
+  /** Decides and appends. Decides again after a conflict of the session's own event stream. */
+  commit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> {
+    const streamId = sessionStream(this.parts.sessionId);
+    const isStale = (error: unknown): boolean => isVersionConflict(error, streamId);
+    return retryConflicts(() => this.tryCommit(decide), { maxRounds: Infinity, isStale });
+  }
+
+  private async tryCommit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> {
     await this.refreshIfStale();
     const decision = decide(this.fold());
     if (decision.events.length === 0) return { outcome: 'nothing' };
@@ -190,27 +169,23 @@ export class SessionStream {
       // The append may have been committed all the same: the next refresh shows it.
       this.isStale = true;
       if (isAppError(error) && error.kind === 'conflict') this.parts.onAppending(null);
-      if (isConflictOf(error, this.streamId)) return this.commit(decide);
       if (codeOf(error) === 'LOG.FENCED') this.parts.lease.markLost();
       throw error;
     }
   }
 
   private async append<D extends Decision>(decision: D): Promise<Commit<D>> {
-    const { store, log, ids, onAppended } = this.deps;
-    const { workspace, lease, onAppending } = this.parts;
+    const { log, ids, onAppended } = this.deps;
+    const { workspace, sessionId, lease, onAppending } = this.parts;
     const held = lease.held();
     const added = toNewEvents(decision.events, this.fold(), held?.epoch ?? null, ids);
-    const own: StreamAppend = {
-      streamId: this.streamId,
-      expectedVersion: this.fold().version,
-      events: added,
-    };
     const folded = added.map(({ eventId, metadata }, index) => {
       return { event: decision.events[index] as SessionEvent, eventId, metadata };
     });
     const askedAt = performance.now();
-    const appending = store.append(toAppendRequest(workspace, own, decision, lease.fence()));
+    const { events: _events, ...more } = decision;
+    const fenced = { ...more, fence: lease.fence() ?? undefined };
+    const appending = this.log.appendAt(workspace, sessionId, this.fold().version, added, fenced);
     const advanced = log.advance(this.fold(), folded);
     const reserved = decision.extension?.reserve && reservedBy(appending);
     reserved?.catch(() => undefined); // reported to the listener

@@ -3,9 +3,9 @@ import { newSession, sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import { claimOf } from '@antiphon/event-store';
+import { claimOf, createFactLog, retryConflicts } from '@antiphon/event-store';
 import type { EventStore, NewEvent } from '@antiphon/event-store';
-import { isAppError, isoTime } from '@antiphon/kernel';
+import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { requireOwnSession } from '../agents/agent-rights.js';
@@ -42,14 +42,8 @@ export class StartSession {
   constructor(@Inject(AGENT_SERVICES) private readonly deps: StartSessionDeps) {}
 
   @HandleRequest(newSession)
-  async handle(request: StartSessionRequest): Promise<StartSessionReply> {
-    for (let round = 1; ; round++) {
-      try {
-        return await this.start(request);
-      } catch (error) {
-        if (!isAppError(error) || error.code !== 'LOG.VERSION_CONFLICT' || round === MAX_ROUNDS) throw error;
-      }
-    }
+  handle(request: StartSessionRequest): Promise<StartSessionReply> {
+    return retryConflicts(() => this.start(request), { maxRounds: MAX_ROUNDS });
   }
 
   private async start(request: StartSessionRequest): Promise<StartSessionReply> {
@@ -65,14 +59,11 @@ export class StartSession {
     const data = { sessionId, sessionKey, agentId, ...previous };
     const response = { sessionId, sessionKey, agentId, previousSessionId: binding.sessionId };
     const events = this.toEvents({ type: 'StartSession', data, now: isoTime(clock) });
-    const result = await store.append({
-      workspace,
-      streams: [
-        { streamId: sessionStream(sessionId), expectedVersion: 0, events },
-        bindKey(binding, sessionKey, sessionId, ids, eventMetadata()),
-      ],
+    const sessions = createFactLog(store, (_workspace, id) => sessionStream(id));
+    const result = await sessions.appendAt(workspace, sessionId, 0, events, {
+      also: [bindKey(binding, sessionKey, sessionId, ids, eventMetadata())],
       idempotency: claimOf(`${caller}/session.new`, key, { target }, response),
-      ...(guard ? { guards: [guard] } : {}),
+      guards: guard ? [guard] : [],
     });
     return result.outcome === 'joined' ? newSession.reply.parse(result.response) : response;
   }

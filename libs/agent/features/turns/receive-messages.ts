@@ -1,6 +1,7 @@
 import type { SessionState } from '@antiphon/agent-domain';
+import { isVersionConflict } from '@antiphon/event-store';
 import type { StreamAppend } from '@antiphon/event-store';
-import { failpoint, isAppError, isoTime } from '@antiphon/kernel';
+import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { eventMetadata } from '../event-envelope.js';
@@ -112,7 +113,7 @@ export class MessageReceiver {
       isEmpty = isReceived && messages.length === unread.length;
       return messages.length > 0 && isReceived ? 'received' : 'nothing';
     } catch (error) {
-      if (isAppError(error) && error.code === 'LOG.VERSION_CONFLICT') return 'conflict';
+      if (isVersionConflict(error)) return 'conflict';
       throw error;
     } finally {
       endCheck(isEmpty);

@@ -4,7 +4,7 @@ import type { AgentHop, SessionEvent, TurnRole } from '@antiphon/contracts/agent
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState } from '@antiphon/agent-domain';
-import { claimOf } from '@antiphon/event-store';
+import { claimOf, isVersionConflict } from '@antiphon/event-store';
 import type { StreamGuard } from '@antiphon/event-store';
 import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -59,7 +59,7 @@ const isRefusal = (error: unknown): boolean =>
   isAppError(error) && !['transient', 'bug'].includes(error.kind);
 
 const isLostRace = (error: unknown): boolean =>
-  isAppError(error) && (error.code === 'LOG.VERSION_CONFLICT' || error.code === 'LOG.FENCED');
+  isVersionConflict(error) || (isAppError(error) && error.code === 'LOG.FENCED');
 
 /**
  * Returns the offset of the turn's `accepted` frame, if its first attempt starts in this append.

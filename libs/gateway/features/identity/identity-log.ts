@@ -1,5 +1,6 @@
 import { v5 } from 'uuid';
 import { keyStream, workspaceStream } from '@antiphon/contracts/keys';
+import { createFactLog } from '@antiphon/event-store';
 import type { EventStore, NewEvent } from '@antiphon/event-store';
 import type { Ids, JsonObject } from '@antiphon/kernel';
 import { currentContext } from '@antiphon/observability';
@@ -36,6 +37,7 @@ const eventIdOf = (streamId: string, fact: string, step: number): string =>
 
 /** Creates the log of identities. A fact that the log has already is not appended again. */
 export const createIdentityLog = (store: EventStore, ids: Ids): IdentityLog => {
+  const facts = createFactLog(store, (_workspace, streamId) => streamId);
   const eventOf = (streamId: string, type: string, step: number, data: JsonObject): NewEvent => {
     const context = currentContext();
     return {
@@ -51,7 +53,7 @@ export const createIdentityLog = (store: EventStore, ids: Ids): IdentityLog => {
     };
   };
   const append = async (workspace: string, streamId: string, event: NewEvent): Promise<void> => {
-    await store.append({ workspace, streams: [{ streamId, expectedVersion: 'any', events: [event] }] });
+    await facts.appendAt(workspace, streamId, 'any', [event]);
   };
   return {
     appendKeyFact: (workspace, keyId, fact, step, data) =>

@@ -234,7 +234,8 @@ export class AggregateStore<State, Event> {
     return reads === 'last' ? found.slice(-1) : found;
   }
 
-  private parseAll(recorded: readonly RecordedEvent[]): Event[] {
+  /** Returns stored events as the fold takes them. Throws as `parse` does. */
+  parseAll(recorded: readonly RecordedEvent[]): Event[] {
     return recorded.flatMap((event) => this.options.parse(event) ?? []);
   }
 
