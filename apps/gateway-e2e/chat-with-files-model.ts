@@ -46,7 +46,7 @@ const MEND: Step[] = [
 ];
 const MESSAGES: readonly { readonly user: string; readonly steps: readonly Step[] }[] = [
   ...ROLES.map((role) => ({ user: `tidy the folder of ${role} now`, steps: tidy(role) })),
-  { user: 'mend the failing test', steps: MEND },
+  { user: 'correct the failing test', steps: MEND },
 ];
 
 /** The steps as a file of the scripted provider. */

@@ -215,7 +215,7 @@ const countBytes = async (): Promise<number> => {
 describe('an agent with ls, read, search, edit and write', () => {
   let mended: { readonly chat: Chat; readonly before: number; readonly from: string };
 
-  it('mends a failing test: the diff is the expected one, and the history names the turn of each change', async () => {
+  it('corrects a failing test: the diff is the expected one, and the history names the turn of each change', async () => {
     for (const [path, text] of Object.entries(REPOSITORY)) await write(path, text);
     const chat = await createChat(CODER);
     const greeting = await command(chat, { command: 'message', content: 'hello' });
@@ -224,7 +224,7 @@ describe('an agent with ls, read, search, edit and write', () => {
     const before = (await eventsOf(chat)).length;
     const [newest] = await history('');
     expect(await runTest(await exportTo('before'))).toBe(1);
-    const { turnId } = await command(chat, { command: 'message', content: 'mend the failing test' });
+    const { turnId } = await command(chat, { command: 'message', content: 'correct the failing test' });
     await stream.done(2);
     expect(await runTest(await exportTo('after'))).toBe(0);
 

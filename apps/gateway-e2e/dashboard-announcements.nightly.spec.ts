@@ -7,11 +7,11 @@ jest.setTimeout(120_000);
 
 const FAST = Array.from({ length: 40 }, (_, index) => `Sentence ${index + 1} of them all. `);
 const SLOW = [
-  'The first is whole. The second goes on for some words, and',
+  'The first is whole. The second lasts for some words, and',
   ' it ends.\n\n```js\nlet a = 1. + b;\n',
   '```\n\nAnd *no* point',
 ];
-const SECOND = 'The second goes on for some words, and it ends.';
+const SECOND = 'The second lasts for some words, and it ends.';
 /** Time between two sentences of the fast answer, ms. */
 const PACE_MS = 60;
 
@@ -76,7 +76,7 @@ describe('an answer that streams', () => {
     await record();
     await say('slow');
     expect(await waitForSaid(1)).toEqual(['The first is whole.']);
-    await answer('The second goes on').waitFor();
+    await answer('The second lasts').waitFor();
     release[0]?.();
     await world.page.getByRole('region', { name: 'Code in js' }).waitFor();
     expect(await waitForSaid(2)).toEqual(['The first is whole.', SECOND]);

@@ -186,7 +186,7 @@ describe('the page of metrics', () => {
     expect((await readTable('Lag'))[0]).toEqual(first);
   });
 
-  it('shows the cost of days as of its position, and the other charts of now', async () => {
+  it('shows the cost of days as of its position, and the other charts as current', async () => {
     const { page } = world;
     const [first] = await readEvents(world.stack, { type: 'BudgetSettled' });
     const at = Number(first?.position);

@@ -314,7 +314,7 @@ describe('figures of the dashboard', () => {
     await waitForValue('the scroll', async () => ((await distance()) > 1_000 ? true : undefined));
     const selected = await page.evaluate(SELECT_IN_VIEW);
     const top = await page.evaluate(SCROLL_TOP);
-    // The typing goes on without moving the page: the composer is in view.
+    // The typing continues without moving the page: the composer is in view.
     await typeFor(100);
     expect([await page.evaluate('getSelection().toString()'), await page.evaluate(SCROLL_TOP)]).toEqual([
       selected,

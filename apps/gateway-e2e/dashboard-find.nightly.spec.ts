@@ -76,7 +76,7 @@ describe('a list of the dashboard', () => {
     );
   });
 
-  it('of agents goes on after its first page', async () => {
+  it('of agents continues after its first page', async () => {
     const { page } = world;
     const { agents } = await readApi<{ agents: object[] }>(world, '/api/v1/agents');
     expect(agents.length).toBeGreaterThan(1);

@@ -214,7 +214,7 @@ describe('every page at a position of the log', () => {
       viewport: world.page.viewportSize(),
       baseURL: new URL(world.page.url()).origin,
     });
-    // How long ago something was goes on while the pages are compared.
+    // How long ago something was continues while the pages are compared.
     const mainText = async (page: Page): Promise<string> =>
       (await page.locator('main').innerText()).replaceAll(/\d+ (s|min|h) ago|just now|\bnow\b/g, 'then');
     for (const path of PAGES)

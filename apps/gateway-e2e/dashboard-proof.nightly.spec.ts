@@ -124,7 +124,7 @@ describe('the page of the audit', () => {
     renameSync(`${file}.away`, file);
   });
 
-  it('shows what stopped a read model and a consumer, and replays it until its cause is mended', async () => {
+  it('shows what stopped a read model and a consumer, and replays it until its cause is corrected', async () => {
     const { page, stack } = world;
     const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec' });
     const store = createPostgresEventStore(pool);

@@ -111,7 +111,7 @@ const expectRows = async (): Promise<void> => {
 };
 
 describe('a lost connection', () => {
-  it('by kill -9 of the gateway in mid-run shows in 2 s, and goes on at another gateway after the last event', async () => {
+  it('by kill -9 of the gateway in mid-run shows in 2 s, and continues at another gateway after the last event', async () => {
     const { page, stack } = world;
     await page.goto('/');
     await shown('Connected').waitFor();

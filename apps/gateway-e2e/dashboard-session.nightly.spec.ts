@@ -158,7 +158,7 @@ describe('a session that a person ended', () => {
 });
 
 describe('a session whose key ends soon', () => {
-  it('cannot be extended beyond it, and goes on with another key', async () => {
+  it('cannot be extended beyond it, and continues with another key', async () => {
     const own = await world.browser.newContext({ baseURL: world.stack.gatewayUrl });
     const tab = await own.newPage();
     await tab.goto(session);

@@ -6,7 +6,7 @@ export const describeApprovalCommands = (worldOf: () => CliWorld): void => {
   const run = (...args: string[]): Promise<string> => worldOf().run(...args);
 
   describe('antiphon approvals', () => {
-    it('show and approve a call, and the waiting chat goes on', async () => {
+    it('show and approve a call, and the waiting chat continues', async () => {
       const { approval, ended } = await worldOf().startGuardedChat('approve');
       expect(await run('approvals', 'show', approval.id)).toMatch(
         /guarded wants to call calculator\n {2}\{"expression":"19\+23"\}\n {2}waits for /,

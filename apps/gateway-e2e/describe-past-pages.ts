@@ -26,7 +26,7 @@ export const describePastPages = (worldOf: () => DashboardWorld): void => {
     await page.close();
   });
 
-  it('says which parts of a page of the past are of now', async () => {
+  it('says which parts of a page of the past are current', async () => {
     const { page } = worldOf();
     const counts: Record<string, number> = { '/': 2, '/audit': 4, '/performance': 5, '/settings': 1 };
     for (const [path, count] of Object.entries(counts)) {
@@ -35,7 +35,7 @@ export const describePastPages = (worldOf: () => DashboardWorld): void => {
       await page.locator('main p[aria-busy=true]').first().waitFor({ state: 'detached' });
       expect([path, await page.locator('[data-of-now]').count()]).toEqual([path, 0]);
       await page.goto(`${path}?at=10`);
-      await waitForValue(`${count} parts of now on ${path}`, async () =>
+      await waitForValue(`${count} current parts on ${path}`, async () =>
         (await page.locator('[data-of-now]').count()) === count ? true : undefined,
       );
     }

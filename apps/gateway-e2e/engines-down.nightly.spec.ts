@@ -106,7 +106,7 @@ const takeAway = async (engine: string, down: () => Promise<void>, up: () => Pro
 };
 
 describe(`an engine that is gone for ${DOWN_MS / 1_000} s under load`, () => {
-  it('lets turns go on when it is Temporal, which turns do not need', async () => {
+  it('lets turns continue when it is Temporal, which turns do not need', async () => {
     const { accepted } = await takeAway('Temporal', temporal.down, temporal.up);
     expect(accepted).toBeGreaterThan(100);
   });

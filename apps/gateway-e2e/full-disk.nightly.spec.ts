@@ -198,7 +198,7 @@ describeWithMounts(`a full disk${reason === null ? '' : ` (${reason})`}`, () => 
       { postgres: 64, nats: 16, logs: 4 },
       true,
     ],
-  ])('under %s loses nothing, and all goes on by itself', async (_, sizes, kills) => {
+  ])('under %s loses nothing, and all continues by itself', async (_, sizes, kills) => {
     parent = mkdtempSync(join(tmpdir(), 'antiphon-full-'));
     chmodSync(parent, 0o711);
     const prepareHome = (home: string): void => {

@@ -189,7 +189,7 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
     );
     checkFigure({ what: `${PARALLEL} reads of the past at once`, value: seconds, unit: 's', atMost: 60 });
     checkFigure({
-      what: 'a read of now next to them, p95',
+      what: 'a current read next to them, p95',
       value: percentile(alive, 0.95),
       unit: 'ms',
       atMost: 1_000,

@@ -137,7 +137,7 @@ const record = (): Promise<Json> => {
 /**
  * Routes whose `at` is a position of the log. Files and texts of chats have versions of their own.
  * Metrics are measurements, which a live read has before they are of the past. A context has the
- * tools of now, and needs a model call.
+ * current tools, and needs a model call.
  */
 const PAST_ROUTES = HTTP_ROUTES.filter(
   ({ method, path, query }) =>

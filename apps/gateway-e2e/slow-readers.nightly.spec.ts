@@ -26,7 +26,7 @@ const READERS = 50;
 const SESSIONS = 2;
 /** Long turns of each session: the kernel buffers some 4 MB for each socket first. */
 const TURNS = 60;
-/** Long turns go on until all stalled readers are closed, at most for this time. */
+/** Long turns continue until all stalled readers are closed, at most for this time. */
 const FILL_MS = 90_000;
 /** About as much as one step of a turn may stream. */
 const PIECES = Array.from({ length: 4 }, (_, nth) => `${nth} lorem ipsum `.repeat(2_300));

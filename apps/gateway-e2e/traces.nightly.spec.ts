@@ -320,7 +320,7 @@ describe('the trace of a run', () => {
     const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
     const nodes = [
       { id: 'first', agent: 'claude', prompt: 'begin' },
-      { id: 'second', agent: 'gpt', needs: ['first'], prompt: 'go on from {{nodes.first.output}}' },
+      { id: 'second', agent: 'gpt', needs: ['first'], prompt: 'continue from {{nodes.first.output}}' },
     ];
     const answer = await fetch(`${stack.gatewayUrl}/api/v1/runs`, {
       method: 'POST',

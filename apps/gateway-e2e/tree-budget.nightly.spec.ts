@@ -73,7 +73,7 @@ describe('a tree of agents with a budget of 10,000 tokens', () => {
       });
     }
     expect(mock.calls).toHaveLength(calls);
-    // Agents outside of the tree go on.
+    // Agents outside of the tree continue.
     expect((await send('claude', 'hi')).at(-1)?.data).toMatchObject({ status: 'completed' });
   });
 

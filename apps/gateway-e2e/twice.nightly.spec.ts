@@ -92,7 +92,7 @@ describe('a request that is repeated at two gateways at once', () => {
 
   it('ends a cancelled turn once, and reports that end to later cancels', async () => {
     const held = holdReplies();
-    const stream = clients[0].stream('chat.send', to('cancel', 'go on'));
+    const stream = clients[0].stream('chat.send', to('cancel', 'continue'));
     const { sessionId, turnId } = await waitForAccepted(stream);
     await stream.waitFor('text', ({ event }) => event === 'text');
     const cancel = (client: SocketClient) => client.call('session.cancel', { sessionId, turnId });

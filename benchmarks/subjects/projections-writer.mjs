@@ -55,7 +55,7 @@ export const open = async ({ databaseUrl, nats }) => {
       if (waiting.length === 0) waiting.push(...turnAppends(sessions[n++ % SESSIONS]));
       const next = waiting.shift();
       events += countOf(next);
-      // One turn's appends follow one another; those of others go on next to it.
+      // One turn's appends follow one another; those of others continue next to it.
       if (waiting.length > 0 && next.length > 1) open.push(append(next));
       else await append(next);
       const due = (events / eventsPerSecond) * 1_000 - (performance.now() - began);

@@ -223,7 +223,7 @@ const SPECS = {
     ...{ env: { ANTIPHON_UPGRADES: '10000', ANTIPHON_BIG_EVENTS: '300' }, missing: needLinux },
   },
   'full-disk': {
-    shows: 'a full disk loses nothing, and all goes on within 30 s of free space',
+    shows: 'a full disk loses nothing, and all continues within 30 s of free space',
     ...{ minutes: 10, missing: needMount },
   },
   'history-size': { shows: 'Temporal histories stay below 2 MB', minutes: 10 },

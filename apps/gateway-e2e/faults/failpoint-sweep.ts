@@ -74,8 +74,8 @@ export class FailpointSweep {
   ) {}
 
   /**
-   * Starts two gateways and two agents, so that one goes on while the other is stopped, and one of
-   * the rest.
+   * Starts two gateways and two agents, so that one continues while the other is stopped, and one
+   * of the rest.
    */
   static async start(): Promise<FailpointSweep> {
     const plan = new FailpointPlan();

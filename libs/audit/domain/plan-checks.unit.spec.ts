@@ -62,6 +62,6 @@ describe('plans-equal-their-files', () => {
       [created, run('PlanRunStarted', 5), run('PlanRunEnded', 5), run('PlanRunEnded', 5)],
       `violation 4 run ${uuid(5)} ended without a start`,
     ],
-    ['a run that goes on', [created, run('PlanRunStarted', 5)], `open 2 run ${uuid(5)} has not ended`],
+    ['a run that continues', [created, run('PlanRunStarted', 5)], `open 2 run ${uuid(5)} has not ended`],
   ])('finds %s', (_, events, finding) => expect(find(...events)).toEqual([finding]));
 });

@@ -11,7 +11,7 @@ const EventPosition = z.int().positive().nullable();
 const Instructions = z.object({
   source: z
     .enum(['role_file', 'configuration', 'none'])
-    .describe('`role_file`: the version that the turn recorded. `configuration`: of now, not a fact.'),
+    .describe('`role_file`: the version that the turn recorded. `configuration`: the current one, not a fact.'),
   path: z.string().nullable().describe('Path of the role file.'),
   digest: z.string().nullable().describe('SHA-256 (hex) of that version of the role file.'),
   isErased: z.boolean().describe('True if the bytes of that version are gone.'),
@@ -74,8 +74,8 @@ export const TurnContextView = z.object({
     position: z.int().positive().describe('Event that started the call.'),
   }),
   attempts: z.array(z.int().positive()).describe('All attempts at model calls of the turn.'),
-  limitTokens: Tokens.describe('Maximum size: `[memory] context_tokens` of now.'),
-  window: Tokens.describe('Maximum number of earlier turns: `[memory] episodic_window` of now.'),
+  limitTokens: Tokens.describe('Maximum size: the current `[memory] context_tokens`.'),
+  window: Tokens.describe('Maximum number of earlier turns: the current `[memory] episodic_window`.'),
   tokens: Tokens.describe('Estimated tokens of the whole context.'),
   promptHash: z
     .string()
@@ -84,7 +84,7 @@ export const TurnContextView = z.object({
       'SHA-256 (hex) of the prompt as built again. The log has none of what was sent. Null once a part is deleted.',
     ),
   instructions: Instructions,
-  identity: z.object({ tokens: Tokens }).nullable().describe('Identity files of now, which are no facts.'),
+  identity: z.object({ tokens: Tokens }).nullable().describe('Current identity files, which are no facts.'),
   memory: z
     .object({
       tokens: Tokens,
@@ -105,7 +105,7 @@ export const TurnContextView = z.object({
   results: z.array(ContextResult).describe('Results of the tool calls of this turn.'),
   tools: z
     .array(z.object({ name: z.string(), tokens: Tokens }))
-    .describe('Tools of now, which are no facts.'),
+    .describe('Current tools, which are no facts.'),
 });
 export type TurnContextView = z.infer<typeof TurnContextView>;
 
@@ -167,7 +167,7 @@ export const listTurnsOfEntry = defineRequest({
     nextCursor: z
       .string()
       .nullable()
-      .describe('Cursor of older turns. A page may have fewer turns than `limit`, or none, and go on.'),
+      .describe('Cursor of older turns. A page may have fewer turns than `limit`, or none, and continue.'),
     ...asOfReply,
   }),
   timeoutMs: 20_000,

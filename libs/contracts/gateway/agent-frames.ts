@@ -65,7 +65,7 @@ export const AGENT_FRAMES = {
       callId: z.string().nullable(),
       taskId: z.string().nullable(),
     })
-    .describe('A turn, a model call, a tool call or a task of the agent went on.'),
+    .describe('A turn, a model call, a tool call or a task of the agent continued.'),
   'agent.blocked': z
     .object({
       type: z.literal('agent.blocked'),
@@ -76,7 +76,7 @@ export const AGENT_FRAMES = {
       tool: z.string().nullable().describe('Tool that needs the approval.'),
       chain: z.array(z.string()).describe('Agents of a hand-over cycle, in order.'),
     })
-    .describe('The agent cannot go on: a tool call waits for an approval, or a rule stopped the turn.'),
+    .describe('The agent cannot continue: a tool call waits for an approval, or a rule stopped the turn.'),
   'agent.plan': z
     .object({
       type: z.literal('agent.plan'),

@@ -62,7 +62,7 @@ export const CONTEXT_ROUTES = {
     description:
       'Returns the parts of the prompt of a model call with their estimated tokens: instructions, remembered facts, ' +
       'files, earlier turns, tool results and tools. Prompts are not stored. The parts are built again from the facts ' +
-      'before the call. Limits, tools, configured prompts and identity files are those of now, as no fact records ' +
+      'before the call. Limits, tools, configured prompts and identity files are the current ones, as no fact records ' +
       'them. `memory` is null without `memory:read`.',
     params: TurnParams,
     query: ContextQuery,

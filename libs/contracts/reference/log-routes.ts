@@ -195,7 +195,7 @@ export const LOG_ROUTES = {
     reply: {
       schema: z.object({
         backups: z.array(RecordedBackup),
-        restores: z.array(RestoreView).describe('Restores are no facts: they are those of now.'),
+        restores: z.array(RestoreView).describe('Restores are no facts: they are the current ones.'),
         position: asOfReply.position,
         head: Position.describe('Position of the newest event: a restore loses those after a backup.'),
       }),

@@ -79,8 +79,8 @@ export const MEMORY_ROUTES = {
     summary: 'List the turns that used an entry',
     description:
       'Returns the turns whose context had this entry, newest first. Contexts are not stored. Each is built again from the ' +
-      'facts before its turn, with `[memory] context_tokens` and identity files of now. A page compares `limit` turns with ' +
-      'the entry, so it may have fewer, or none, and go on at `nextCursor`. `content` is null without `sessions:read`.',
+      'facts before its turn, with `[memory] context_tokens` and current identity files. A page compares `limit` turns with ' +
+      'the entry, so it may have fewer, or none, and continue at `nextCursor`. `content` is null without `sessions:read`.',
     params: MemoryParams,
     query: EntryTurnsQuery,
     reply: { schema: listTurnsOfEntry.reply },

@@ -15,7 +15,7 @@ export const backoffDelay = ({ firstMs, maxMs }: Backoff, retry: number): number
   Math.min(maxMs, firstMs * 2 ** Math.min(retry, 30));
 
 export interface RetryOptions extends Backoff {
-  /** False for an error that a later attempt cannot mend: it is thrown at once. */
+  /** False for an error that a later attempt cannot repair: it is thrown at once. */
   readonly isRetryable: (error: unknown) => boolean;
   /** Ends the attempts: `retry` rejects with the signal's reason at once. */
   readonly signal?: AbortSignal;

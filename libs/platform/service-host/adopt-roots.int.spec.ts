@@ -62,7 +62,7 @@ describe('a signer without its file of roots', () => {
 });
 
 describe('an adoption', () => {
-  it('is a signed record with actor and reason, from which the signer goes on', async () => {
+  it('is a signed record with actor and reason, from which the signer continues', async () => {
     await world.remember();
     expect((await restartSigner()).signed).toBeNull();
     const record = await adopt('upgrade of a home without roots');

@@ -54,7 +54,7 @@ export const LinkQuestion = () => {
   return (
     <Dialog title="Change your session?" onClose={close}>
       <p>{question.message}</p>
-      <p>Go on only with a link that you have made or asked for.</p>
+      <p>Continue only with a link that you have made or asked for.</p>
       {problem && <ProblemBox problem={problem} />}
       <div className={ui.dialogFoot}>
         <Button onClick={close}>Stay in this session</Button>

@@ -101,7 +101,7 @@ export const growingAnswer = (turn: Turn, live: string): GrowingAnswer => {
 
 /**
  * Returns what a screen reader says next about the answers of a session. It says whole sentences
- * and closed blocks, each once, and the end of an answer. Answers of before are not said.
+ * and closed blocks, each once, and the end of an answer. Earlier answers are not said.
  */
 export class AnswerSpeech {
   readonly #said = new Map<string, string>();

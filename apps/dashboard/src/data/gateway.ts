@@ -27,7 +27,7 @@ const doubtSession = (): void => {
   sessionDoubts.update((count) => count + 1);
 };
 
-/** Lets the requests go on that wait for a valid session. */
+/** Lets the requests continue that wait for a valid session. */
 export const confirmSession = (): void => {
   isConfirmed = null;
   confirm();

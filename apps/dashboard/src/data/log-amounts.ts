@@ -50,7 +50,7 @@ const keepNewest = (amounts: readonly Amount[], start: number) => {
 
 /**
  * Adds the events of a read to the amounts that were known before. After a read that is not
- * complete they are known up to its last event, and the next read goes on there.
+ * complete they are known up to its last event, and the next read continues there.
  */
 export const addCounted = (before: LogAmounts | null, read: CountedRead): LogAmounts => {
   const { events, isComplete, readAt } = read;

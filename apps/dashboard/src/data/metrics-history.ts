@@ -30,7 +30,7 @@ export const metricsHistory = createStore(NOTHING);
 
 type Page = RouteReply<'readEvents'>;
 
-/** Number of pages that one round reads at most. The next round goes on after them. */
+/** Number of pages that one round reads at most. The next round continues after them. */
 const MAX_PAGES = 5;
 
 /** Reads the counted events after a position, oldest first. */

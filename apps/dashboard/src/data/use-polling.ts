@@ -7,7 +7,7 @@ import type { Read } from './use-read.js';
  * when it is shown again.
  */
 export const usePolling = ({ data, problem, refresh }: Read<unknown>): void => {
-  // An answer that equals the one before renders nothing, and the reads go on after it.
+  // An answer that equals the one before renders nothing, and the reads continue after it.
   const [reads, setReads] = useState(0);
   const failed = useRef({ last: problem, inRow: 0 });
   useEffect(() => {

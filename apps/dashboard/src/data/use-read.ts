@@ -53,7 +53,7 @@ export const forgetReads = (): void => cache.clear();
 /** Delays of a read after an event. Read models follow the log a little later, so it repeats. */
 const SOON_MS = 60;
 const SETTLED_MS = 700;
-/** Time between two reads while events go on. A reply that takes longer is waited for. */
+/** Time between two reads while events continue. A reply that takes longer is waited for. */
 const BETWEEN_MS = 250;
 
 /** Number of parts of the page that show an older position while theirs is read. */

@@ -57,7 +57,7 @@ const AgentTiles = () => {
   );
 };
 
-/** Returns the number of rows; `50+` for a list that goes on. */
+/** Returns the number of rows; `50+` for a list that continues. */
 const countAtLeast = (rows: number, { nextCursor }: { readonly nextCursor: string | null }): string =>
   `${rows}${nextCursor === null ? '' : '+'}`;
 

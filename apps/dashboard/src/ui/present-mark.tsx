@@ -5,6 +5,6 @@ import { css } from './ui.js';
 export const PresentMark = () =>
   usePosition() === null ? null : (
     <span className={css.ofNow} data-of-now="">
-      of now<span className="visually-hidden">, not of the position of the page</span>
+      current<span className="visually-hidden">, not of the position of the page</span>
     </span>
   );

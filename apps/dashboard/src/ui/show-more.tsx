@@ -10,7 +10,7 @@ interface ShowMoreProps {
   readonly count: number;
 }
 
-/** Says that a list goes on, and reads its next page. It keeps the focus while it reads. */
+/** Says that a list continues, and reads its next page. It keeps the focus while it reads. */
 export const ShowMore = ({ list, what, count }: ShowMoreProps) =>
   list.hasMore && (
     <p className={css.pad}>

@@ -42,7 +42,7 @@ describe('a tree and its folder', () => {
     ['has the version before', 'a', 'c', 'a', 'b', ['write']],
     ['has a third version', 'a', 'b', 'x', 'b', ['conflict']],
   ] as const)(
-    'go on after an interrupted round: the folder %s',
+    'continue after an interrupted round: the folder %s',
     (_, written, tree, disk, unfinished, kinds) =>
       expect(compare(written, tree, disk, unfinished)).toEqual(kinds),
   );

@@ -51,8 +51,8 @@ const isRepeated = (hop: AgentHop, earlier: AgentHop): boolean =>
   hop.facts === earlier.facts;
 
 /**
- * Decides whether a chain may go on with a hop. It may not after `maxHops` hops. It may not repeat
- * the same request between the same two agents unless an agent has learned a fact since.
+ * Decides whether a chain may continue with a hop. It may not after `maxHops` hops. It may not
+ * repeat the same request between the same two agents unless an agent has learned a fact since.
  */
 export const checkHop = (
   chain: readonly AgentHop[],

@@ -19,7 +19,7 @@ export interface AgentPolicy extends ModelChoice {
   readonly guarded: ReadonlySet<string>;
   /** True if the agent has the tool `hand_over`. Absent: false. */
   readonly canHandOver?: boolean;
-  /** Why the agent may not go on. Absent for an agent that may. */
+  /** Why the agent may not continue. Absent for an agent that may. */
   readonly halt?: AgentHalt;
 }
 

@@ -61,7 +61,7 @@ const beginTurn = async (process: TestProcess, agentId: string): Promise<string>
 };
 
 describe('a working agent whose process is gone', () => {
-  it('is unresponsive after 60 seconds without a heartbeat, and responsive when another goes on', async () => {
+  it('is unresponsive after 60 seconds without a heartbeat, and responsive when another continues', async () => {
     const dead = world.process({ times: { leaseMs: 60_000, sweepMs: 50 } });
     const { process, clock } = processAhead();
     const agent = await spawn(dead);

@@ -49,7 +49,7 @@ const historyOf = async (agentId: string) => {
 };
 
 describe('a paused agent', () => {
-  it('finishes its step, goes on when it is resumed on another process, and records each change', async () => {
+  it('finishes its step, continues when it is resumed on another process, and records each change', async () => {
     const agent = await spawn();
     const answer = hangs();
     world.model.reply = answer;

@@ -87,7 +87,7 @@ describe('Approvals of a tree of agents', () => {
     });
     expect((await list(agent, 'kid')).approvals).toEqual([]);
 
-    // A sibling goes on.
+    // A sibling continues.
     world.model.reply = async ({ messages }) => says(`saw ${messages.length}`);
     const sibling = await submitTo(agent, { address: newAddress('kid') });
     expect((await world.ended(sibling.sessionId)).at(-1)?.type).toBe('TurnCompleted');

@@ -122,8 +122,8 @@ export class ChatStore {
   }
 
   /**
-   * Returns the chats after a position, oldest first, without deleted ones: those of now, or of a
-   * position of the log.
+   * Returns the chats after a position, oldest first, without deleted ones: the current ones, or
+   * those of a position of the log.
    */
   async list(workspace: string, after: number, limit: number, until = NOW): Promise<ListedChat[]> {
     const rows = await this.query<ChatRow>('agent_chats', LIST_SQL, [workspace, after, limit, until]);

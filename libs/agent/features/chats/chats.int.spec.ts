@@ -145,7 +145,7 @@ describe('a chat', () => {
     expect(prompt).toContain('high tide at two');
   });
 
-  it('names an attached file whose bytes are lost, and goes on', async () => {
+  it('names an attached file whose bytes are lost, and continues', async () => {
     const chat = await create();
     const text = `low tide at ${randomUUID()}`;
     await write('lost.md', text);

@@ -78,7 +78,7 @@ describe('the archive of messages', () => {
     expect(await archive(topic('news'), topic(EVERYONE))).toEqual([1, 1]);
     expect((await read('late')).sort()).toEqual(['all', 'news']);
     expect(await archive(topic('news'), topic(EVERYONE))).toEqual([0, 0]);
-    // Both streams go on, and the inboxes still follow the topic.
+    // Both streams continue, and the inboxes still follow the topic.
     await send('more news', { topic: 'news' });
     await send('more for all', { everyone: true });
     expect((await read('late')).sort()).toEqual(['more for all', 'more news']);

@@ -48,7 +48,7 @@ describe('Tools for files', () => {
     return new TextDecoder().decode(await files.readBytes(WORKSPACE, entry.digest));
   };
 
-  it('mend a file: search, read, edit; the history names the turn, and another process sees it', async () => {
+  it('correct a file: search, read, edit; the history names the turn, and another process sees it', async () => {
     await put('src/sum.ts', 'export const sum = (a: number, b: number) => a - b;\r\n');
     await put('src/sum.spec.ts', "it('adds', () => expect(sum(1, 2)).toBe(3));\n");
     const { results, sessionId, events } = await run(

@@ -95,7 +95,7 @@ describe('an edit of a plan file', () => {
     }
   });
 
-  it('with ids of earlier steps mends a file that was no plan', async () => {
+  it('with ids of earlier steps corrects a file that was no plan', async () => {
     const path = nextPath();
     const process = start();
     const shown = [];

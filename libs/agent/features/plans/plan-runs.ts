@@ -41,7 +41,7 @@ interface Term {
 
 /**
  * Does the runs of plans: one turn for each step, in a session for each run. One process does so at
- * a time. All that it knows is in the log, so that another process goes on where it stopped.
+ * a time. All that it knows is in the log, so that another process continues where it stopped.
  */
 export class PlanRuns {
   private readonly leadership: Leadership;
@@ -161,7 +161,7 @@ export class PlanRuns {
       const { run } = at.state;
       if (!run || run.ended || run.runId !== runId) return;
       const action = await this.actionFor(ref, at, run);
-      // A later round goes on after the agent's resume.
+      // A later round continues after the agent's resume.
       if (action === null) return;
       if (action.kind === 'end') return this.end(ref, runId, action);
       if (action.kind === 'start') await this.start(ref, run, action.step);

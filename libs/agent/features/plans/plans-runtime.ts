@@ -52,7 +52,7 @@ export class PlansRuntime {
     this.running = this.runs.run(this.stopping.signal);
   }
 
-  /** Stops to drive runs, and releases the lease. Running turns go on elsewhere. */
+  /** Stops to drive runs, and releases the lease. Running turns continue elsewhere. */
   async stop(): Promise<void> {
     this.stopping.abort();
     await this.running;

@@ -112,7 +112,7 @@ describe('a run of a plan', () => {
     expect(boxes(await ended(process, path))).toEqual(['s1 done', 's2 done']);
   });
 
-  it('goes on in another process after a kill, without a second turn of a step', async () => {
+  it('continues in another process after a kill, without a second turn of a step', async () => {
     const path = nextPath();
     const first = start();
     await write(first, path, '- [ ] a\n- [ ] b\n- [ ] c\n');

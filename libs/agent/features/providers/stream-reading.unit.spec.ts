@@ -123,7 +123,7 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
       return `event: content_block_start\ndata: ${JSON.stringify(data)}\n\n`;
     });
 
-  it('refuses the 65th tool call while the stream goes on', async () => {
+  it('refuses the 65th tool call while the stream continues', async () => {
     const isRefused = async (count: number) => {
       const { answer } = await readText(format, toolCalls(count).join(''));
       return answer instanceof ModelFailure && answer.message.includes('over 64 tool calls');

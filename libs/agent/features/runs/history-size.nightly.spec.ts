@@ -44,7 +44,7 @@ describe('the history of a Temporal workflow', () => {
     world.agents.model.reply = async () => says(OUTPUT);
     const idOf = (nth: number): string => `n${nth}`.padEnd(63, '-');
     const nodes = Array.from({ length: WORKFLOW_LIMITS.nodes }, (_, nth) => ({
-      ...{ id: idOf(nth), agent: testConfig().agents[0]?.id ?? 'main', prompt: 'go on' },
+      ...{ id: idOf(nth), agent: testConfig().agents[0]?.id ?? 'main', prompt: 'continue' },
       needs: nth === 0 ? [] : [idOf(0)],
     }));
     const runId = await world.start(agent, JSON.stringify({ name: 'wide', nodes }));

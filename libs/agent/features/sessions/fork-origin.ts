@@ -104,7 +104,7 @@ export const chooseCut = (origin: Origin, at: number | undefined, remade: number
   const turn = origin.turns.findLast(({ version }) => version <= at);
   throw rejected(
     'SESSION.CUT_INSIDE_TURN',
-    `event ${at} lies inside turn ${turn?.turnId ?? '?'}, which a fork could neither drop nor go on with. What to do: cut it at ${nearest}`,
+    `event ${at} lies inside turn ${turn?.turnId ?? '?'}, which a fork could neither drop nor continue with. What to do: cut it at ${nearest}`,
     { data: { before: before ?? null, after: after ?? null } },
   );
 };

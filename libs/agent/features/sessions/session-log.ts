@@ -87,7 +87,7 @@ export interface SessionSnapshots {
   write(workspace: string, sessionId: string, fold: SessionFold): Promise<void>;
 }
 
-/** The event of an archived stream is not there: its snapshot must not let the session go on. */
+/** The event of an archived stream is not there: its snapshot must not let the session continue. */
 const READ_SQL = `select s.fold, s.version, coalesce(e.hash = s.head_hash, false) as matches
   from agent_session_snapshots s
   left join events e on e.workspace = s.workspace and e.stream_id = $4 and e.stream_version = s.version

@@ -63,8 +63,8 @@ describe('the agent', () => {
     const { isKnown, outcome, peakMiB } = JSON.parse(stdout) as Record<string, unknown>;
     expect(isKnown).toBe(true);
     expect(outcome).toEqual({ kind: 'failed', code: 'C', message: 'm' });
-    // The heap of the process is the bound: it ends where it keeps the events. This one is for buffers
-    // outside of it, which a busy machine collects late.
+    // The heap of the process is the bound: it ends where it keeps the events. This one is for
+    // buffers outside of it, which a busy machine collects late.
     expect(peakMiB).toBeLessThan(MAX_RESIDENT_MIB);
   }, 120_000);
 });

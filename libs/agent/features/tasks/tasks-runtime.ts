@@ -111,7 +111,7 @@ export class TasksRuntime {
     this.running = this.delegation.run(this.stopping.signal).finally(() => subscription.unsubscribe());
   }
 
-  /** Stops to assign tasks, and releases the lease. Running turns go on elsewhere. */
+  /** Stops to assign tasks, and releases the lease. Running turns continue elsewhere. */
   async stop(): Promise<void> {
     clearTimeout(this.publishing);
     this.stopping.abort();

@@ -88,7 +88,7 @@ describe('the turns of an entry', () => {
     expect(await contents(false)).toEqual([null, null]);
   });
 
-  it('go on after a page in which no turn had it, and leave out an archived turn', async () => {
+  it('continue after a page in which no turn had it, and leave out an archived turn', async () => {
     const turns = await talk('what day is it?');
     const archived = { ...turns[0], version: 1_000, turnId: randomUUID() };
     const { reply } = await list([archived, ...turns], { hasMore: true });

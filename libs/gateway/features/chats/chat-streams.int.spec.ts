@@ -46,7 +46,7 @@ const codeOf = (script: SessionScript, id: string, at = first()): Promise<unknow
   );
 
 describe('the events of a chat', () => {
-  it('come once and in order through drops over three gateways, while turns go on', async () => {
+  it('come once and in order through drops over three gateways, while turns continue', async () => {
     const script = createSessionScript();
     await world.commit(script.sessionId, script.events);
     let seed = 7;

@@ -54,7 +54,7 @@ describe('events.subscribe', () => {
     expect(positionsOf(next, 1)).toEqual(all.slice(3));
   });
 
-  it('sends nothing after events.unsubscribe, and a subscription of another id goes on', async () => {
+  it('sends nothing after events.unsubscribe, and a subscription of another id continues', async () => {
     const client = await connect();
     for (const id of [1, 2]) client.sendRaw(JSON.stringify({ id, method: 'events.subscribe' }));
     await until(() => client.received.filter(({ event }) => event === 'live').length === 2);

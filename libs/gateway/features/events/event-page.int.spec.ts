@@ -137,7 +137,7 @@ describe('readEventPage', () => {
     // Streams whose first event is of another workspace have no agent here.
     const visible = expected.filter((n) => (Math.floor(n / 100) * 100) % 7 !== 0);
     expect(positions).toEqual(visible);
-    // A search that takes longer than a second goes on with its cursor.
+    // A search that takes longer than a second continues with its cursor.
     for (let cursor: string | null | undefined; cursor !== null;) {
       const page = await positionsOf({ agent: 'unknown', limit: 10, ...(cursor ? { cursor } : {}) });
       expect(page.positions).toEqual([]);

@@ -138,7 +138,7 @@ class EventSearch {
     return { rows, next: isCut && last ? Number(last.position) : next };
   }
 
-  /** Finds matching positions. `next` is where the search goes on, null at the end of the log. */
+  /** Finds matching positions. `next` is where the search continues, null at the end of the log. */
   async #search(limit: number, now: () => number): Promise<{ found: Found[]; next: number | null }> {
     if (this.#isBackward) return this.#searchBack(limit, now);
     const found: Found[] = [];
@@ -155,7 +155,7 @@ class EventSearch {
     }
   }
 
-  /** Finds matching positions from the newest on. `next` is the position where the search goes on. */
+  /** Finds matching positions from the newest on. `next` is where the search continues. */
   async #searchBack(limit: number, now: () => number): Promise<{ found: Found[]; next: number | null }> {
     const { cursor, after = 0 } = this.#query;
     const found: Found[] = [];
@@ -175,7 +175,7 @@ class EventSearch {
 
   /**
    * Returns true once the search has taken its time or read its bytes. A page by offset counts from
-   * the beginning, so that its search cannot go on later: it is refused instead.
+   * the beginning, so that its search cannot continue later: it is refused instead.
    */
   #mustEnd({ bytes }: SearchStep, now: number): boolean {
     this.#bytes += bytes;

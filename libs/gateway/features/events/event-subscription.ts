@@ -69,7 +69,7 @@ export class EventSubscription {
     this.#resume?.();
   }
 
-  /** Resolves once it is closed. Rejects with an error that a later read cannot mend. */
+  /** Resolves once it is closed. Rejects with an error that a later read cannot repair. */
   async run(): Promise<void> {
     const { tail } = this.#options;
     while (!this.#isClosed()) {

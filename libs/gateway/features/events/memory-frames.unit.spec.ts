@@ -48,7 +48,7 @@ describe('reads of memory', () => {
     expect(seen).toEqual([10_000]);
   });
 
-  it('leave out the events beyond the bound of those that wait, and go on after a failure', async () => {
+  it('leave out the events beyond the bound of those that wait, and continue after a failure', async () => {
     const reads = new MemoryReads(() => 0);
     let count = 0;
     let fail = (): void => undefined;

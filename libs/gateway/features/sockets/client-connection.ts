@@ -61,7 +61,7 @@ export class ClientConnection {
     );
   }
 
-  /** Sends a text. `resumeFrom` tells a client that is closed for being slow where to go on. */
+  /** Sends a text. `resumeFrom` tells a client that is closed for being slow where to continue. */
   sendText(text: () => string, resumeFrom: () => string): void {
     this.#outbox.send(text, resumeFrom);
   }

@@ -19,7 +19,7 @@ const ROUNDS = 2;
 
 const REFUSED =
   'New messages and everything else that writes or spends are refused with -32053 (503) until it is back; ' +
-  'what was accepted goes on then. What only reads is answered from memory where it can be, marked stale.';
+  'what was accepted continues then. What only reads is answered from memory where it can be, marked stale.';
 
 const degraded = (engines: readonly string[], since: string): EngineStatusChange => ({
   type: 'gateway.degraded',

@@ -29,7 +29,7 @@ export class UsageProjection {
   }
 
   /**
-   * Waits until the rows have every event of now, for this time at most. A projection that fails
+   * Waits until the rows have every event so far, for this time at most. A projection that fails
    * does not fail its readers: they get the rows that it has.
    */
   async followHead(withinMs: number): Promise<void> {

@@ -135,7 +135,7 @@ describe('a read as of a position', () => {
     expect(await pidOf(past, 'default')).not.toBe(lost);
   });
 
-  it('is refused while a long log is folded, and a later one goes on from there', async () => {
+  it('is refused while a long log is folded, and a later one continues from there', async () => {
     for (let n = 0; n < 8; n++) await append('long', 'session-long', 550);
     const end = await store.headPosition();
     const patient = new PastReads({ pool, definitions: [counts], foldMs: 0 });

@@ -55,7 +55,7 @@ const endless = (declares: object): Uint8Array => {
 
 const PAGE = '{\\22url\\22:\\22http://api.example.com/act\\22}';
 const PAGE_LENGTH = PAGE.replaceAll('\\22', '"').length;
-/** Creates a tool that requests a page and goes on with `then`. */
+/** Creates a tool that requests a page and continues with `then`. */
 const fetching = (then: string): Uint8Array =>
   wat(`(module (import "extism:host/env" "http_request" (func $http (param i64 i64) (result i64)))
     ${PRELUDE} (memory (export "memory") 1) (data (i32.const 0) "${PAGE}") ${HELPERS}

@@ -51,7 +51,7 @@ const FromLog = ({
 
 const Waits = () => (
   <Empty title="The first value comes within 10 s">
-    <p>A rate needs two reads. They go on while this page is open.</p>
+    <p>A rate needs two reads. They continue while this page is open.</p>
   </Empty>
 );
 

@@ -85,7 +85,7 @@ export const RunList = () => (
   <>
     <PageHead
       title="Runs"
-      question="Which runs go on, which failed, and how long did they take?"
+      question="Which runs are in progress, which failed, and how long did they take?"
       actions={
         <Link to="/workflows/new" className={`${ui.button} ${ui.primary}`}>
           Draw a workflow

@@ -35,7 +35,7 @@ export const SessionList = () => {
   };
   return (
     <>
-      <PageHead title="Sessions" question="Which conversations are there, and which of them goes on?" />
+      <PageHead title="Sessions" question="Which conversations are there, and which of them are active?" />
       <div className={css.filters} role="search" aria-label="Filters">
         <TypedFilter name="agent" label="Agent" value={agent} />
         <TypedFilter name="channel" label="Channel" value={channel} />

@@ -39,20 +39,20 @@ const Part = ({ what, tokens, total, position = null, children }: PartProps) => 
   );
 };
 
-const OF_NOW = <span className={ui.muted}> of now: no fact records it</span>;
+const CURRENT = <span className={ui.muted}> current: no fact records it</span>;
 
 const Instructions = ({ instructions, identity, agentId, tokens: total }: View) => (
   <>
     {identity && (
       <Part what="Identity" tokens={identity.tokens} total={total}>
-        identity files of <Link to={`/agents/${encodeURIComponent(agentId)}`}>{agentId}</Link>,{OF_NOW}
+        identity files of <Link to={`/agents/${encodeURIComponent(agentId)}`}>{agentId}</Link>,{CURRENT}
       </Part>
     )}
     <Part what="Instructions" tokens={instructions.tokens} total={total}>
       {instructions.source === 'none' && 'none'}
       {instructions.source === 'configuration' && (
         <>
-          prompt of <Link to={`/agents/${encodeURIComponent(agentId)}`}>{agentId}</Link>,{OF_NOW}
+          prompt of <Link to={`/agents/${encodeURIComponent(agentId)}`}>{agentId}</Link>,{CURRENT}
         </>
       )}
       {instructions.source === 'role_file' && (
@@ -139,7 +139,7 @@ const Rest = ({ files, message, results, tools, tokens: total }: View) => (
         'none'
       ) : (
         <>
-          {tools.map(({ name }) => name).join(', ')},{OF_NOW}
+          {tools.map(({ name }) => name).join(', ')},{CURRENT}
         </>
       )}
     </Part>

@@ -74,7 +74,7 @@ interface ConflictProps {
   readonly theirs: Workflow;
 }
 
-/** Another editor saved a version in the meantime: three ways to go on, and none loses work. */
+/** Another editor saved a version in the meantime: three ways to continue, and none loses work. */
 export const ConflictDialog = ({ model, saving, theirs }: ConflictProps) => (
   <Dialog title={`Version ${theirs.version} was saved in the meantime`} onClose={saving.closeConflict}>
     <p>You edited version {saving.base}. Each choice keeps every version in the log. They differ in:</p>

@@ -73,7 +73,7 @@ const repairRows = async (
   await client.query('reset role');
   let changed = 0;
   for (const table of tables) changed += await repairTable(client, table);
-  // A later read of the past folds the log again, by the handlers of now.
+  // A later read of the past folds the log again, by the current handlers.
   for (const stored of ['projection_snapshots', 'projection_snapshot_rows'])
     await client.query(`delete from public.${stored} where projection = $1`, [name]);
   const parked = writtenWithAppend ? 0 : await moveCheckpoint(client, name, fold.position);
