@@ -11,7 +11,9 @@ const EventPosition = z.int().positive().nullable();
 const Instructions = z.object({
   source: z
     .enum(['role_file', 'configuration', 'none'])
-    .describe('`role_file`: the version that the turn recorded. `configuration`: the current one, not a fact.'),
+    .describe(
+      '`role_file`: the version that the turn recorded. `configuration`: the current one, not a fact.',
+    ),
   path: z.string().nullable().describe('Path of the role file.'),
   digest: z.string().nullable().describe('SHA-256 (hex) of that version of the role file.'),
   isErased: z.boolean().describe('True if the bytes of that version are gone.'),
