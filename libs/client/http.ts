@@ -13,10 +13,30 @@ export interface RouteFacts {
   readonly text?: boolean;
 }
 
+/** Response as the client reads it. The one of `fetch` is such a response. */
+export interface HttpResponse {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly headers: { get(name: string): string | null };
+  text(): Promise<string>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+}
+
+/** Sends a request, as `fetch` does. */
+export type SendHttp = (
+  url: string,
+  init: {
+    readonly method: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly signal: AbortSignal;
+    readonly body?: string | Uint8Array<ArrayBuffer>;
+  },
+) => Promise<HttpResponse>;
+
 export interface HttpOptions {
   readonly urls: readonly string[];
   readonly token: Token | undefined;
-  readonly fetch: typeof fetch;
+  readonly fetch: SendHttp;
   readonly timeoutMs: number;
 }
 
@@ -28,6 +48,8 @@ interface AnyRequest {
   readonly upload?: Uint8Array<ArrayBuffer>;
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+  readonly bytes?: boolean;
 }
 
 /** Rounds over all gateways before a request that may be repeated fails. */
@@ -67,6 +89,7 @@ class HttpCalls {
     const key = request.idempotencyKey ?? (idempotent ? createKey() : undefined);
     const canRepeat = method === 'get' || key !== undefined;
     const response = await this.#send(path, { method, key, request, canRepeat });
+    if (response.ok && request.bytes === true) return new Uint8Array(await response.arrayBuffer());
     const text = await response.text();
     if (!response.ok) throw errorOfResponse(response.status, text, response.headers.get('retry-after'));
     if (isText) return text;
@@ -82,8 +105,8 @@ class HttpCalls {
       request,
       canRepeat,
     }: { method: string; key: string | undefined; request: AnyRequest; canRepeat: boolean },
-  ): Promise<Response> {
-    const { urls, fetch: send, timeoutMs } = this.#options;
+  ): Promise<HttpResponse> {
+    const { urls, fetch: send } = this.#options;
     const token = await readToken(this.#options.token);
     const { signal } = request;
     const { sent, media } = bodyOf(request);
@@ -92,7 +115,7 @@ class HttpCalls {
       ...(sent === undefined ? {} : { 'content-type': media }),
       ...(key === undefined ? {} : { 'idempotency-key': key }),
     };
-    const timeout = AbortSignal.timeout(timeoutMs);
+    const timeout = AbortSignal.timeout(request.timeoutMs ?? this.#options.timeoutMs);
     const init = {
       method: method.toUpperCase(),
       headers,
@@ -122,3 +145,5 @@ export const createHttpClient = (options: HttpOptions): HttpClient => {
   ]);
   return Object.fromEntries(routes) as unknown as HttpClient;
 };
+
+export type { HttpClient, RouteReply, RouteRequest } from './reference.js';

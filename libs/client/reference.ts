@@ -13,6 +13,8 @@ interface RequestOptions {
   readonly signal?: AbortSignal;
   /** Default for an idempotent route: a new key, so that a repeated request is done once. */
   readonly idempotencyKey?: string;
+  /** Time after which the request fails, ms. Default: 30,000. */
+  readonly timeoutMs?: number;
 }
 
 type Part<R, Name extends 'params' | 'query' | 'body'> = R extends { readonly [N in Name]: infer S }
@@ -41,11 +43,19 @@ export type RouteReply<N extends RouteName> = RouteTable[N] extends {
   ? string
   : Output<RouteTable[N]['reply']['schema']>;
 
+/** A route whose reply is a text, or with `bytes` its bytes. */
+interface TextRoute<N extends RouteName> {
+  (request: RouteRequest<N> & { readonly bytes: true }): Promise<Uint8Array<ArrayBuffer>>;
+  (request: RouteRequest<N>): Promise<string>;
+}
+
 /** Every HTTP route as a function. */
 export type HttpClient = {
-  readonly [N in RouteName]: Record<string, never> extends RouteRequest<N>
-    ? (request?: RouteRequest<N>) => Promise<RouteReply<N>>
-    : (request: RouteRequest<N>) => Promise<RouteReply<N>>;
+  readonly [N in RouteName]: N extends 'readFile'
+    ? TextRoute<N>
+    : Record<string, never> extends RouteRequest<N>
+      ? (request?: RouteRequest<N>) => Promise<RouteReply<N>>
+      : (request: RouteRequest<N>) => Promise<RouteReply<N>>;
 };
 
 /** Name of any method of `/ws`. */

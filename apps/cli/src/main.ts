@@ -4,6 +4,7 @@ import { addAudit } from './audit/audit.command.js';
 import { addRoots } from './audit/roots.command.js';
 import { addBackup } from './backup/backup.command.js';
 import { findGateway, type AddressOptions } from './connection/gateway-address.js';
+import { openGateway } from './connection/gateway-http.js';
 import { addAgent } from './gateway/agent.command.js';
 import { addApprovals } from './gateway/approvals.command.js';
 import { addChat } from './gateway/chat.command.js';
@@ -37,11 +38,13 @@ const contextOf: ContextOf = (command) => {
   const options = command.optsWithGlobals<GlobalOptions>();
   const { env } = process;
   const cwd = process.cwd();
+  const gateway = () => findGateway(options, env, cwd);
   return {
     output: createOutput(options.json === true),
     env,
     cwd,
-    gateway: () => findGateway(options, env, cwd),
+    gateway,
+    http: async () => openGateway(await gateway()),
   };
 };
 

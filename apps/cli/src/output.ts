@@ -1,6 +1,7 @@
 import { isAppError, type ErrorKind } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import { escapeText } from './escape-text.js';
+import type { HttpClient } from '@antiphon/client/http';
 import type { GatewayAddress } from './connection/gateway-address.js';
 
 /** Exit codes; `antiphon --help` lists them. */
@@ -64,6 +65,8 @@ export interface CommandContext {
   readonly cwd: string;
   /** Finds the gateway's address; reads files, so only commands that need it call it. */
   readonly gateway: () => Promise<GatewayAddress>;
+  /** Opens the HTTP routes of the gateway. */
+  readonly http: () => Promise<HttpClient>;
 }
 
 export type ContextOf = (command: Command) => CommandContext;

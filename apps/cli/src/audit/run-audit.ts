@@ -22,7 +22,6 @@ import {
   withDatabase,
   type EngineAddresses,
 } from '../connection/stack-locations.js';
-import { requestJson } from '../connection/http-client.js';
 import { findReportSigner } from '../connection/signing-keys.js';
 import type { SignReport } from '../connection/signing-keys.js';
 import { type CommandContext, EXIT } from '../output.js';
@@ -191,8 +190,7 @@ const recordAudit = async (
     })),
     first: first && { ...first, message: clip(first.message) },
   };
-  const request = { method: 'POST', body: sign(body) } as const;
-  const sent = requestJson(await context.gateway(), '/api/v1/audits', request);
+  const sent = (await context.http()).recordAudit({ body: sign(body) });
   await sent.catch((error: unknown) => {
     // The exit code stays that of the audit, unless it passed.
     if (process.exitCode !== EXIT.done && process.exitCode !== undefined)

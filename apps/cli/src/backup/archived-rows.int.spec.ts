@@ -99,6 +99,7 @@ const context: () => CommandContext = () => ({
   env: { ANTIPHON_DATABASE_URL: database.url, ANTIPHON_HOME: folder },
   cwd: folder,
   gateway: () => Promise.reject(new Error('spec')),
+  http: () => Promise.reject(new Error('spec')),
 });
 
 describe('rows of archived streams', () => {

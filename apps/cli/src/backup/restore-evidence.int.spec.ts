@@ -62,6 +62,7 @@ const context = (env: Record<string, string> = {}): CommandContext => ({
   env: { ANTIPHON_DATABASE_URL: database.url, ANTIPHON_HOME: home, ...env },
   cwd: home,
   gateway: () => Promise.reject(new Error('spec')),
+  http: () => Promise.reject(new Error('spec')),
 });
 const rootsFile = () => join(home, 'log-roots.jsonl');
 const readRoots = () => parseRootLines(readFileSync(rootsFile(), 'utf8')).roots as SignedTreeRoot[];

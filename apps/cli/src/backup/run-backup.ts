@@ -7,7 +7,6 @@ import { checkArchiveFile, listArchives, readLogEnd, signContent } from '@antiph
 import type { LogEnd } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import type pg from 'pg';
-import { requestJson } from '../connection/http-client.js';
 import { findReportSigner, findSigningKeys } from '../connection/signing-keys.js';
 import { archiveFolder, withDatabase } from '../connection/stack-locations.js';
 import type { CommandContext } from '../output.js';
@@ -105,6 +104,5 @@ export const runBackup = async (
   if (sign) await context.gateway();
   const { report, result, text } = await writeBackup(context, target, options);
   context.output.result(result, text);
-  if (sign)
-    await requestJson(await context.gateway(), '/api/v1/backups', { method: 'POST', body: sign(report) });
+  if (sign) await (await context.http()).recordBackup({ body: sign(report) });
 };

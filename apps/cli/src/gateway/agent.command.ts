@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
-import type { AgentStateChange, AgentView } from '@antiphon/contracts/agent';
+import type { RouteRequest } from '@antiphon/client';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import { askAtTerminal, confirmEnd } from './confirm-end.js';
-import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
+import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 import {
   parseBudget,
@@ -15,7 +14,8 @@ import {
   withProgress,
 } from './agent-views.js';
 
-const pathOf = (id: string): string => `/api/v1/agents/${encodeURIComponent(id)}`;
+type SpawnBody = RouteRequest<'spawnAgent'>['body'];
+type ListQuery = RouteRequest<'listAgents'>['query'];
 
 /** Options of `agent spawn`. Those that are absent come from the file, or from the base. */
 export interface SpawnOptions {
@@ -80,15 +80,14 @@ export const agentSpecOf = (
 };
 
 const spawn = async (
-  { output, gateway, cwd }: CommandContext,
+  { output, http, cwd }: CommandContext,
   name: string | undefined,
   options: SpawnOptions,
 ): Promise<void> => {
   const { file } = options;
   const fromFile = file === undefined ? {} : await (await import('./agent-file.js')).readAgentFile(cwd, file);
   const body = agentSpecOf(fromFile, name, options);
-  const request = { method: 'POST', body, idempotencyKey: randomUUID() } as const;
-  const spawned = requestJson<AgentView>(await gateway(), '/api/v1/agents', request);
+  const spawned = (await http()).spawnAgent({ body: body as SpawnBody });
   const agent = await withProgress(output, 'spawning the agent', spawned);
   output.result(agent, renderAgent(agent));
 };
@@ -101,22 +100,15 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-interface AgentPage {
-  readonly agents: readonly AgentView[];
-  readonly nextCursor: string | null;
-  readonly stale?: true;
-}
-
-const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const page = await getJson<AgentPage>(await gateway(), `/api/v1/agents?${query}`);
+const list = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listAgents({ query: options as ListQuery });
   const stale = page.stale ? ['an engine is down: this list comes from a cache'] : [];
   const table = page.agents.length === 0 ? 'no agents' : renderAgents(page.agents);
   output.result(page, [table, ...stale, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const get = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
-  const agent = await getJson<AgentView>(await gateway(), pathAt(pathOf(id), at));
+const get = async ({ output, http }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const agent = await (await http()).getAgent({ params: { id }, query: at });
   output.result(agent, renderAgent(agent));
 };
 
@@ -133,19 +125,18 @@ const IN_PROGRESS: Readonly<Record<Action, string>> = {
 };
 
 const control = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   id: string,
   action: Action,
   { reason, yes }: ControlOptions,
 ): Promise<void> => {
-  const address = await gateway();
-  if (action === 'terminate' && yes !== true)
-    await confirmEnd(await getJson<AgentView>(address, pathOf(id)), askAtTerminal());
-  const query = reason === undefined ? '' : `?${new URLSearchParams({ reason })}`;
+  const { getAgent, terminateAgent, controlAgent } = await http();
+  const params = { id };
+  if (action === 'terminate' && yes !== true) await confirmEnd(await getAgent({ params }), askAtTerminal());
   const request =
     action === 'terminate'
-      ? requestJson<AgentView>(address, `${pathOf(id)}${query}`, { method: 'DELETE' })
-      : requestJson<AgentView>(address, pathOf(id), { method: 'PATCH', body: { action, reason } });
+      ? terminateAgent({ params, query: { reason } })
+      : controlAgent({ params, body: { action, reason } });
   const agent = await withProgress(output, IN_PROGRESS[action], request);
   output.result(agent, `${id}: ${agent.state}`);
 };
@@ -155,18 +146,8 @@ interface PageOptions {
   readonly cursor?: string;
 }
 
-interface HistoryPage {
-  readonly changes: readonly AgentStateChange[];
-  readonly nextCursor: string | null;
-}
-
-const history = async (
-  { output, gateway }: CommandContext,
-  id: string,
-  options: PageOptions,
-): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const page = await getJson<HistoryPage>(await gateway(), `${pathOf(id)}/history?${query}`);
+const history = async ({ output, http }: CommandContext, id: string, options: PageOptions): Promise<void> => {
+  const page = await (await http()).readHistory({ params: { id }, query: options });
   output.result(page, [...page.changes.map(renderChange), ...nextPageLine(page.nextCursor)].join('\n'));
 };
 

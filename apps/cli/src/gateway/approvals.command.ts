@@ -1,7 +1,7 @@
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import type { Command } from 'commander';
 import { escapeText } from '../escape-text.js';
-import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
+import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 const MAX_INPUT = 2_000;
@@ -39,23 +39,16 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-interface ApprovalPage {
-  readonly approvals: readonly ApprovalView[];
-  readonly nextCursor: string | null;
-}
-
-const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
+const list = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
   const { all, ...rest } = options;
-  const query = new URLSearchParams({ ...rest, ...(all ? {} : { status: 'pending' }) });
-  const page = await getJson<ApprovalPage>(await gateway(), `/api/v1/approvals?${query}`);
+  const query = { ...rest, ...(all ? {} : { status: 'pending' as const }) };
+  const page = await (await http()).listApprovals({ query });
   const lines = page.approvals.length === 0 ? ['no approvals'] : page.approvals.map(render);
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const pathOf = (id: string): string => `/api/v1/approvals/${encodeURIComponent(id)}`;
-
-const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
-  const approval = await getJson<ApprovalView>(await gateway(), pathAt(pathOf(id), at));
+const show = async ({ output, http }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const approval = await (await http()).getApproval({ params: { id }, query: at });
   output.result(approval, render(approval));
 };
 
@@ -64,19 +57,11 @@ interface AnswerOptions {
   readonly digest?: string;
 }
 
-interface AnswerReply {
-  readonly answeredBy: string;
-  readonly answeredAt: string;
-}
-
 const answer =
   (decision: 'approve' | 'deny') =>
-  async ({ output, gateway }: CommandContext, id: string, options: AnswerOptions): Promise<void> => {
+  async ({ output, http }: CommandContext, id: string, options: AnswerOptions): Promise<void> => {
     const body = { decision, ...options };
-    const reply = await requestJson<AnswerReply>(await gateway(), `${pathOf(id)}/answer`, {
-      method: 'POST',
-      body,
-    });
+    const reply = await (await http()).answerApproval({ params: { id }, body });
     const done = decision === 'approve' ? 'approved' : 'denied';
     output.result(reply, `${id}: ${done} by ${reply.answeredBy} at ${reply.answeredAt}`);
   };

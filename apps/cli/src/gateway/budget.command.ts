@@ -1,7 +1,6 @@
 import type { ScopeUsage, WorkspaceScope } from '@antiphon/contracts/metering';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import { getJson, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 interface ShowOptions {
@@ -20,10 +19,8 @@ const renderScope = (scope: ScopeUsage): string => {
   return `${scope.key}  ${tokens}  ${dollars(scope.settledMicroUsd)} of ${limit}${isSet}${frozen}`;
 };
 
-const show = async ({ output, gateway }: CommandContext, options: ShowOptions): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const path = `/api/v1/budgets?${query}`;
-  const reply = await getJson<{ readonly scopes: readonly ScopeUsage[] }>(await gateway(), path);
+const show = async ({ output, http }: CommandContext, options: ShowOptions): Promise<void> => {
+  const reply = await (await http()).readBudgets({ query: options });
   output.result(reply, reply.scopes.map(renderScope).join('\n'));
 };
 
@@ -60,16 +57,17 @@ const checkOptions = (isWorkspace: boolean, { tokens, usd, configured }: SetOpti
     );
 };
 
-const set = async ({ output, gateway }: CommandContext, name: string, options: SetOptions): Promise<void> => {
+const set = async ({ output, http }: CommandContext, name: string, options: SetOptions): Promise<void> => {
   const isWorkspace = isWorkspaceScope(name) && options.agent !== true;
   checkOptions(isWorkspace, options);
   const limitTokens = parseLimit('--tokens', options.tokens, 1);
   const limitMicroUsd = parseLimit('--usd', options.usd, 1e6);
-  const path = `/api/v1/budgets/${isWorkspace ? name : `agents/${encodeURIComponent(name)}`}`;
-  const request = options.configured
-    ? ({ method: 'DELETE' } as const)
-    : ({ method: 'PUT', body: { limitTokens, limitMicroUsd } } as const);
-  const reply = await requestJson<{ readonly changed: boolean }>(await gateway(), path, request);
+  const { removeWorkspaceLimit, setWorkspaceLimit, setAgentLimit } = await http();
+  const params = { scope: name as WorkspaceScope };
+  const body = { limitTokens, limitMicroUsd };
+  const setLimit = () =>
+    isWorkspace ? setWorkspaceLimit({ params, body }) : setAgentLimit({ params: { id: name }, body });
+  const reply = await (options.configured ? removeWorkspaceLimit({ params }) : setLimit());
   const limits = `${limitTokens ?? 'unlimited'} tokens, ${limitMicroUsd === null ? 'unlimited' : dollars(limitMicroUsd)}`;
   const done = options.configured ? 'as configured' : limits;
   output.result(reply, `${name}: ${done}${reply.changed ? '' : ' (unchanged)'}`);

@@ -2,7 +2,7 @@ import { ClientError, createClient, type WebSocketLike } from '@antiphon/client'
 import { AppError, type ErrorKind } from '@antiphon/kernel';
 import { WebSocket } from 'ws';
 import type { GatewayAddress } from '../connection/gateway-address.js';
-import { KIND_OF_STATUS, unreachable } from '../connection/http-client.js';
+import { KIND_OF_STATUS, unreachable } from '../connection/gateway-http.js';
 
 /** One frame of a session's stream. */
 export interface ChatFrame {

@@ -1,7 +1,6 @@
-import type { ChatView, DeletedChat, listChats } from '@antiphon/contracts/agent';
+import type { ChatView } from '@antiphon/contracts/agent';
 import type { Command } from 'commander';
-import type { z } from 'zod';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { nextPageLine } from '../connection/gateway-http.js';
 import { escapeText } from '../escape-text.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
@@ -11,40 +10,31 @@ interface ChatsOptions {
   readonly cursor?: string;
 }
 
-type Page = z.output<typeof listChats.reply>;
-
-const pathOf = ({ workspace }: ChatsOptions, chat?: string): string =>
-  `/api/v1/workspaces/${encodeURIComponent(workspace)}/chats${chat === undefined ? '' : `/${encodeURIComponent(chat)}`}`;
-
 const render = ({ id, name, agentId, createdAt }: ChatView): string =>
   `${id}  ${createdAt}  ${agentId.padEnd(16)} ${escapeText(name)}`;
 
-const list = async ({ output, gateway }: CommandContext, options: ChatsOptions): Promise<void> => {
-  const { limit = '50', cursor } = options;
-  const query = new URLSearchParams({ limit, ...(cursor === undefined ? {} : { cursor }) });
-  const page = await getJson<Page>(await gateway(), `${pathOf(options)}?${query}`);
+const list = async ({ output, http }: CommandContext, options: ChatsOptions): Promise<void> => {
+  const { workspace, limit = '50', cursor } = options;
+  const page = await (await http()).listChats({ params: { id: workspace }, query: { limit, cursor } });
   const lines = page.chats.length === 0 ? ['no chats'] : page.chats.map(render);
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
 const rename = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   [chat, name]: readonly [string, string],
-  options: ChatsOptions,
+  { workspace: id }: ChatsOptions,
 ): Promise<void> => {
-  const request = { method: 'PATCH', body: { name } } as const;
-  const renamed = await requestJson<ChatView>(await gateway(), pathOf(options, chat), request);
+  const renamed = await (await http()).renameChat({ params: { id, chat }, body: { name } });
   output.result(renamed, render(renamed));
 };
 
 const remove = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   chat: string,
-  options: ChatsOptions,
+  { workspace: id }: ChatsOptions,
 ): Promise<void> => {
-  const deleted = await requestJson<DeletedChat>(await gateway(), pathOf(options, chat), {
-    method: 'DELETE',
-  });
+  const deleted = await (await http()).deleteChat({ params: { id, chat } });
   output.result(deleted, `${escapeText(deleted.name)}: deleted`);
 };
 

@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { CredentialView } from '@antiphon/contracts/agent';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import { getJson, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 const MAX_SECRET_CHARS = 4_096;
@@ -26,23 +24,18 @@ const readSecret = (cwd: string, file: string | undefined): string => {
   throw invalid('CLI.USAGE', 'this is no key: expected 1 to 4096 printable ASCII characters without spaces');
 };
 
-const pathOf = (provider: string): string => `/api/v1/credentials/${encodeURIComponent(provider)}`;
-
 const set = async (
-  { output, gateway, cwd }: CommandContext,
+  { output, http, cwd }: CommandContext,
   provider: string,
   { file }: { readonly file?: string },
 ): Promise<void> => {
   const body = { secret: readSecret(cwd, file) };
-  const stored = await requestJson<CredentialView>(await gateway(), pathOf(provider), {
-    method: 'PUT',
-    body,
-  });
+  const stored = await (await http()).setCredential({ params: { provider }, body });
   output.result(stored, `${provider}: stored, encrypted under the master key ${stored.masterKeyId}`);
 };
 
-const list = async ({ output, gateway }: CommandContext): Promise<void> => {
-  const page = await getJson<{ credentials: CredentialView[] }>(await gateway(), '/api/v1/credentials');
+const list = async ({ output, http }: CommandContext): Promise<void> => {
+  const page = await (await http()).listCredentials();
   const lines = page.credentials.map(
     ({ provider, createdAt, createdBy, masterKeyId }) =>
       `${provider.padEnd(20)} ${createdAt}  by ${createdBy}  master key ${masterKeyId}`,
@@ -50,10 +43,8 @@ const list = async ({ output, gateway }: CommandContext): Promise<void> => {
   output.result(page, lines.length === 0 ? 'no key is stored' : lines.join('\n'));
 };
 
-const remove = async ({ output, gateway }: CommandContext, provider: string): Promise<void> => {
-  const reply = await requestJson<{ removed: boolean }>(await gateway(), pathOf(provider), {
-    method: 'DELETE',
-  });
+const remove = async ({ output, http }: CommandContext, provider: string): Promise<void> => {
+  const reply = await (await http()).removeCredential({ params: { provider } });
   output.result(reply, reply.removed ? `${provider}: removed` : `${provider}: no key was stored`);
 };
 

@@ -1,6 +1,7 @@
+import type { RouteReply, RouteRequest } from '@antiphon/client';
 import { invalid, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import { getJson, nextPageLine } from '../connection/http-client.js';
+import { nextPageLine } from '../connection/gateway-http.js';
 import type { ProveCommandOptions, VerifyCommandOptions } from '../audit/prove-event.js';
 import type { CommandContext, ContextOf } from '../output.js';
 import type { ArchiveCommandOptions, RestoreCommandOptions } from '../backup/archive-events.js';
@@ -15,27 +16,16 @@ interface EventFilter {
   readonly limit?: string;
   readonly cursor?: string;
 }
-interface LoggedEvent {
-  readonly position: number;
-  readonly streamId: string;
-  readonly streamVersion: number;
-  readonly type: string;
-  readonly recordedAt: string;
-  readonly data: unknown;
-}
-interface EventPage {
-  readonly events: readonly LoggedEvent[];
-  readonly nextCursor: string | null;
-}
 
-const FILTERS = ['type', 'agent', 'stream', 'severity', 'since', 'until', 'limit', 'cursor'] as const;
+type LoggedEvent = RouteReply<'readEvents'>['events'][number];
+type Query = RouteRequest<'readEvents'>['query'];
+
 const MAX_WIDTH = 160;
 const POLL_MS = 500;
 
-const pathOf = (filter: EventFilter): string => {
-  const query = new URLSearchParams();
-  for (const name of FILTERS) if (filter[name] !== undefined) query.set(name, filter[name]);
-  return `/api/v1/events?${query}`;
+const queryOf = (filter: EventFilter): Query => {
+  const { type, agent, stream, severity, since, until, limit, cursor } = filter;
+  return { type, agent, stream, severity, since, until, limit, cursor } as Query;
 };
 
 const render = ({ position, recordedAt, streamId, streamVersion, type, data }: LoggedEvent): string => {
@@ -43,19 +33,16 @@ const render = ({ position, recordedAt, streamId, streamVersion, type, data }: L
   return `${place} ${type} ${JSON.stringify(data)}`.slice(0, MAX_WIDTH);
 };
 
-const list = async ({ output, gateway }: CommandContext, filter: EventFilter): Promise<void> => {
-  const page = await getJson<EventPage>(await gateway(), pathOf(filter));
+const list = async ({ output, http }: CommandContext, filter: EventFilter): Promise<void> => {
+  const page = await (await http()).readEvents({ query: queryOf(filter) });
   output.result(page, [...page.events.map(render), ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const show = async ({ output, gateway }: CommandContext, given: string): Promise<void> => {
+const show = async ({ output, http }: CommandContext, given: string): Promise<void> => {
   const position = Number(given);
   if (!Number.isSafeInteger(position) || position < 1)
     throw invalid('CLI.USAGE', `"${given}" is no position of the log`);
-  const { events } = await getJson<EventPage>(
-    await gateway(),
-    `/api/v1/events?after=${position - 1}&limit=1`,
-  );
+  const { events } = await (await http()).readEvents({ query: { after: position - 1, limit: 1 } });
   const event = events.find((each) => each.position === position);
   if (!event) throw invalid('CLI.USAGE', `no event of this workspace is at position ${position}`);
   output.result(event, JSON.stringify(event, null, 2));
@@ -65,15 +52,15 @@ const show = async ({ output, gateway }: CommandContext, given: string): Promise
  * Prints the events in the log, then new ones as they are appended, until the process is stopped.
  */
 const tail = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   filter: EventFilter,
   isOnce: boolean,
 ): Promise<void> => {
   const { encodeCursor } = await import('@antiphon/contracts/log');
-  const address = await gateway();
+  const { readEvents } = await http();
   let { cursor } = filter;
   for (;;) {
-    const page = await getJson<EventPage>(address, pathOf({ ...filter, cursor }));
+    const page = await readEvents({ query: queryOf({ ...filter, cursor }) });
     for (const event of page.events) output.line(event, render(event));
     const last = page.events.at(-1);
     if (last) cursor = encodeCursor(last.position);

@@ -1,6 +1,6 @@
 import { ClientError, createClient, type ChatEvent } from '@antiphon/client';
 import { AppError } from '@antiphon/kernel';
-import { KIND_OF_STATUS } from '../connection/http-client.js';
+import { KIND_OF_STATUS } from '../connection/gateway-http.js';
 import { INTERRUPTED, type CommandContext } from '../output.js';
 import { ChatInput } from './chat-input.js';
 

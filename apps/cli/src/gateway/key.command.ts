@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
+import type { RouteRequest } from '@antiphon/client';
 import type { IssuedKey, KeyView } from '@antiphon/contracts/keys';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
@@ -32,8 +32,6 @@ const parseOverlap = (text: string): number => {
   return seconds;
 };
 
-const pathOf = (id: string): string => `/api/v1/keys/${encodeURIComponent(id)}`;
-
 /** Renders a key that was issued now: its text appears here and nowhere else. */
 export const renderIssued = ({ id, name, workspace, role, token }: IssuedKey): string =>
   [
@@ -59,7 +57,7 @@ interface CreateOptions {
 }
 
 const create = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   name: string,
   { role, scopes, agent: agentId, expires, workspace }: CreateOptions,
 ): Promise<void> => {
@@ -71,11 +69,7 @@ const create = async (
     expiresAt: expires === undefined ? undefined : parseTime('--expires', expires),
     workspace,
   };
-  const key = await requestJson<IssuedKey>(await gateway(), '/api/v1/keys', {
-    method: 'POST',
-    body,
-    idempotencyKey: randomUUID(),
-  });
+  const key = await (await http()).createKey({ body: body as RouteRequest<'createKey'>['body'] });
   output.result(key, renderIssued(key));
 };
 
@@ -84,29 +78,23 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-interface KeyPage {
-  readonly keys: readonly KeyView[];
-  readonly nextCursor: string | null;
-}
-
-const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const page = await getJson<KeyPage>(await gateway(), `/api/v1/keys?${query}`);
+const list = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listKeys({ query: options });
   output.result(page, [...page.keys.map(renderKey), ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const revoke = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
-  const key = await requestJson<KeyView>(await gateway(), pathOf(id), { method: 'DELETE' });
+const revoke = async ({ output, http }: CommandContext, id: string): Promise<void> => {
+  const key = await (await http()).revokeKey({ params: { id } });
   output.result(key, `${id}: revoked`);
 };
 
 const rotate = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   id: string,
   { overlap }: { readonly overlap: string },
 ): Promise<void> => {
   const body = { overlapSeconds: parseOverlap(overlap) };
-  const key = await requestJson<IssuedKey>(await gateway(), `${pathOf(id)}/rotate`, { method: 'POST', body });
+  const key = await (await http()).rotateKey({ params: { id }, body });
   const until = key.previousValidUntil;
   const former =
     until === null

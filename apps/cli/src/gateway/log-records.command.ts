@@ -1,43 +1,14 @@
 import type { Command } from 'commander';
-import { type AtOption, getJson, pathAt } from '../connection/http-client.js';
+import type { AtOption } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
-
-interface Audits {
-  readonly audits: readonly {
-    readonly recordedAt: string;
-    readonly recordedBy: string;
-    readonly ok: boolean;
-    readonly events: number;
-    readonly headPosition: number;
-    readonly first: { readonly check: string; readonly message: string } | null;
-    readonly proof?: object;
-  }[];
-}
-
-interface Backups {
-  readonly backups: readonly {
-    readonly folder: string;
-    readonly position: number;
-    readonly recordedAt: string;
-    readonly recordedBy: string;
-    readonly proof?: object;
-  }[];
-  readonly restores: readonly {
-    readonly folder: string;
-    readonly phase: string;
-    readonly beganAt: string;
-  }[];
-  readonly head: number;
-}
 
 /** Says that a record of an older version is a claim of its sender. */
 const describeProof = (proof: object | undefined): string => (proof === undefined ? ', UNVERIFIED' : '');
 
 type ListOptions = AtOption & { readonly limit: string };
 
-const listAudits = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
-  const path = pathAt(`/api/v1/audits?limit=${encodeURIComponent(options.limit)}`, options);
-  const page = await getJson<Audits>(await gateway(), path);
+const listAudits = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listAudits({ query: options });
   const lines = page.audits.map(({ recordedAt, recordedBy, ok, events, headPosition, first, proof }) => {
     const result = ok ? 'holds' : `broken: ${first?.check ?? ''} ${first?.message ?? ''}`.trimEnd();
     return `${recordedAt}  ${result}  (${events} events up to ${headPosition}, by ${recordedBy}${describeProof(proof)})`;
@@ -46,9 +17,8 @@ const listAudits = async ({ output, gateway }: CommandContext, options: ListOpti
   output.result(page, lines.join('\n') || none);
 };
 
-const listBackups = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
-  const path = pathAt(`/api/v1/backups?limit=${encodeURIComponent(options.limit)}`, options);
-  const page = await getJson<Backups>(await gateway(), path);
+const listBackups = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listBackups({ query: options });
   const { backups, restores, head } = page;
   const lines = [
     ...backups.map(({ folder, position, recordedAt, recordedBy, proof }) => {

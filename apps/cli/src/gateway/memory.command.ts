@@ -2,7 +2,7 @@ import type { RememberingTurn } from '@antiphon/contracts/agent';
 import type { MemoryEntry } from '@antiphon/contracts/memory';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import { type AtOption, getJson, pathAt } from '../connection/http-client.js';
+import type { AtOption } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 interface QueryOptions {
@@ -14,12 +14,6 @@ interface QueryOptions {
   readonly full?: boolean;
 }
 
-interface Page {
-  readonly entries: readonly MemoryEntry[];
-  readonly position: number;
-  readonly head: number;
-}
-
 const renderEntry = ({ memoryId, text, learnedAt, supersededAt, source }: MemoryEntry): string => {
   const end = supersededAt === null ? '' : `, replaced ${supersededAt}`;
   const message = source === null ? '' : `\n  from turn ${source.turnId}: ${source.content}`;
@@ -27,24 +21,24 @@ const renderEntry = ({ memoryId, text, learnedAt, supersededAt, source }: Memory
 };
 
 const query = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   text: string | undefined,
   { session, agent, limit, at, superseded, full }: QueryOptions,
 ): Promise<void> => {
   if ((session === undefined) === (agent === undefined))
     throw invalid('CLI.USAGE', 'name one of --session ID and --agent ID');
-  const fields = { session, agent, limit, at, query: text, detail: full === true ? 'full' : undefined };
-  const given = Object.entries({ ...fields, superseded: superseded === true ? 'true' : undefined });
-  const params = new URLSearchParams();
-  for (const [name, value] of given) if (value !== undefined) params.set(name, value);
-  const page = await getJson<Page>(await gateway(), `/api/v1/memory?${params}`);
+  const flags = { detail: full ? ('full' as const) : undefined, superseded: superseded ? 'true' : undefined };
+  const page = await (
+    await http()
+  ).queryMemory({
+    query: { session, agent, limit, at, query: text, ...flags },
+  });
   const lines = page.entries.length === 0 ? ['memory has no such entries'] : page.entries.map(renderEntry);
   output.result(page, [...lines, `as of position ${page.position} of ${page.head}`].join('\n'));
 };
 
-const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
-  const path = pathAt(`/api/v1/memory/${encodeURIComponent(id)}`, at);
-  const entry = await getJson<MemoryEntry>(await gateway(), path);
+const show = async ({ output, http }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const entry = await (await http()).recallMemory({ params: { memoryId: id }, query: at });
   output.result(entry, renderEntry(entry));
 };
 
@@ -53,22 +47,11 @@ interface TurnsOptions extends AtOption {
   readonly cursor?: string;
 }
 
-interface TurnsPage {
-  readonly turns: readonly RememberingTurn[];
-  readonly nextCursor: string | null;
-}
-
 const renderTurn = ({ turnId, sessionId, requestedAt, content }: RememberingTurn): string =>
   `${requestedAt}  turn ${turnId} of session ${sessionId}${content === null ? '' : `\n  ${content}`}`;
 
-const turns = async (
-  { output, gateway }: CommandContext,
-  id: string,
-  { limit, cursor, ...at }: TurnsOptions,
-): Promise<void> => {
-  const params = new URLSearchParams({ limit, ...(cursor === undefined ? {} : { cursor }) });
-  const path = pathAt(`/api/v1/memory/${encodeURIComponent(id)}/turns?${params}`, at);
-  const page = await getJson<TurnsPage>(await gateway(), path);
+const turns = async ({ output, http }: CommandContext, id: string, query: TurnsOptions): Promise<void> => {
+  const page = await (await http()).listTurnsOfEntry({ params: { memoryId: id }, query });
   const lines =
     page.turns.length === 0 ? ['no turn of this page used the entry'] : page.turns.map(renderTurn);
   const more = page.nextCursor === null ? [] : [`older turns: --cursor ${page.nextCursor}`];

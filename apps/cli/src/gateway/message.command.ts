@@ -1,9 +1,7 @@
-import { randomUUID } from 'node:crypto';
-import type { MessageItem } from '@antiphon/contracts/agent';
+import type { RouteRequest } from '@antiphon/client';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import type { z } from 'zod';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 import { renderMessage, withProgress } from './agent-views.js';
 import { readInput } from './chat.command.js';
@@ -42,14 +40,9 @@ export const messageOf = (text: string, options: SendOptions): Record<string, un
   return { to: targets[0], type, content: contentOf(type, text), cause };
 };
 
-const send = async (
-  { output, gateway }: CommandContext,
-  text: string,
-  options: SendOptions,
-): Promise<void> => {
+const send = async ({ output, http }: CommandContext, text: string, options: SendOptions): Promise<void> => {
   const body = messageOf(text === '-' ? await readInput() : text, options);
-  const request = { method: 'POST', body, idempotencyKey: randomUUID() } as const;
-  const sending = requestJson<{ messageId: string }>(await gateway(), '/api/v1/messages', request);
+  const sending = (await http()).sendMessage({ body: body as RouteRequest<'sendMessage'>['body'] });
   const sent = await withProgress(output, 'sending the message', sending);
   output.result(sent, sent.messageId);
 };
@@ -59,31 +52,20 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-interface MessagePage {
-  readonly messages: readonly z.infer<typeof MessageItem>[];
-  readonly nextCursor: string | null;
-}
-
-const list = async (
-  { output, gateway }: CommandContext,
-  agent: string,
-  options: ListOptions,
-): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const path = `/api/v1/agents/${encodeURIComponent(agent)}/messages?${query}`;
-  const page = await getJson<MessagePage>(await gateway(), path);
+const list = async ({ output, http }: CommandContext, agent: string, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listMessages({ params: { id: agent }, query: options });
   const lines = page.messages.length === 0 ? ['no messages'] : page.messages.map(renderMessage);
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
 const setSubscription = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   agent: string,
   topic: string,
-  method: 'PUT' | 'DELETE',
+  verb: 'subscribe' | 'unsubscribe',
 ): Promise<void> => {
-  const path = `/api/v1/agents/${encodeURIComponent(agent)}/topics/${encodeURIComponent(topic)}`;
-  const reply = await requestJson<{ topics: readonly string[] }>(await gateway(), path, { method });
+  const routes = await http();
+  const reply = await routes[verb]({ params: { id: agent, topic } });
   output.result(reply, `${agent}: ${reply.topics.length === 0 ? 'no topics' : reply.topics.join(', ')}`);
 };
 
@@ -122,15 +104,15 @@ export const addMessage = (program: Command, context: ContextOf): void => {
     .action((agent: string, options: ListOptions, command: Command) =>
       list(context(command), agent, options),
     );
-  for (const [verb, method, description] of [
-    ['subscribe', 'PUT', 'subscribe an agent to a topic'],
-    ['unsubscribe', 'DELETE', 'end the subscription of an agent'],
+  for (const [verb, description] of [
+    ['subscribe', 'subscribe an agent to a topic'],
+    ['unsubscribe', 'end the subscription of an agent'],
   ] as const)
     message
       .command(`${verb} <agent> <topic>`)
       .description(description)
       .addHelpText('after', `\nExample:\n  antiphon message ${verb} researcher-7f3a releases`)
       .action((agent: string, topic: string, _: unknown, command: Command) =>
-        setSubscription(context(command), agent, topic, method),
+        setSubscription(context(command), agent, topic, verb),
       );
 };

@@ -1,8 +1,7 @@
 import type { PlanView } from '@antiphon/contracts/agent';
 import { rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import type { GatewayAddress } from '../connection/gateway-address.js';
-import { getJson, requestJson } from '../connection/http-client.js';
+import type { HttpClient } from '@antiphon/client/http';
 import type { CommandContext, ContextOf, Output } from '../output.js';
 import { parseWhole } from './agent-views.js';
 
@@ -34,16 +33,10 @@ export const renderPlanView = ({ path, status, steps, conflicts, run }: PlanView
   return [`${path}: ${status}`, ...lines, ...shown, ...runs].join('\n');
 };
 
-const readPlan = (gateway: GatewayAddress, path: string): Promise<PlanView> =>
-  getJson<PlanView>(gateway, `/api/v1/plans?${new URLSearchParams({ path })}`);
-
-const post = (gateway: GatewayAddress, path: string, body: unknown): Promise<PlanView> =>
-  requestJson<PlanView>(gateway, path, { method: 'POST', body });
-
 /** Prints the plan at each change until its run has ended. Throws unless the plan is done then. */
-const watch = async (gateway: GatewayAddress, first: PlanView, output: Output): Promise<void> => {
+const watch = async (http: HttpClient, first: PlanView, output: Output): Promise<void> => {
   let plan = first;
-  for (let shown = ''; ; plan = await readPlan(gateway, plan.path)) {
+  for (let shown = ''; ; plan = await http.getPlan({ query: { path: plan.path } })) {
     const text = renderPlanView(plan);
     if (text !== shown) output.line(plan, text);
     shown = text;
@@ -54,12 +47,12 @@ const watch = async (gateway: GatewayAddress, first: PlanView, output: Output): 
     throw rejected('PLAN.NOT_DONE', `the run ended: ${plan.run?.ended?.message ?? plan.run?.ended?.reason}`);
 };
 
-const runPlan = async ({ output, gateway }: CommandContext, path: string, options: RunOptions) => {
+const runPlan = async ({ output, http }: CommandContext, path: string, options: RunOptions) => {
   const { agent, maxTurns } = options;
   const most = maxTurns === undefined ? {} : { maxTurns: parseWhole('--max-turns', maxTurns) };
-  const address = await gateway();
-  const plan = await post(address, '/api/v1/plans/run', { path, agent, ...most });
-  if (options.watch === true) return watch(address, plan, output);
+  const routes = await http();
+  const plan = await routes.runPlan({ body: { path, agent, ...most } });
+  if (options.watch === true) return watch(routes, plan, output);
   output.line(plan, renderPlanView(plan));
 };
 
@@ -71,8 +64,8 @@ export const addPlan = (program: Command, context: ContextOf): void => {
     .description('show a plan: its steps, the conflicts of its last edit, and its run')
     .addHelpText('after', '\nExample:\n  antiphon plan show release.plan.md')
     .action(async (path: string, _: unknown, command: Command) => {
-      const { output, gateway } = context(command);
-      const view = await readPlan(await gateway(), path);
+      const { output, http } = context(command);
+      const view = await (await http()).getPlan({ query: { path } });
       output.line(view, renderPlanView(view));
     });
   plan
@@ -90,8 +83,8 @@ export const addPlan = (program: Command, context: ContextOf): void => {
     .description('stop the run of a plan and cancel its turn')
     .addHelpText('after', '\nExample:\n  antiphon plan stop release.plan.md')
     .action(async (path: string, _: unknown, command: Command) => {
-      const { output, gateway } = context(command);
-      const view = await post(await gateway(), '/api/v1/plans/stop', { path });
+      const { output, http } = context(command);
+      const view = await (await http()).stopPlan({ body: { path } });
       output.line(view, renderPlanView(view));
     });
 };

@@ -1,16 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import type { RouteReply } from '@antiphon/client';
 import { sleep } from '@antiphon/kernel';
 import { readStack } from '@antiphon/stack/stack-json';
 import { homeOf } from '../connection/gateway-address.js';
-import { requestJson } from '../connection/http-client.js';
 import type { CommandContext } from '../output.js';
-
-interface Rewrapped {
-  readonly masterKeyId: string;
-  readonly rewrapped: number;
-  readonly remaining: number;
-}
 
 /** Time for a request that began before the new key was in the file to end, ms. */
 const SETTLE_MS = 1_000;
@@ -41,13 +35,13 @@ const writeKeys = async (file: string, keys: readonly string[]): Promise<void> =
 export const rotateMaster = async (context: CommandContext): Promise<void> => {
   const { output } = context;
   const gateway = await context.gateway();
+  const { rotateMasterKey } = await context.http();
   const file = ownKeyFile(context, gateway.url);
   if (file !== null && linesOf(file).length < 2)
     await writeKeys(file, [randomBytes(32).toString('base64url'), ...linesOf(file)]);
-  const rewrapAll = async (): Promise<Rewrapped> => {
+  const rewrapAll = async (): Promise<RouteReply<'rotateMasterKey'>> => {
     for (let total = 0; ;) {
-      const path = '/api/v1/credentials/rotate-master';
-      const reply = await requestJson<Rewrapped>(gateway, path, { method: 'POST' });
+      const reply = await rotateMasterKey();
       total += reply.rewrapped;
       if (reply.remaining === 0 || reply.rewrapped === 0) return { ...reply, rewrapped: total };
     }

@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
-import type { RunEvent, RunSummary, RunView, RunNodeView } from '@antiphon/contracts/agent';
+import type { RunEvent, RunView, RunNodeView } from '@antiphon/contracts/agent';
 import { invalid, rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import type { GatewayAddress } from '../connection/gateway-address.js';
-import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
+import type { HttpClient, RouteRequest } from '@antiphon/client/http';
+import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf, Output } from '../output.js';
 import { readDefinition } from './workflow.command.js';
 
@@ -27,11 +26,6 @@ const renderRun = (run: RunView): string =>
   [`${run.name}: ${run.status}  (run ${run.id})`, ...run.tasks.flatMap(renderTask)].join('\n');
 
 type LoggedRunEvent = RunEvent & { readonly recordedAt: string; readonly position: number };
-interface RunEventPage {
-  readonly events: readonly LoggedRunEvent[];
-  readonly nextCursor: string | null;
-}
-
 /** Renders an event as one line; `run show` prints the tasks' output. */
 const renderEvent = (event: LoggedRunEvent): string => {
   switch (event.type) {
@@ -63,12 +57,12 @@ const renderEvent = (event: LoggedRunEvent): string => {
 const RUN_ENDS: ReadonlySet<RunEvent['type']> = new Set(['RunCompleted', 'RunFailed', 'RunCancelled']);
 
 /** Prints the run's events, from its first, until the run has ended. */
-const watch = async (gateway: GatewayAddress, runId: string, output: Output): Promise<void> => {
+const watch = async (http: HttpClient, runId: string, output: Output): Promise<void> => {
   const { encodeCursor } = await import('@antiphon/contracts/log');
   let position = 0;
   for (;;) {
-    const query = new URLSearchParams({ stream: `run-${runId}`, cursor: encodeCursor(position) });
-    const { events } = await getJson<RunEventPage>(gateway, `/api/v1/events?${query}`);
+    const page = await http.readEvents({ query: { stream: `run-${runId}`, cursor: encodeCursor(position) } });
+    const events = page.events as unknown as readonly LoggedRunEvent[];
     for (const event of events) output.line(event, `${event.recordedAt}  ${renderEvent(event)}`);
     if (events.some(({ type }) => RUN_ENDS.has(type))) return;
     position = events.at(-1)?.position ?? position;
@@ -88,24 +82,17 @@ interface StartOptions {
 }
 
 const start = async (
-  { output, gateway, cwd }: CommandContext,
+  { output, http: open, cwd }: CommandContext,
   workflow: string,
   { input: inputs, watch: isWatched }: StartOptions,
 ): Promise<void> => {
-  const address = await gateway();
-  const isSaved = UUID.test(workflow);
-  const run = await requestJson<RunView>(
-    address,
-    isSaved ? `/api/v1/workflows/${workflow}/start` : '/api/v1/runs',
-    {
-      method: 'POST',
-      body: isSaved ? { inputs } : { workflow: await readDefinition(cwd, workflow), inputs },
-      idempotencyKey: randomUUID(),
-    },
-  );
+  const http = await open();
+  const run = await (UUID.test(workflow)
+    ? http.startWorkflow({ params: { id: workflow }, body: { inputs } })
+    : http.startRun({ body: { workflow: await readDefinition(cwd, workflow), inputs } }));
   if (!isWatched) return output.result(run, run.id);
-  await watch(address, run.id, output);
-  const ended = await getJson<RunView>(address, `/api/v1/runs/${run.id}`);
+  await watch(http, run.id, output);
+  const ended = await http.getRun({ params: { id: run.id } });
   if (!output.json) output.result(ended, renderRun(ended));
   assertCompleted(ended);
 };
@@ -117,34 +104,21 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-interface RunPage {
-  readonly runs: readonly RunSummary[];
-  readonly nextCursor: string | null;
-}
-
-const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const page = await getJson<RunPage>(await gateway(), `/api/v1/runs?${query}`);
+const list = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listRuns({ query: options as RouteRequest<'listRuns'>['query'] });
   const lines = page.runs.map(
     ({ id, status, startedAt, name }) => `${id}  ${status.padEnd(10)} ${startedAt}  ${name}`,
   );
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
-  const path = pathAt(`/api/v1/runs/${encodeURIComponent(id)}`, at);
-  const run = await getJson<RunView>(await gateway(), path);
+const show = async ({ output, http }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const run = await (await http()).getRun({ params: { id }, query: at });
   output.result(run, renderRun(run));
 };
 
-interface CancelReply {
-  readonly cancelled: boolean;
-  readonly status: string;
-}
-
-const cancel = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
-  const path = `/api/v1/runs/${encodeURIComponent(id)}/cancel`;
-  const reply = await requestJson<CancelReply>(await gateway(), path, { method: 'POST' });
+const cancel = async ({ output, http }: CommandContext, id: string): Promise<void> => {
+  const reply = await (await http()).cancelRun({ params: { id } });
   output.result(reply, reply.cancelled ? `${id}: ${reply.status}` : `${id} has ended: ${reply.status}`);
 };
 

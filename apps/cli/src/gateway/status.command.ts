@@ -1,31 +1,25 @@
+import type { RouteReply } from '@antiphon/client';
 import { AppError, isAppError } from '@antiphon/kernel';
 import { endedProcesses, readStack } from '@antiphon/stack/stack-json';
 import type { StackJson } from '@antiphon/stack/stack-json';
 import type { Command } from 'commander';
 import { homeOf } from '../connection/gateway-address.js';
-import { getJson } from '../connection/http-client.js';
 import type { ContextOf } from '../output.js';
+
+type Status = RouteReply<'health'>;
+
+/** Facts that a service adds to its health. */
+interface Facts {
+  readonly configurationProblem?: string;
+  readonly pausedProviders?: readonly { readonly provider: string; readonly until: string }[];
+}
+type Plugins = readonly { readonly name: string; readonly status: string }[];
 
 interface Health {
   readonly healthy: boolean;
-  readonly error?: string;
-  readonly detail?: string;
-  readonly pid?: number;
-  readonly facts?: {
-    readonly configurationProblem?: string;
-    readonly pausedProviders?: readonly { readonly provider: string; readonly until: string }[];
-  };
-}
-interface Status {
-  readonly status: string;
-  readonly version: string;
-  readonly uptime: number;
-  readonly provider: { readonly name: string; readonly kind: string; readonly model: string };
-  readonly services: Readonly<Record<string, Health>>;
-  readonly engines: Readonly<Record<string, Health>>;
-  readonly plugins: readonly { readonly name: string; readonly status: string }[] | null;
-  readonly sessions: number | null;
-  readonly temporalUi: string | null;
+  readonly error?: string | undefined;
+  readonly detail?: string | undefined;
+  readonly pid?: number | undefined;
 }
 
 const healthLines = (group: Readonly<Record<string, Health>>): string[] =>
@@ -36,17 +30,16 @@ const healthLines = (group: Readonly<Record<string, Health>>): string[] =>
 
 /** Lists the services that use the last good configuration, because the file is broken. */
 const configurationLines = (services: Status['services']): string[] =>
-  Object.entries(services).flatMap(([name, { facts }]) =>
-    facts?.configurationProblem === undefined
-      ? []
-      : [`config      ${name} uses the last good one: ${facts.configurationProblem}`],
-  );
+  Object.entries(services).flatMap(([name, { facts }]) => {
+    const { configurationProblem: problem } = (facts ?? {}) as Facts;
+    return problem === undefined ? [] : [`config      ${name} uses the last good one: ${problem}`];
+  });
 
 const render = (status: Status): string =>
   [
     `antiphon ${status.version}: ${status.status}, up ${status.uptime} s, ${status.sessions ?? '?'} sessions`,
     `provider    ${status.provider.name} (${status.provider.kind}), model ${status.provider.model}`,
-    ...(status.services['agent']?.facts?.pausedProviders ?? []).map(
+    ...((status.services['agent']?.facts as Facts | undefined)?.pausedProviders ?? []).map(
       ({ provider, until }) => `paused      ${provider} until ${until}, after repeated failures`,
     ),
     ...configurationLines(status.services),
@@ -55,7 +48,7 @@ const render = (status: Status): string =>
     'engines',
     ...healthLines(status.engines),
     ...(status.temporalUi === null ? [] : [`temporal UI ${status.temporalUi}`]),
-    `plug-ins    ${(status.plugins ?? []).map(({ name, status: state }) => `${name} ${state}`).join(', ')}`,
+    `plug-ins    ${((status.plugins ?? []) as unknown as Plugins).map(({ name, status: state }) => `${name} ${state}`).join(', ')}`,
   ].join('\n');
 
 /** Adds the ended processes of this home to an error that its gateway does not respond. */
@@ -74,10 +67,10 @@ export const addStatus = (program: Command, context: ContextOf): void => {
     .description('show version, provider, services, engines, plug-ins and sessions')
     .addHelpText('after', '\nExample:\n  antiphon status --json | jq .services')
     .action(async (_: unknown, command: Command) => {
-      const { output, gateway, env, cwd } = context(command);
-      const address = await gateway();
-      const status = await getJson<Status>(address, '/api/v1/health').catch((error: unknown) => {
-        throw withEndedProcesses(error, readStack(homeOf(env, cwd)), address.url);
+      const { output, gateway, http, env, cwd } = context(command);
+      const { health } = await http();
+      const status = await health().catch(async (error: unknown) => {
+        throw withEndedProcesses(error, readStack(homeOf(env, cwd)), (await gateway()).url);
       });
       output.result(status, render(status));
     });

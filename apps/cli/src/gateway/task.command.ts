@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { TaskEvent, TaskItem } from '@antiphon/contracts/agent';
 import { invalid, rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import type { GatewayAddress } from '../connection/gateway-address.js';
-import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
+import type { HttpClient, RouteRequest } from '@antiphon/client/http';
+import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf, Output } from '../output.js';
 import { parseBudget, parseWhole, renderTask, renderTasks, splitNames, withProgress } from './agent-views.js';
 import { readInput } from './chat.command.js';
@@ -13,8 +12,6 @@ const POLL_MS = 300;
 /** Time without a new event after which a watch says that it waits, ms. */
 const SILENCE_MS = 2_000;
 const RUN_NODE = /^([^/]+)\/(.+)$/;
-
-const pathOf = (id: string): string => `/api/v1/tasks/${encodeURIComponent(id)}`;
 
 /** Options of `task create`. */
 export interface CreateOptions {
@@ -53,10 +50,6 @@ export const taskSpecOf = (prompt: string, options: CreateOptions): Record<strin
 };
 
 type LoggedTaskEvent = TaskEvent & { readonly recordedAt: string; readonly position: number };
-interface TaskEventPage {
-  readonly events: readonly LoggedTaskEvent[];
-}
-
 const renderEvent = (event: LoggedTaskEvent): string => {
   switch (event.type) {
     case 'TaskQueued':
@@ -80,13 +73,15 @@ const renderEvent = (event: LoggedTaskEvent): string => {
 };
 
 /** Prints the task's events, from its first, until the task has ended. */
-const watchEvents = async (gateway: GatewayAddress, taskId: string, output: Output): Promise<void> => {
+const watchEvents = async (http: HttpClient, taskId: string, output: Output): Promise<void> => {
   const { encodeCursor } = await import('@antiphon/contracts/log');
   let position = 0;
   let quietSince = performance.now();
   for (;;) {
-    const query = new URLSearchParams({ stream: `task-${taskId}`, cursor: encodeCursor(position) });
-    const { events } = await getJson<TaskEventPage>(gateway, `/api/v1/events?${query}`);
+    const page = await http.readEvents({
+      query: { stream: `task-${taskId}`, cursor: encodeCursor(position) },
+    });
+    const events = page.events as unknown as readonly LoggedTaskEvent[];
     for (const event of events) output.line(event, `${event.recordedAt}  ${renderEvent(event)}`);
     if (events.some(({ type }) => type === 'TaskEnded')) return;
     position = events.at(-1)?.position ?? position;
@@ -109,7 +104,7 @@ const assertCompleted = ({ id, state, result }: TaskItem): void => {
   if (state === 'cancelled') throw rejected('TASK.CANCELLED', `task ${id} was cancelled`);
 };
 
-const watch = async (gateway: GatewayAddress, id: string, output: Output): Promise<void> => {
+const watch = async (http: HttpClient, id: string, output: Output): Promise<void> => {
   const [, runId] = RUN_NODE.exec(id) ?? [];
   if (runId !== undefined)
     throw invalid(
@@ -117,25 +112,24 @@ const watch = async (gateway: GatewayAddress, id: string, output: Output): Promi
       `${id} is a node of a run. What to do: see its run with \`antiphon run show ${runId}\``,
     );
   // A wrong id is an error instead of an endless wait.
-  await getJson<TaskItem>(gateway, pathOf(id));
-  await watchEvents(gateway, id, output);
-  const ended = await getJson<TaskItem>(gateway, pathOf(id));
+  await http.getTask({ params: { id } });
+  await watchEvents(http, id, output);
+  const ended = await http.getTask({ params: { id } });
   if (!output.json) output.result(ended, renderTask(ended));
   assertCompleted(ended);
 };
 
 const create = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   text: string,
   options: CreateOptions,
 ): Promise<void> => {
   const body = taskSpecOf(text === '-' ? await readInput() : text, options);
-  const address = await gateway();
-  const request = { method: 'POST', body, idempotencyKey: randomUUID() } as const;
-  const created = requestJson<TaskItem>(address, '/api/v1/tasks', request);
+  const routes = await http();
+  const created = routes.createTask({ body: body as RouteRequest<'createTask'>['body'] });
   const task = await withProgress(output, 'creating the task', created);
   if (options.watch !== true) return output.result(task, task.id);
-  await watch(address, task.id, output);
+  await watch(routes, task.id, output);
 };
 
 interface ListOptions {
@@ -146,30 +140,23 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-interface TaskPage {
-  readonly tasks: readonly TaskItem[];
-  readonly nextCursor: string | null;
-}
-
-const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const page = await getJson<TaskPage>(await gateway(), `/api/v1/tasks?${query}`);
+const list = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listTasks({ query: options as RouteRequest<'listTasks'>['query'] });
   const table = page.tasks.length === 0 ? 'no tasks' : renderTasks(page.tasks);
   output.result(page, [table, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
-  const task = await getJson<TaskItem>(await gateway(), pathAt(pathOf(id), at));
+const show = async ({ output, http }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const task = await (await http()).getTask({ params: { id }, query: at });
   output.result(task, renderTask(task));
 };
 
 const cancel = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   id: string,
   { reason }: { readonly reason?: string },
 ): Promise<void> => {
-  const body = { action: 'cancel', reason };
-  const cancelled = requestJson<TaskItem>(await gateway(), pathOf(id), { method: 'PATCH', body });
+  const cancelled = (await http()).cancelTask({ params: { id }, body: { action: 'cancel', reason } });
   const task = await withProgress(output, 'cancelling the task', cancelled);
   output.result(task, `${id}: ${task.endedAt === null ? `${task.state}, cancelling` : task.state}`);
 };
@@ -241,7 +228,7 @@ export const addTask = (program: Command, context: ContextOf): void => {
     .description("print a task's events until it ends; exit code 1 unless it completed")
     .addHelpText('after', '\nExample:\n  antiphon task watch 01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5')
     .action(async (id: string, _: unknown, command: Command) => {
-      const { output, gateway } = context(command);
-      await watch(await gateway(), id, output);
+      const { output, http } = context(command);
+      await watch(await http(), id, output);
     });
 };

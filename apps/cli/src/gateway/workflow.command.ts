@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type { WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import { type AtOption, getJson, nextPageLine, pathAt, requestJson } from '../connection/http-client.js';
+import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 const reasonOf = (error: unknown): string =>
@@ -41,16 +39,15 @@ interface SaveOptions {
 }
 
 const save = async (
-  { output, gateway, cwd }: CommandContext,
+  { output, http, cwd }: CommandContext,
   file: string,
   { id, draft = false }: SaveOptions,
 ): Promise<void> => {
-  const path = id === undefined ? '/api/v1/workflows' : `/api/v1/workflows/${encodeURIComponent(id)}`;
-  const saved = await requestJson<WorkflowView>(await gateway(), path, {
-    method: id === undefined ? 'POST' : 'PUT',
-    body: { definition: await readDefinition(cwd, file), draft },
-    idempotencyKey: randomUUID(),
-  });
+  const { createWorkflow, replaceWorkflow } = await http();
+  const body = { definition: await readDefinition(cwd, file), draft };
+  const saved = await (id === undefined
+    ? createWorkflow({ body })
+    : replaceWorkflow({ params: { id }, body }));
   output.result(saved, `${saved.id}  ${saved.name}, version ${saved.version}, ${saved.status}`);
 };
 
@@ -59,23 +56,16 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-interface WorkflowPage {
-  readonly workflows: readonly WorkflowSummary[];
-  readonly nextCursor: string | null;
-}
-
-const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const page = await getJson<WorkflowPage>(await gateway(), `/api/v1/workflows?${query}`);
+const list = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listWorkflows({ query: options });
   const lines = page.workflows.map(
     ({ id, status, version, name }) => `${id}  ${status.padEnd(10)} v${version}  ${name}`,
   );
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-const show = async ({ output, gateway }: CommandContext, id: string, at: AtOption): Promise<void> => {
-  const path = pathAt(`/api/v1/workflows/${encodeURIComponent(id)}`, at);
-  const workflow = await getJson<WorkflowView>(await gateway(), path);
+const show = async ({ output, http }: CommandContext, id: string, at: AtOption): Promise<void> => {
+  const workflow = await (await http()).getWorkflow({ params: { id }, query: at });
   const { name, version, status, definition } = workflow;
   const nodes = definition.nodes.map((node) => `  ${node.id}: ${node.agent ?? 'the default agent'}`);
   output.result(workflow, [`${id}  ${name}, version ${version}, ${status}`, ...nodes].join('\n'));

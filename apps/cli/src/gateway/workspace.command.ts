@@ -1,19 +1,15 @@
-import type { IssuedWorkspace, WorkspaceView } from '@antiphon/contracts/keys';
 import type { Command } from 'commander';
-import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 import { renderIssued } from './key.command.js';
 
 const create = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   id: string,
   { name }: { readonly name?: string },
 ): Promise<void> => {
   const body = { id, name };
-  const created = await requestJson<IssuedWorkspace>(await gateway(), '/api/v1/workspaces', {
-    method: 'POST',
-    body,
-  });
+  const created = await (await http()).createWorkspace({ body });
   output.result(created, `workspace ${created.id} (${created.name})\n${renderIssued(created.key)}`);
 };
 
@@ -22,14 +18,8 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-interface WorkspacePage {
-  readonly workspaces: readonly WorkspaceView[];
-  readonly nextCursor: string | null;
-}
-
-const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const page = await getJson<WorkspacePage>(await gateway(), `/api/v1/workspaces?${query}`);
+const list = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listWorkspaces({ query: options });
   const lines = page.workspaces.map(({ id, name, createdAt }) => `${id.padEnd(20)} ${createdAt}  ${name}`);
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };

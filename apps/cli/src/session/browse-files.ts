@@ -1,15 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type {
-  FileChangeView,
-  FileEntryView,
-  changeFiles,
-  listFiles,
-  readFileHistory,
-} from '@antiphon/contracts/agent';
+import type { FileChangeView, FileEntryView } from '@antiphon/contracts/agent';
+import type { RouteReply } from '@antiphon/client';
 import { invalid } from '@antiphon/kernel';
-import type { z } from 'zod';
-import { getBytes, getJson, nextPageLine, putBytes, requestJson } from '../connection/http-client.js';
+import { LONG_TIMEOUT_MS, nextPageLine } from '../connection/gateway-http.js';
 import { escapeText } from '../escape-text.js';
 import type { CommandContext } from '../output.js';
 
@@ -26,11 +20,10 @@ export interface BrowseOptions {
   readonly out?: string;
 }
 
-type Page = z.output<typeof listFiles.reply>;
+type Page = RouteReply<'listFiles'>;
 
-/** Path of the routes of a workspace. */
-export const workspacePath = ({ workspace = 'default' }: BrowseOptions): string =>
-  `/api/v1/workspaces/${encodeURIComponent(workspace)}`;
+/** Returns the parameters of the routes of a workspace. */
+export const workspaceOf = ({ workspace = 'default' }: BrowseOptions) => ({ id: workspace });
 
 /** Throws `CLI.USAGE` unless an option is a number. */
 export const numberOf = (name: string, value: string | undefined): string | undefined => {
@@ -39,21 +32,19 @@ export const numberOf = (name: string, value: string | undefined): string | unde
   return value;
 };
 
-const queryOf = (values: Readonly<Record<string, string | undefined>>): string => {
-  const given = Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
-};
-
 const listPage = async (
-  { gateway }: CommandContext,
+  { http }: CommandContext,
   folder: string,
   options: BrowseOptions,
   cursor?: string,
 ): Promise<Page> => {
   const { session, recursive, bin, at } = options;
-  const flags = { recursive: recursive ? 'true' : undefined, bin: bin ? 'true' : undefined };
-  const query = queryOf({ path: folder, session, at: numberOf('at', at), ...flags, limit: '1000', cursor });
-  return getJson<Page>(await gateway(), `${workspacePath(options)}/files${query}`);
+  const flags = {
+    recursive: recursive ? ('true' as const) : undefined,
+    bin: bin ? ('true' as const) : undefined,
+  };
+  const query = { path: folder, session, at: numberOf('at', at), ...flags, limit: 1_000, cursor };
+  return (await http()).listFiles({ params: workspaceOf(options), query });
 };
 
 /** Lists every page of a folder at one version. */
@@ -92,13 +83,14 @@ export const listFolder = async (
 
 /** Reads a file at a version. */
 export const readBytes = async (
-  { gateway }: CommandContext,
+  { http }: CommandContext,
   path: string,
   options: BrowseOptions,
   at: string | undefined,
 ): Promise<Buffer> => {
-  const query = queryOf({ session: options.session, at });
-  return getBytes(await gateway(), `${workspacePath(options)}/files/${encodeURIComponent(path)}${query}`);
+  const { readFile: read } = await http();
+  const request = { params: { ...workspaceOf(options), path }, query: { session: options.session, at } };
+  return Buffer.from(await read({ ...request, bytes: true, timeoutMs: LONG_TIMEOUT_MS }));
 };
 
 /** Options of `antiphon files put`. */
@@ -110,7 +102,7 @@ export interface PutOptions {
 
 /** Writes a file of this machine to a path of the workspace. */
 export const putFile = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   source: string,
   path: string,
   options: PutOptions,
@@ -119,9 +111,14 @@ export const putFile = async (
   const bytes = await readFile(source).catch((cause: unknown) => {
     throw invalid('CLI.USAGE', `cannot read ${source}`, { cause });
   });
-  const query = queryOf({ session, expect });
-  const url = `${workspacePath(options)}/files/${encodeURIComponent(path)}${query}`;
-  const reply = await putBytes<z.output<typeof changeFiles.reply>>(await gateway(), url, bytes);
+  const reply = await (
+    await http()
+  ).writeFile({
+    params: { ...workspaceOf(options), path },
+    query: { session, expect },
+    upload: new Uint8Array(bytes),
+    timeoutMs: LONG_TIMEOUT_MS,
+  });
   const [file] = reply.files;
   const what = file ? `${file.size} bytes, ${file.digest ?? ''}` : 'unchanged';
   output.result(reply, `${escapeText(path)}: ${what}, version ${reply.version}`);
@@ -152,30 +149,29 @@ const renderChange = ({ version, type, path, to, cause, at }: FileChangeView): s
 
 /** Prints the changes of a path, newest first, with their causes. */
 export const showHistory = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   path: string,
   options: BrowseOptions,
 ): Promise<void> => {
-  const query = queryOf({ path, session: options.session, limit: numberOf('limit', options.limit) });
-  const page = await getJson<z.output<typeof readFileHistory.reply>>(
-    await gateway(),
-    `${workspacePath(options)}/file-history${query}`,
-  );
+  const query = { path, session: options.session, limit: numberOf('limit', options.limit) };
+  const page = await (await http()).readFileHistory({ params: workspaceOf(options), query });
   output.result(page, [...page.changes.map(renderChange), ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
 /** Restores a file from the bin, or from a version of the tree. */
 export const restoreFile = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   path: string,
   options: BrowseOptions & { readonly from?: string; readonly key?: string },
 ): Promise<void> => {
   const version = numberOf('from', options.from);
-  const change = { op: 'restore', path, ...(version === undefined ? {} : { version: Number(version) }) };
-  const reply = await requestJson<z.output<typeof changeFiles.reply>>(
-    await gateway(),
-    `${workspacePath(options)}/file-changes`,
-    { method: 'POST', body: { changes: [change] }, idempotencyKey: options.key ?? randomUUID() },
-  );
+  const change = { path, ...(version === undefined ? {} : { version: Number(version) }) };
+  const reply = await (
+    await http()
+  ).changeFiles({
+    params: workspaceOf(options),
+    body: { changes: [{ op: 'restore', ...change }] },
+    idempotencyKey: options.key ?? randomUUID(),
+  });
   output.result(reply, `restored ${escapeText(path)}, version ${reply.version}`);
 };

@@ -41,10 +41,10 @@ const renderPair = ({ a, b, differs }: TurnPair, index: number): string => {
 export const renderComparison = ({ turns, same }: SessionComparison): string =>
   [...turns.map(renderPair), same ? 'no turn differs' : ''].filter(Boolean).join('\n');
 
-const loadSession = async ({ gateway, cwd }: CommandContext, fileOrId: string): Promise<SessionExport> =>
+const loadSession = async ({ http, cwd }: CommandContext, fileOrId: string): Promise<SessionExport> =>
   existsSync(resolve(cwd, fileOrId))
     ? readExportFile(cwd, fileOrId)
-    : (await fetchExport(await gateway(), fileOrId)).record;
+    : (await fetchExport(await http(), fileOrId)).record;
 
 /** Compares two sessions, each given by its id or by the file of its export. */
 export const diffSessions = async (context: CommandContext, a: string, b: string): Promise<void> => {

@@ -1,21 +1,16 @@
-import type { eraseFiles } from '@antiphon/contracts/agent';
 import { invalid } from '@antiphon/kernel';
-import type { z } from 'zod';
-import { requestJson } from '../connection/http-client.js';
 import { escapeText } from '../escape-text.js';
 import type { CommandContext } from '../output.js';
-import { type BrowseOptions, numberOf, workspacePath } from './browse-files.js';
+import { type BrowseOptions, numberOf, workspaceOf } from './browse-files.js';
 
 export interface EraseOptions extends BrowseOptions {
   readonly digest?: string;
   readonly reason?: string;
 }
 
-type Reply = z.output<typeof eraseFiles.reply>;
-
 /** Erases the bytes of a path or of a digest for ever. */
 export const eraseFile = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   path: string | undefined,
   options: EraseOptions,
 ): Promise<void> => {
@@ -24,8 +19,10 @@ export const eraseFile = async (
     throw invalid('CLI.USAGE', 'expected a path or --digest');
   const at = numberOf('at', options.at);
   const version = at === undefined ? undefined : Number(at);
-  const reply = await requestJson<Reply>(await gateway(), `${workspacePath(options)}/file-erasures`, {
-    method: 'POST',
+  const reply = await (
+    await http()
+  ).eraseFiles({
+    params: workspaceOf(options),
     body: { path, digest, version, reason, session },
   });
   const { erased, already, deleted, kept } = reply;

@@ -3,14 +3,12 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { readFileHistory } from '@antiphon/contracts/agent';
+import type { RouteReply } from '@antiphon/client';
 import { invalid, isAppError, rejected } from '@antiphon/kernel';
 import { extract, pack } from 'tar-stream';
 import type { Pack } from 'tar-stream';
-import type { z } from 'zod';
-import { getJson } from '../connection/http-client.js';
 import type { CommandContext } from '../output.js';
-import { type BrowseOptions, listAll, numberOf, readBytes, workspacePath } from './browse-files.js';
+import { type BrowseOptions, listAll, numberOf, readBytes, workspaceOf } from './browse-files.js';
 
 export interface ExportOptions extends BrowseOptions {
   readonly proof?: boolean;
@@ -48,8 +46,6 @@ interface Manifest {
   readonly erased: readonly string[];
 }
 
-type History = z.output<typeof readFileHistory.reply>;
-
 const TAR = /\.tar$/;
 /** Same bytes for the same version: a tar has no time of its own. */
 const NO_TIME = new Date(0);
@@ -58,18 +54,19 @@ const digestOf = (bytes: Uint8Array): string => createHash('sha256').update(byte
 
 /** Reads the event of each change up to a version. */
 const readChanges = async (
-  { gateway }: CommandContext,
+  { http }: CommandContext,
   options: BrowseOptions,
   version: number,
 ): Promise<ReadonlyMap<number, string>> => {
   const changes = new Map<number, string>();
-  for (let cursor: string | null = ''; cursor !== null;) {
-    const query = new URLSearchParams({ limit: '1000', ...(cursor === '' ? {} : { cursor }) });
-    if (options.session !== undefined) query.set('session', options.session);
-    const page: History = await getJson(
-      await gateway(),
-      `${workspacePath(options)}/file-history?${query.toString()}`,
-    );
+  const { session } = options;
+  const params = workspaceOf(options);
+  const { readFileHistory } = await http();
+  for (let cursor: string | undefined | null; cursor !== null;) {
+    const page: RouteReply<'readFileHistory'> = await readFileHistory({
+      params,
+      query: { limit: 1_000, cursor, session },
+    });
     for (const change of page.changes)
       if (change.version <= version) changes.set(change.version, change.eventId);
     cursor = page.nextCursor;

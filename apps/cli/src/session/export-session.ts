@@ -5,8 +5,8 @@ import type { ExportFormat } from '@antiphon/contracts/log';
 import { verifyChain } from '@antiphon/event-store';
 import type { ChainStart, ChainVerdict, RecordedEvent } from '@antiphon/event-store';
 import { invalid, rejected } from '@antiphon/kernel';
-import type { GatewayAddress } from '../connection/gateway-address.js';
-import { getText } from '../connection/http-client.js';
+import type { HttpClient } from '@antiphon/client/http';
+import { LONG_TIMEOUT_MS } from '../connection/gateway-http.js';
 import type { CommandContext } from '../output.js';
 
 /** Parses an export: JSON lines (a header, then events), or one document. Throws `CLI.USAGE`. */
@@ -78,14 +78,17 @@ const verifyExport = ({ events, head }: SessionExport): void => {
 
 /** Downloads a session's export and verifies its hash chain. Returns its text and its content. */
 export const fetchExport = async (
-  gateway: GatewayAddress,
+  http: HttpClient,
   sessionId: string,
   format: ExportFormat = 'jsonl',
   includesDeleted = false,
 ): Promise<{ text: string; record: SessionExport }> => {
-  const path = `/api/v1/sessions/${encodeURIComponent(sessionId)}/export?format=${format}${includesDeleted ? '&deleted=include' : ''}`;
-  const text = await getText(gateway, path);
-  const record = parseExport(text, `the response of ${gateway.url}`);
+  const text = await http.exportSession({
+    params: { id: sessionId },
+    query: { format, deleted: includesDeleted ? 'include' : undefined },
+    timeoutMs: LONG_TIMEOUT_MS,
+  });
+  const record = parseExport(text, 'the response of the gateway');
   verifyExport(record);
   return { text, record };
 };
@@ -98,12 +101,12 @@ export interface ExportOptions {
 
 /** Prints a session's events, or writes them to a file. */
 export const exportSession = async (
-  { output, gateway, cwd }: CommandContext,
+  { output, http, cwd }: CommandContext,
   session: string,
   options: ExportOptions,
 ): Promise<void> => {
   const { format, includeDeleted } = options;
-  const { text, record } = await fetchExport(await gateway(), session, parseFormat(format), includeDeleted);
+  const { text, record } = await fetchExport(await http(), session, parseFormat(format), includeDeleted);
   if (options.out === undefined) return void process.stdout.write(text);
   const file = resolve(cwd, options.out);
   writeFileSync(file, text, { mode: 0o600 });

@@ -2,19 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { isTurnEnd } from '@antiphon/contracts/agent';
 import type { SessionExport } from '@antiphon/contracts/log';
 import { invalid, rejected, sleep, transient } from '@antiphon/kernel';
-import type { GatewayAddress } from '../connection/gateway-address.js';
-import { requestJson } from '../connection/http-client.js';
+import type { HttpClient, RouteReply } from '@antiphon/client/http';
 import type { CommandContext } from '../output.js';
 import { compareSessions } from './compare-sessions.js';
 import { renderComparison } from './diff-sessions.js';
 import { fetchExport } from './export-session.js';
 
-interface ForkReply {
-  readonly sessionId: string;
-  readonly agentId: string;
-  readonly origin: { readonly sessionId: string; readonly version: number };
-  readonly remakes: readonly { readonly turnId: string; readonly of: string }[];
-}
+type ForkReply = RouteReply<'forkSession'>;
 
 export interface ForkOptions {
   readonly at?: string;
@@ -40,14 +34,14 @@ const parseCount = (option: string, value: string): number => {
 
 /** Requests a fork. Requests with the same `--key` create one fork. */
 const requestFork = (
-  gateway: GatewayAddress,
+  http: HttpClient,
   session: string,
   { at, agent, provider, model, key }: ForkOptions,
   whatIf?: { readonly turns: number },
 ): Promise<ForkReply> => {
   const atVersion = at === undefined ? undefined : parseCount('--at', at);
-  return requestJson<ForkReply>(gateway, `/api/v1/sessions/${encodeURIComponent(session)}/fork`, {
-    method: 'POST',
+  return http.forkSession({
+    params: { id: session },
     body: { agent, provider, model, whatIf, atVersion },
     idempotencyKey: key ?? randomUUID(),
   });
@@ -55,24 +49,21 @@ const requestFork = (
 
 /** Forks a session and prints the id of the new one. */
 export const forkSession = async (
-  { output, gateway }: CommandContext,
+  { output, http: open }: CommandContext,
   session: string,
   options: ForkOptions,
 ): Promise<void> => {
-  const reply = await requestFork(await gateway(), session, options);
+  const reply = await requestFork(await open(), session, options);
   output.result(reply, reply.sessionId);
 };
 
 const turnEndsOf = ({ events }: SessionExport) => events.filter(({ type }) => isTurnEnd(type));
 
 /** Waits until all turns of the fork have ended and returns its export. */
-const waitForTurns = async (
-  gateway: GatewayAddress,
-  { sessionId, remakes }: ForkReply,
-): Promise<SessionExport> => {
+const waitForTurns = async (http: HttpClient, { sessionId, remakes }: ForkReply): Promise<SessionExport> => {
   const deadline = Date.now() + WHATIF_TIMEOUT_MS;
   for (;;) {
-    const { record } = await fetchExport(gateway, sessionId);
+    const { record } = await fetchExport(http, sessionId);
     if (turnEndsOf(record).length >= remakes.length) return record;
     if (Date.now() > deadline)
       throw transient(
@@ -85,15 +76,15 @@ const waitForTurns = async (
 
 /** Repeats turns in a fork with another model and prints how they differ. */
 export const runWhatIf = async (
-  { output, gateway }: CommandContext,
+  { output, http: open }: CommandContext,
   session: string,
   options: WhatIfOptions,
 ): Promise<void> => {
-  const address = await gateway();
+  const http = await open();
   const turns = parseCount('--turns', options.turns);
-  const fork = await requestFork(address, session, options, { turns });
-  const { record: origin } = await fetchExport(address, session);
-  const repeated = await waitForTurns(address, fork);
+  const fork = await requestFork(http, session, options, { turns });
+  const { record: origin } = await fetchExport(http, session);
+  const repeated = await waitForTurns(http, fork);
   const comparison = compareSessions(origin, repeated, fork.remakes);
   output.result(
     { ...fork, comparison },

@@ -1,6 +1,7 @@
+import type { RouteRequest } from '@antiphon/client';
 import type { SessionTurn } from '@antiphon/contracts/agent';
 import type { SessionView } from '@antiphon/contracts/reference';
-import { getJson, nextPageLine } from '../connection/http-client.js';
+import { nextPageLine } from '../connection/gateway-http.js';
 import { escapeText } from '../escape-text.js';
 import type { CommandContext } from '../output.js';
 
@@ -12,21 +13,12 @@ export interface ListOptions {
   readonly at?: string;
 }
 
-interface SessionPage {
-  readonly sessions: readonly SessionView[];
-  readonly nextCursor: string | null;
-}
-
 const renderSession = ({ id, state, turns, key, title }: SessionView): string =>
   `${id}  ${state.padEnd(7)} ${turns} turns  ${escapeText(key)}  ${escapeText(title ?? '')}`.trimEnd();
 
 /** Prints a page of sessions, the most recently active first. */
-export const listSessions = async (
-  { output, gateway }: CommandContext,
-  options: ListOptions,
-): Promise<void> => {
-  const query = new URLSearchParams(Object.entries(options));
-  const page = await getJson<SessionPage>(await gateway(), `/api/v1/sessions?${query}`);
+export const listSessions = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const page = await (await http()).listSessions({ query: options as RouteRequest<'listSessions'>['query'] });
   const lines = page.sessions.length === 0 ? ['no sessions'] : page.sessions.map(renderSession);
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
@@ -45,15 +37,14 @@ const renderTurn = ({ status, message, items }: SessionTurn): string[] => [
 
 /** Prints a session and its latest turns, the oldest of them first. */
 export const showSession = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   id: string,
   options: ShowOptions,
 ): Promise<void> => {
-  const address = await gateway();
-  const path = `/api/v1/sessions/${encodeURIComponent(id)}`;
-  const query = new URLSearchParams(Object.entries(options));
-  const session = await getJson<SessionView>(address, `${path}?${query}`);
-  const page = await getJson<{ readonly turns: readonly SessionTurn[] }>(address, `${path}/turns?${query}`);
+  const { getSession, readTurns } = await http();
+  const request = { params: { id }, query: options };
+  const session = await getSession(request);
+  const page = await readTurns(request);
   const turns = page.turns.toReversed();
   const lines = [renderSession(session), ...turns.flatMap(renderTurn)];
   output.result({ session, turns }, lines.join('\n'));

@@ -47,12 +47,12 @@ const requireTexts = (record: SessionExport): SessionExport => {
 };
 
 const loadRecord = async (
-  { gateway, cwd }: CommandContext,
+  { http, cwd }: CommandContext,
   session: string | undefined,
   file: string | undefined,
 ): Promise<SessionExport> => {
   if (file === undefined) {
-    if (session !== undefined) return requireTexts((await fetchExport(await gateway(), session)).record);
+    if (session !== undefined) return requireTexts((await fetchExport(await http(), session)).record);
     throw invalid('CLI.USAGE', 'name the session to replay, or an exported one with --from');
   }
   const record = readExportFile(cwd, file);

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { rewindFiles } from '@antiphon/contracts/agent';
+import type { RouteReply } from '@antiphon/client';
 import { invalid } from '@antiphon/kernel';
-import type { z } from 'zod';
-import { requestJson } from '../connection/http-client.js';
 import { escapeText } from '../escape-text.js';
 import type { CommandContext } from '../output.js';
 
-type RewindReply = z.output<typeof rewindFiles.reply>;
+type RewindReply = RouteReply<'rewindFiles'>;
 
 export interface RestoreFilesOptions {
   readonly session: string;
@@ -28,13 +26,14 @@ const render = ({ version, files, conflicts }: RewindReply): string =>
 
 /** Takes back a session's changes of files after one of its events, and prints them. */
 export const restoreFiles = async (
-  { output, gateway }: CommandContext,
+  { output, http }: CommandContext,
   { session, at, dryRun = false, key }: RestoreFilesOptions,
 ): Promise<void> => {
   if (!/^\d{1,9}$/.test(at)) throw invalid('CLI.USAGE', `--at ${at}: expected a number from 0`);
-  const path = `/api/v1/sessions/${encodeURIComponent(session)}/files/rewind`;
-  const reply = await requestJson<RewindReply>(await gateway(), path, {
-    method: 'POST',
+  const reply = await (
+    await http()
+  ).rewindFiles({
+    params: { id: session },
     body: { at: Number(at), dryRun },
     idempotencyKey: key ?? randomUUID(),
   });
