@@ -11,12 +11,7 @@ export {
   validateModule,
 } from './module-validator/validate-module.js';
 export type { ModuleLimits, ModuleVerdict, PluginKind } from './module-validator/validate-module.js';
-export {
-  defaultDescription,
-  explainUngrantable,
-  grantedHosts,
-  parseDescription,
-} from './plugin-description.js';
+export { defaultDescription, parseDescription } from './plugin-description.js';
 export type { DescriptionResult, PluginDescription } from './plugin-description.js';
 export { TOOL_FAILURES, toToolOutcome, toolFailed } from './tool-outcome.js';
 export type { RunEnd, ToolFailure, ToolOutcome } from './tool-outcome.js';

@@ -87,29 +87,3 @@ export const parseDescription = (output: Uint8Array, parsePolicy: ParsePolicy): 
   if (object === null) return refuse('did not answer a JSON object');
   return parseFields(object, parsePolicy);
 };
-
-const HTTP_PREFIX = 'http:';
-/** Known capability types that no host function implements yet. */
-const UNAVAILABLE_TYPES = ['store'];
-
-/**
- * Returns why a plug-in's capabilities cannot be granted, or null when they can. The configuration
- * has refused unknown types already. A known type without an implementation is refused here.
- */
-export const explainUngrantable = (capabilities: readonly string[]): string | null => {
-  for (const capability of capabilities) {
-    if (capability.startsWith(HTTP_PREFIX)) continue;
-    const type = capability.split(':', 1)[0] ?? '';
-    if (UNAVAILABLE_TYPES.includes(type)) return `capability ${capability}: ${type} is not available yet`;
-    return `capability ${capability}: unknown type "${type}"`;
-  }
-  return null;
-};
-
-/** Returns the hosts of a plug-in's `http:HOST` capabilities, in lower case. */
-export const grantedHosts = (capabilities: readonly string[]): ReadonlySet<string> =>
-  new Set(
-    capabilities
-      .filter((capability) => capability.startsWith(HTTP_PREFIX))
-      .map((capability) => capability.slice(HTTP_PREFIX.length).toLowerCase()),
-  );

@@ -1,11 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseToolPolicy } from '@antiphon/contracts/sandbox';
-import {
-  parseDescription,
-  defaultDescription,
-  grantedHosts,
-  explainUngrantable,
-} from '@antiphon/sandbox-domain';
+import { parseDescription, defaultDescription } from '@antiphon/sandbox-domain';
 
 const describing = (value: unknown) =>
   parseDescription(new TextEncoder().encode(JSON.stringify(value)), parseToolPolicy);
@@ -121,20 +116,4 @@ describe('the policy in describe()', () => {
     const result = declaring({ retry: { max_attempts: 2, ['k'.repeat(5_000)]: 1 } });
     expect(!result.ok && result.reason.length).toBeLessThan(300);
   });
-});
-
-describe('capabilities', () => {
-  it('accepts none, or hosts', () => {
-    expect(explainUngrantable([])).toBeNull();
-    expect(explainUngrantable(['http:api.example.com'])).toBeNull();
-    expect(grantedHosts(['http:API.example.com', 'store:notes'])).toEqual(new Set(['api.example.com']));
-  });
-
-  it.each([
-    ['store:notes', 'store is not available yet'],
-    ['gpu:0', 'unknown type "gpu"'],
-    ['', 'unknown type ""'],
-  ])('refuses %s with a reason', (capability, reason) =>
-    expect(explainUngrantable([capability])).toContain(reason),
-  );
 });

@@ -1,7 +1,8 @@
 import { DEFAULT_TOOL_RETRY, ToolName, narrowRetry } from '@antiphon/contracts/sandbox';
 import type { PluginView, ToolRetry } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
-import { explainUngrantable, validateModule } from '@antiphon/sandbox-domain';
+import { validateModule } from '@antiphon/sandbox-domain';
+import { explainUngrantable } from './capabilities.js';
 import type { PluginDescription } from '@antiphon/sandbox-domain';
 import type { CellListener } from '../cell/exchange.js';
 import type { ModuleImage } from '../cell/run-in-cell.js';

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { constants, open } from 'node:fs/promises';
 import type { PluginConfig } from '@antiphon/config';
-import { MAX_MODULE_BYTES, grantedHosts } from '@antiphon/sandbox-domain';
+import { MAX_MODULE_BYTES } from '@antiphon/sandbox-domain';
+import { grantedHosts } from './capabilities.js';
 
 /** A configured plug-in whose file has not been read yet. */
 export interface PluginSource extends Omit<PluginConfig, 'path'> {

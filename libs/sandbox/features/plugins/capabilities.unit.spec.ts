@@ -1,0 +1,18 @@
+import { describe, expect, it } from '@jest/globals';
+import { explainUngrantable, grantedHosts } from './capabilities.js';
+
+describe('capabilities', () => {
+  it('accepts none, or hosts', () => {
+    expect(explainUngrantable([])).toBeNull();
+    expect(explainUngrantable(['http:api.example.com'])).toBeNull();
+    expect(grantedHosts(['http:API.example.com', 'store:notes'])).toEqual(new Set(['api.example.com']));
+  });
+
+  it.each([
+    ['store:notes', 'store is not available yet'],
+    ['gpu:0', 'unknown capability type "gpu"'],
+    ['', 'unknown capability type ""'],
+  ])('refuses %s with a reason', (capability, reason) =>
+    expect(explainUngrantable([capability])).toContain(reason),
+  );
+});
