@@ -245,7 +245,7 @@ describe('The file of a chat', () => {
 });
 
 describe('A path of the hostile corpus', () => {
-  const corpus = join(import.meta.dirname, '../../libs/agent/features/files/disk/fixtures/path-corpus.jsonl');
+  const corpus = join(import.meta.dirname, '../../libs/files/features/disk/fixtures/path-corpus.jsonl');
   const paths = readFileSync(corpus, 'utf8')
     .split('\n')
     .filter((line) => line !== '')

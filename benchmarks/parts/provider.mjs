@@ -1,6 +1,6 @@
 // Time that the providers' adapters add to the same call over plain node:http, in this process.
 import http from 'node:http';
-import { createModels } from '@antiphon/agent-features';
+import { createModels } from '@antiphon/providers-features';
 import { summarize } from '../lib/stats.mjs';
 
 const TOOLS = [

@@ -29,10 +29,10 @@ export const RESTORE_FAILPOINTS = [
   'restore.undo.begun',
 ] as const;
 
-/** Points between the steps that write a tree to its folder (libs/agent/features/files/disk). */
+/** Points between the steps that write a tree to its folder (libs/files/features/disk). */
 export const DISK_FAILPOINTS = ['files.disk.staged', 'files.disk.renamed', 'files.disk.synced'] as const;
 
-/** Points between the bytes of a file and the fact that cites them (libs/agent/features/files). */
+/** Points between the bytes of a file and the fact that cites them (libs/files/features/trees). */
 export const FILE_FAILPOINTS = ['agent.file.stored', 'agent.file.decided', 'agent.file.recorded'] as const;
 
 /**

@@ -17,6 +17,7 @@ export {
 export type { ErrorData, ErrorKind } from './app-error.js';
 export { createBoundedMap } from './bounded-map.js';
 export type { BoundedMap } from './bounded-map.js';
+export { clipAt, clipText } from './clip-text.js';
 export { assertNever, fold } from './decider.js';
 export type { Decider } from './decider.js';
 export {

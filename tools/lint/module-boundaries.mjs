@@ -1,10 +1,12 @@
+import { areContexts, mayImport } from './contexts.mjs';
 import { leavesPackage, projectOf, readProjects } from './projects.mjs';
 
 /**
  * Allowed imports by project type (docs/adr/0070), on the tags that Nx uses. The published plug-in
  * for Nx 23 would install a second Nx, and there is none for Nx 24.
  *
- * - `types` lists project types, and `ownScope` those that must share the importer's scope.
+ * - `types` lists project types. Those of `ownScope` must have the importer's scope, or that of a
+ *   context that it may import (`contexts.mjs`). `contexts` adds types of such contexts.
  * - `contracts` is `all`, `type-only`, or a list of contracts that belong to no context.
  * - `folds` lists contracts of pure functions without schemas, for `type-only`.
  * - `external` is `any` or a list of packages.
@@ -12,7 +14,7 @@ import { leavesPackage, projectOf, readProjects } from './projects.mjs';
 const RULES = {
   kernel: { types: [], external: [] },
   contracts: { types: [], external: ['zod'] },
-  domain: { types: ['kernel'], contracts: 'type-only', external: [] },
+  domain: { types: ['kernel'], contexts: ['domain'], contracts: 'type-only', external: [] },
   workflow: {
     types: ['kernel', 'domain'],
     ownScope: ['domain'],
@@ -23,6 +25,7 @@ const RULES = {
   feature: {
     types: ['kernel', 'platform', 'domain', 'workflow'],
     ownScope: ['domain', 'workflow'],
+    contexts: ['feature'],
     contracts: 'all',
     external: 'any',
   },
@@ -59,8 +62,12 @@ const problemWithProject = (importer, target, { subpath, typeOnly, spec }) => {
   const rule = RULES[importer.type];
   if (target.type === 'contracts')
     return problemWithContracts(spec ? { contracts: 'all' } : rule, subpath, typeOnly);
+  const isOther = target.scope !== importer.scope;
+  if (spec && isOther && areContexts(importer.scope, target.scope)) return undefined;
+  if (isOther && rule.contexts?.includes(target.type) && mayImport(importer.scope, target.scope))
+    return undefined;
   if (!rule.types.includes(target.type)) return `type:${importer.type} may not import type:${target.type}`;
-  if (rule.ownScope?.includes(target.type) && target.scope !== importer.scope)
+  if (rule.ownScope?.includes(target.type) && !mayImport(importer.scope, target.scope))
     return `scope:${importer.scope} may not import scope:${target.scope}; contexts meet only in contracts`;
   return undefined;
 };

@@ -30,7 +30,7 @@ const sorted = (names: Iterable<string>): string[] => [...names].sort();
 
 describe('the failpoint sweep', () => {
   // Points of a restore, of files and of lost work have specs of their own:
-  // libs/platform/database/backup/restore.nightly.spec.ts, libs/agent/features/files.
+  // libs/platform/database/backup/restore.nightly.spec.ts, libs/files/features/trees.
   it('has a case for each failpoint of the source, and no other', () =>
     expect(
       sorted([

@@ -1,4 +1,4 @@
-import type { ModelMessage } from '@antiphon/agent-domain';
+import type { ModelMessage } from '@antiphon/providers-domain';
 import { TURN_ENDS } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { BudgetEventOf } from '@antiphon/contracts/metering';

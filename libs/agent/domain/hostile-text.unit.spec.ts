@@ -2,8 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { HOSTILE_TIMEOUT_MS, findHolds, sampleHostileTexts } from '@antiphon/testing/hostile-text';
 import type { LoopReader } from '@antiphon/testing/hostile-text';
 import { renderFacts } from './context/build-prompt.js';
-import { foldCase, isVirtualPath } from './files/file-path.js';
-import { promisesHandOver } from './messages/promised-hand-over.js';
+import { foldCase, isVirtualPath } from '@antiphon/files-domain/file-path';
+import { promisesHandOver } from './session/promised-hand-over.js';
 import { referencesIn, renderPrompt } from './workflow/prompt-template.js';
 
 const MIB = 1024 * 1024;

@@ -1,44 +1,10 @@
-export { MODEL_FAILURE_REASONS, ModelFailure } from './model-port.js';
-export type {
-  AssistantMessage,
-  ModelAnswer,
-  ModelFailureDetails,
-  ModelFailureReason,
-  ModelMessage,
-  ModelPort,
-  ModelPrompt,
-  ModelRequest,
-  ModelSink,
-  ModelTool,
-  ModelToolResult,
-  ModelToolUse,
-  ModelUsage,
-  RequestedToolCall,
-  ToolMessage,
-  UserMessage,
-} from './model-port.js';
-export {
-  BREAKER_FAILURES,
-  BREAKER_OPEN_MS,
-  BREAKER_TRIAL_MS,
-  NO_OPEN_CIRCUITS,
-  circuitPhase,
-  classifyFailure,
-} from './circuit-breaker.js';
-export type {
-  CircuitState,
-  CircuitPhase,
-  FailureClass,
-  OpenCircuit,
-  OpenCircuits,
-} from './circuit-breaker.js';
 export { attachedSections, renderAttached } from './context/attached-files.js';
 export type { AttachedText } from './context/attached-files.js';
 export { buildPrompt } from './context/build-prompt.js';
 export type { MemoryContext, PromptParts } from './context/build-prompt.js';
 export { explainPrompt } from './context/explain-prompt.js';
 export type { ExplainedPrompt } from './context/explain-prompt.js';
-export { clipText, estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
+export { estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
 export { NOT_RECORDED, toRecalled } from './session/past-turns.js';
 export { evolveSession } from './session/evolve-session.js';
 export type { SessionCommand, ToolDeferral, ToolOutcome } from './session/session-command.js';
@@ -60,7 +26,7 @@ export type {
 export { beginCommand, followUps, canBegin } from './turn/follow-up.js';
 export type { FollowUpContext } from './turn/follow-up.js';
 export { nextStep } from './turn/next-step.js';
-export { MAX_CALLS_PER_STEP, NOTHING_IN_FLIGHT } from './turn/step.js';
+export { NOTHING_IN_FLIGHT } from './turn/step.js';
 export {
   MAX_BACKOFF_MS,
   SUSPECT_AFTER,
@@ -70,8 +36,8 @@ export {
   maxRetryDelay,
   retryDelay,
   retryPolicyOf,
-} from './turn/retry-policy.js';
-export type { DeferralReason } from './turn/retry-policy.js';
+} from './session/retry-policy.js';
+export type { DeferralReason } from './session/retry-policy.js';
 export type { AgentHalt, AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
 export { runDecider } from './run/run.decider.js';
 export type { RunCommand } from './run/run.decider.js';
@@ -91,10 +57,6 @@ export type { ValidationResult, WorkflowCommand, WorkflowState } from './workflo
 export { replaySession } from './replay/replay-session.js';
 export type { ReplayedEvent, ReplayOverrides } from './replay/replay-session.js';
 export type { ReplayNames } from './replay/replay-input.js';
-export { agentDecider, agentStateOf, initialAgent } from './agents/agent.decider.js';
-export type { AgentCommand, AgentRecord, AgentStatus } from './agents/agent.decider.js';
-export { agentTreeDecider, initialTree, subtreeOf, treeQueue } from './agents/agent-tree.decider.js';
-export type { AgentTree, AgentTreeCommand, TreeMember } from './agents/agent-tree.decider.js';
 export {
   HANDOVER_LOOP,
   HAND_OVER,
@@ -103,11 +65,9 @@ export {
   checkHop,
   factsOf,
   recipientOf,
-} from './messages/hand-over.js';
-export type { HopVerdict } from './messages/hand-over.js';
-export { renderReceived } from './messages/render-received.js';
-export { NO_TURNS, visibleState } from './agents/agent-activity.js';
-export type { Activity, VisibleState } from './agents/agent-activity.js';
+} from './session/hand-over.js';
+export type { HopVerdict } from './session/hand-over.js';
+export { renderReceived } from './session/render-received.js';
 export { PLAN_LIMITS, parsePlan, renderPlan, toStepText } from './plans/plan-file.js';
 export type { ParsedStep, PlanDocument, PlanLine, PlanStepStatus } from './plans/plan-file.js';
 export { documentOf, evolvePlan, initialPlan, nextPlanStep, planStatus } from './plans/plan-fold.js';
@@ -116,30 +76,3 @@ export { invalidPlan, mergePlan } from './plans/merge-plan.js';
 export type { MergedPlan, PlanAuthor, PlanEdit } from './plans/merge-plan.js';
 export { planDecider } from './plans/plan.decider.js';
 export type { EndPlanRun, PlanCommand } from './plans/plan.decider.js';
-export {
-  comparePaths,
-  foldCase,
-  foldersOf,
-  isBelow,
-  isVirtualPath,
-  normalizeFolder,
-  normalizePath,
-} from './files/file-path.js';
-export {
-  isBareRepository,
-  isPartOfRepository,
-  outsideRepositories,
-  programOfName,
-  unsafePartOf,
-} from './files/unsafe-names.js';
-export { emptyFileTree, foldFileTree, streamVersionOf } from './files/file-tree.js';
-export type { CallVersions, FileEntry, FileTree } from './files/file-tree.js';
-export { decideFiles, requireFile } from './files/file-tree.decider.js';
-export type { FileCommand, FileDecisionContext, FileLimits } from './files/file-tree.decider.js';
-export { checkRemoval, countLines, editAll, editBytes } from './files/edit-text.js';
-export type { TextEdit } from './files/edit-text.js';
-export { compareDisk, conflictPath } from './files/compare-disk.js';
-export type { DiskComparison, DiskDifference, FileContent } from './files/compare-disk.js';
-export { IgnoreRules, parseIgnoreFile } from './files/ignore-rules.js';
-export { planRewind } from './files/rewind.js';
-export type { RewindConflict, RewindPlan, VersionedChange } from './files/rewind.js';

@@ -5,18 +5,17 @@ import { onLogNotification } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import { createAgentServices } from './agent-services.js';
 import type { AgentRuntimeOptions, AgentServices } from './agent-services.js';
-import { AgentUpkeep } from './agents/agent-upkeep.js';
-import { ControlAgent } from './agents/control-agent.handler.js';
-import type { ControlAgentRequest } from './agents/control-agent.handler.js';
-import { ReadAgents } from './agents/read-agents.handler.js';
-import type { ListAgentsReply } from './agents/read-agents.handler.js';
-import { SpawnAgent } from './agents/spawn-agent.handler.js';
-import type { SpawnAgentReply, SpawnAgentRequest } from './agents/spawn-agent.handler.js';
+import { AgentUpkeep, ControlAgent, ReadAgents, SpawnAgent, Messages } from '@antiphon/agents-features';
+import type {
+  ControlAgentRequest,
+  ListAgentsReply,
+  SpawnAgentReply,
+  SpawnAgentRequest,
+} from '@antiphon/agents-features';
 import { ApprovalEvents, createApprovals } from './approvals/approvals.js';
 import type { Approvals } from './approvals/approvals.js';
 import { agentAgents, agentProjections, agentSessions } from './projections.js';
-import type { CircuitBreakers } from './providers/circuit-breaker.js';
-import { Messages } from './messages/messages.handler.js';
+import type { CircuitBreakers } from '@antiphon/providers-features';
 import { ForkSession } from './sessions/fork-session.handler.js';
 import type { ForkSessionReply, ForkSessionRequest } from './sessions/fork-session.handler.js';
 import { SessionRecovery } from './sessions/session-recovery.js';

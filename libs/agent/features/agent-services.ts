@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { isTurnEnd, taskOfSessionKey } from '@antiphon/contracts/agent';
-import type { ModelPort } from '@antiphon/agent-domain';
+import type { ModelPort } from '@antiphon/providers-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { BlobStore } from '@antiphon/database';
 import { createLogMarks } from '@antiphon/event-store';
@@ -9,31 +9,34 @@ import { createBoundedMap, failpoint } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-import { AgentDirectory } from './agents/agent-directory.js';
-import { AgentRows } from './agents/agent-rows.js';
-import { AgentTrees } from './agents/agent-trees.js';
-import { SpeakingAgents } from './agents/speaking-agents.js';
-import { ConfiguredAgents } from './agents/configured-agents.js';
-import type { ControlAgentDeps } from './agents/control-agent.handler.js';
-import type { SpawnAgentDeps } from './agents/spawn-agent.handler.js';
+import {
+  AgentDirectory,
+  AgentRows,
+  AgentTrees,
+  SpeakingAgents,
+  ConfiguredAgents,
+  InboxSignals,
+  announceMessages,
+  InboxStore,
+  createFoldersOnStart,
+  type AgentFolders,
+} from '@antiphon/agents-features';
+import type {
+  ControlAgentDeps,
+  SpawnAgentDeps,
+  MessagesDeps,
+  AgentMetricsSampler,
+} from '@antiphon/agents-features';
 import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
 import { ChatStore } from './chats/chat-store.js';
 import { VirtualChats } from './chats/virtual-chats.js';
 import type { ChatsDeps } from './chats/chats.handler.js';
-import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
-import type { MessagesDeps } from './messages/messages.handler.js';
 import { LogUsage } from './maintenance/log-usage.js';
-import { InboxStore } from './messages/inbox-store.js';
-import { FileTreeSnapshots } from './files/file-tree-snapshots.js';
-import { FileTrees } from './files/file-trees.js';
-import { Files } from './files/files.js';
+import { FileTreeSnapshots, FileTrees, Files } from '@antiphon/files-features';
 import { createPastReads } from './projections.js';
-import { createFoldersOnStart, type AgentFolders } from './metrics/agent-folders.js';
-import type { AgentMetricsSampler } from './metrics/agent-metrics.js';
 import { createTaskBudgets, createTaskOf } from './tasks/task-budgets.js';
-import { CircuitBreakers } from './providers/circuit-breaker.js';
-import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
-import { createCircuitStore } from './providers/circuit-breaker.store.js';
+import { CircuitBreakers, createCircuitStore } from '@antiphon/providers-features';
+import type { CircuitBreakerDeps } from '@antiphon/providers-features';
 import type { ForkSessionDeps } from './sessions/fork-session.handler.js';
 import type { FoldedEvent } from './sessions/session-fold.js';
 import { createPublishFrames } from './sessions/live-frames.js';

@@ -1,29 +1,35 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
-import { createPrismaClient } from '@antiphon/prisma-client';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { readTemporalServer } from '@antiphon/temporal';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, AGENT_SERVICES } from './agent.tokens.js';
+import {
+  AGENTS_SERVICES,
+  ControlAgent,
+  ReadAgents,
+  SpawnAgent,
+  AgentFolders,
+  AgentMetricsSampler,
+  ReadAgentMetrics,
+  Messages,
+} from '@antiphon/agents-features';
+import {
+  FILES_SERVICES,
+  FilesFollower,
+  readFilesFolder,
+  EraseFiles,
+  RewindFiles,
+  FilesHandler,
+} from '@antiphon/files-features';
 import { AgentRuntime } from './agent-runtime.js';
-import { ControlAgent } from './agents/control-agent.handler.js';
-import { ReadAgents } from './agents/read-agents.handler.js';
-import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { Chats } from './chats/chats.handler.js';
 import { RenameChat } from './chats/rename-chat.handler.js';
-import { FilesFollower, readFilesFolder } from './files/disk/files-follower.js';
-import { EraseFiles } from './files/erase-files.handler.js';
 import { LogQuotaInterceptor } from './maintenance/log-quota.interceptor.js';
 import { ReplayParked } from './maintenance/replay-parked.handler.js';
-import { RewindFiles } from './files/rewind-files.handler.js';
-import { FilesHandler } from './files/files.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
-import { AgentFolders } from './metrics/agent-folders.js';
-import { AgentMetricsSampler } from './metrics/agent-metrics.js';
-import { ReadAgentMetrics } from './metrics/read-agent-metrics.handler.js';
-import { Messages } from './messages/messages.handler.js';
 import { PLAN_SERVICES, Plans } from './plans/plans.handler.js';
 import { PlansRuntime } from './plans/plans-runtime.js';
 import { CancelRun } from './runs/cancel-run.handler.js';
@@ -45,14 +51,14 @@ import { ReadTurnContext } from './turns/turn-context.handler.js';
 import { ExternalClaims } from './tasks/external-claims.handler.js';
 import { Tasks } from './tasks/tasks.handler.js';
 import { TASK_SERVICES, TasksRuntime, turnsInAnyProcess } from './tasks/tasks-runtime.js';
-import { CredentialStore } from './credentials/credential-store.js';
-import { Credentials } from './credentials/credentials.handler.js';
-import { createMasterKeyReader, describeMasterKey } from './credentials/master-keys.js';
-import { createModels } from './providers/index.js';
-import type { Models } from './providers/index.js';
-import { providersInUse } from './providers/provider-settings.js';
-
-const MODELS = Symbol('MODELS');
+import {
+  MODELS,
+  ProvidersModule,
+  createMasterKeyReader,
+  describeMasterKey,
+  providersInUse,
+} from '@antiphon/providers-features';
+import type { Models } from '@antiphon/providers-features';
 
 const createSampler = (
   { pool, clock, logger, identity, config }: AgentPlatform,
@@ -176,10 +182,10 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
 
 /** The agent service: sessions, turns, approvals and runs. */
 @Module({
+  imports: [ProvidersModule],
   controllers: [
     AnswerApproval,
     BeginCall,
-    Credentials,
     ReadApprovals,
     SubmitTurn,
     CancelTurn,
@@ -210,25 +216,6 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   providers: [
     { provide: APP_INTERCEPTOR, useClass: LogQuotaInterceptor },
     AgentPlatform,
-    {
-      provide: CredentialStore,
-      inject: [AgentPlatform],
-      useFactory: ({ pool, env, clock, ids }: AgentPlatform) =>
-        new CredentialStore({
-          prisma: createPrismaClient(pool),
-          masterKeys: createMasterKeyReader(env),
-          clock,
-          ids,
-        }),
-    },
-    {
-      provide: MODELS,
-      inject: [AgentPlatform, CredentialStore],
-      useFactory: ({ config, env }: AgentPlatform, credentials: CredentialStore): Models =>
-        createModels(config, env, {
-          readStoredKey: (workspace, provider) => credentials.read(workspace, provider),
-        }),
-    },
     { provide: TurnEndWatcher, inject: [AgentPlatform], useFactory: createTurnEnds },
     {
       provide: AgentFolders,
@@ -242,6 +229,8 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       useFactory: createRuntime,
     },
     { provide: AGENT_SERVICES, inject: [AGENT_RUNTIME], useFactory: (own: AgentRuntime) => own.services },
+    { provide: AGENTS_SERVICES, useExisting: AGENT_SERVICES },
+    { provide: FILES_SERVICES, useExisting: AGENT_SERVICES },
     { provide: TURN_COMMANDS, useExisting: AGENT_RUNTIME },
     { provide: RUN_SERVICES, inject: [AgentPlatform], useFactory: createRunServices },
     {

@@ -1,14 +1,17 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { initialPlan, normalizePath, renderAttached, toStepText } from '@antiphon/agent-domain';
+import { initialPlan, renderAttached, toStepText } from '@antiphon/agent-domain';
+import { normalizePath } from '@antiphon/files-domain';
 import type { PlanCommand } from '@antiphon/agent-domain';
 import { nestsDeeperThan, toStorable } from '@antiphon/kernel';
 import { HOSTILE_TIMEOUT_MS, findHolds, sampleHostileTexts } from '@antiphon/testing/hostile-text';
 import type { HostileText, LoopReader } from '@antiphon/testing/hostile-text';
 import { readLines } from './native-tools/read-lines.js';
-import { builtInReply } from './providers/scripted/built-in-reply.js';
-import { createRedactor, readErrorBody } from './providers/transport/error-text.js';
-import { createEventParser } from './providers/transport/response-reader.js';
-import { TEXT_DEADLINE_MS, textWork } from './text-work.js';
+import { builtInReply } from '@antiphon/providers-features/scripted/built-in-reply';
+import { createRedactor, readErrorBody } from '@antiphon/providers-features/transport/error-text';
+import { createEventParser } from '@antiphon/providers-features/transport/response-reader';
+import { TEXT_DEADLINE_MS, textWork } from '@antiphon/service-host/worker-pool';
+import { fileJobs } from '@antiphon/files-features/text-work';
+import { textJobs } from './text-work.js';
 import { splitRole } from './turns/role-text.js';
 
 const MIB = 1024 * 1024;
@@ -77,21 +80,21 @@ const startJobs = ({ text }: HostileText, index: number): readonly Promise<unkno
   };
   const files = [['a.txt', bytes.length]] as const;
   return [
-    textWork.run({ ...job, name: 'describeChange', input: [bytes, changed] }),
-    textWork.run({ ...job, name: 'editFile', input: { path: 'a', bytes, edits: [{ old, new: 'z' }] } }),
-    textWork.run({ ...job, name: 'decidePlan', input: [createPlan(text), initialPlan()] }),
-    textWork.run({
+    fileJobs.run({ ...job, name: 'describeChange', input: [bytes, changed] }),
+    textJobs.run({ ...job, name: 'editFile', input: { path: 'a', bytes, edits: [{ old, new: 'z' }] } }),
+    textJobs.run({ ...job, name: 'decidePlan', input: [createPlan(text), initialPlan()] }),
+    textJobs.run({
       ...{ ...job, name: 'findIgnored' },
       input: { files: [['', bytes.slice(0, 100_000)]], paths: PATHS, root: '' },
     }),
-    textWork.run({
+    textJobs.run({
       ...job,
       name: 'searchBatch',
       deadlineMs: 2_000,
       input: { query, bytes, files, forMs: 1_000 },
     }),
-    textWork.run({ ...job, name: 'parseDefinition', input: text.slice(0, 256 * 1024) }),
-    textWork.run({
+    textJobs.run({ ...job, name: 'parseDefinition', input: text.slice(0, 256 * 1024) }),
+    textJobs.run({
       ...job,
       name: 'parseRoleFile',
       input: ['a', encoder.encode(`---\n${text.slice(0, 60_000)}`)],
@@ -122,7 +125,7 @@ const pingAsOther = async (isDone: () => boolean): Promise<readonly number[]> =>
     await new Promise((resolve) => setTimeout(resolve, 5));
     times.push(performance.now() - from - 5);
     const input = { path: 'a', bytes: encoder.encode('one two'), edits: [{ old: 'two', new: '2' }] };
-    const edited = await textWork.run({
+    const edited = await textJobs.run({
       name: 'editFile',
       input,
       owner: 'other',

@@ -1,7 +1,7 @@
 import { COMPARED_DAYS } from '@antiphon/config';
 import { PastReads, type ProjectionDefinition } from '@antiphon/event-store';
 import type pg from 'pg';
-import { projectAgents } from './agents/agent-agents.projection.js';
+import { projectAgents } from '@antiphon/agents-features';
 import { projectApprovals } from './approvals/agent-approvals.projection.js';
 import { agentRuns } from './runs/agent-runs.projection.js';
 import { projectAgentSessions } from './sessions/agent-sessions.projection.js';

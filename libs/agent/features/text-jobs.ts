@@ -1,12 +1,5 @@
-import {
-  IgnoreRules,
-  checkRemoval,
-  editAll,
-  parseIgnoreFile,
-  planDecider,
-  renderPlan,
-} from '@antiphon/agent-domain';
-import { describeChange } from './files/describe-change.js';
+import { IgnoreRules, checkRemoval, editAll, parseIgnoreFile } from '@antiphon/files-domain';
+import { planDecider, renderPlan } from '@antiphon/agent-domain';
 import { searchBatch } from './native-tools/search-files.js';
 import type { EditJob, IgnoredJob, TextJobs } from './text-work.js';
 
@@ -27,7 +20,6 @@ const findIgnored = ({ files, paths, root }: IgnoredJob): Uint32Array => {
 
 /** Functions that run in the threads of `text-work.ts`. They are pure. */
 export const jobs: TextJobs = {
-  describeChange: ([before, after]) => describeChange(before, after),
   editFile,
   findIgnored,
   searchBatch,

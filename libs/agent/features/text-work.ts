@@ -1,6 +1,7 @@
-import type { PlanCommand, PlanFold, TextEdit, planDecider, renderPlan } from '@antiphon/agent-domain';
+import type { PlanCommand, PlanFold, planDecider, renderPlan } from '@antiphon/agent-domain';
+import type { TextEdit } from '@antiphon/files-domain';
 import type { AgentSpec, WorkflowDefinition, WorkflowSource } from '@antiphon/contracts/agent';
-import { WorkerPool } from '@antiphon/service-host/worker-pool';
+import { textJobsOf } from '@antiphon/service-host/worker-pool';
 
 export interface EditJob {
   readonly path: string;
@@ -53,7 +54,6 @@ export type RoleSettings = Partial<Pick<AgentSpec, 'name' | 'base' | 'provider' 
 
 /** Functions that threads run. Each folder implements its own, and `text-jobs.ts` joins them. */
 export type TextJobs = {
-  readonly describeChange: (bytes: readonly [before: Uint8Array, after: Uint8Array]) => string;
   readonly editFile: (job: EditJob) => Uint8Array;
   readonly findIgnored: (job: IgnoredJob) => Uint32Array;
   readonly searchBatch: (batch: SearchBatch) => BatchResult;
@@ -65,16 +65,4 @@ export type TextJobs = {
   readonly parseRoleFile: (file: readonly [role: string, bytes: Uint8Array]) => Promise<RoleSettings>;
 };
 
-/** Specs run the sources, but a thread runs the compiled program. */
-const MODULE = import.meta.url.endsWith('.ts')
-  ? new URL('./dist/text-jobs.js', import.meta.url)
-  : new URL('./text-jobs.js', import.meta.url);
-
-/**
- * Each worker thread of this process for work on texts of members, agents and tools whose time has
- * no small bound. They start with the first work.
- */
-export const textWork = new WorkerPool<TextJobs>({ module: MODULE });
-
-/** Maximum time of one piece of work, ms. */
-export const TEXT_DEADLINE_MS = 5_000;
+export const textJobs = textJobsOf<TextJobs>(import.meta.url);

@@ -137,3 +137,4 @@ export type { LogEnd } from './read/log-epoch.js';
 export { positionOfCursor, requireCursor, requirePosition } from './read/require-position.js';
 export { createLogReader } from './read/log-reader.js';
 export type { LogReader } from './read/log-reader.js';
+export { createNamedQuery } from './projections/named-query.js';

@@ -6,8 +6,7 @@ import { silentLogger } from '@antiphon/observability';
 import { startEngineSet } from '@antiphon/stack';
 import type { EngineSet } from '@antiphon/stack';
 import { lockHolder } from '@antiphon/bootstrap/lock';
-import { homeLayout } from '@antiphon/bootstrap/project';
-import { projectRoot } from '@antiphon/bootstrap/project';
+import { homeLayout, projectRoot } from '@antiphon/bootstrap/project';
 import { recordHome, startTestRun } from '@antiphon/bootstrap/test-run';
 
 /** Variable in which specs find each engine. An engine whose variable is set is not started. */

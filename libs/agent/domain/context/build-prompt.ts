@@ -1,4 +1,4 @@
-import type { ModelMessage, ModelPrompt, ModelTool } from '../model-port.js';
+import type { ModelMessage, ModelPrompt, ModelTool } from '@antiphon/providers-domain';
 import type { OpenTurn, PastTurn, SessionState } from '../session/session-state.js';
 import type { ModelChoice } from '../turn/step.js';
 import { estimateMessages, estimateTokens, estimateTools } from './estimate-tokens.js';

@@ -1,4 +1,5 @@
-import type { ModelMessage, ModelPrompt, ModelTool } from '../model-port.js';
+import { clipAt } from '@antiphon/kernel';
+import type { ModelMessage, ModelPrompt, ModelTool } from '@antiphon/providers-domain';
 
 /** Tokens that a vendor adds around each message or tool. */
 const OVERHEAD_TOKENS = 4;
@@ -48,19 +49,6 @@ export const estimatePrompt = ({
 }: Pick<ModelPrompt, 'system' | 'messages' | 'tools'>): number =>
   estimateTokens(system) + estimateMessages(messages) + estimateTools(tools);
 
-/** Returns `end`, or one less where it would split a surrogate pair. */
-const toCharacterBoundary = (text: string, end: number): number => {
-  const last = text.charCodeAt(end - 1);
-  return last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
-};
-
-const clipAt = (text: string, end: number): string =>
-  `${text.slice(0, end)}… [clipped: ${end} of ${text.length} characters]`;
-
-/** Clips a text to `max` UTF-16 units and appends a note with its whole length. */
-export const clipText = (text: string, max: number): string =>
-  text.length <= max ? text : clipAt(text, toCharacterBoundary(text, max));
-
 /** Clips a text to `tokens` by the estimate and appends a note with its whole length. */
 export const clipToTokens = (text: string, tokens: number): string => {
   let room = tokens * BYTES_PER_TOKEN;
@@ -68,7 +56,7 @@ export const clipToTokens = (text: string, tokens: number): string => {
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
     room -= unit <= 0x7f ? 1 : unit <= 0x7ff || (unit >= 0xd800 && unit <= 0xdfff) ? 2 : 3;
-    if (room < 0) return clipAt(text, toCharacterBoundary(text, i));
+    if (room < 0) return clipAt(text, i);
   }
   return text;
 };

@@ -1,5 +1,5 @@
-import { renderReceived } from '../messages/render-received.js';
-import type { ModelMessage, ModelToolResult } from '../model-port.js';
+import { renderReceived } from '../session/render-received.js';
+import type { ModelMessage, ModelToolResult } from '@antiphon/providers-domain';
 import type { OpenTurn, PastTurn, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { clipToTokens } from './estimate-tokens.js';
 

@@ -1,6 +1,6 @@
 import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
-import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
-import type { OpenCircuit, OpenCircuits } from '../circuit-breaker.js';
+import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
+import type { OpenCircuit, OpenCircuits } from '@antiphon/providers-domain';
 import type { SessionState } from '../session/session-state.js';
 import type { ModelChoice } from '../turn/step.js';
 

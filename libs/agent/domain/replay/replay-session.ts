@@ -1,6 +1,6 @@
 import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
-import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
+import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
 import { sessionDecider } from '../session/session.decider.js';
 import type { SessionState } from '../session/session-state.js';
 import { beginCommand, commandFor } from '../turn/follow-up.js';

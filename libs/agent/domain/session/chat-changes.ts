@@ -1,5 +1,5 @@
 import type { SessionEventOf } from '@antiphon/contracts/agent';
-import { clipText } from '../context/estimate-tokens.js';
+import { clipText } from '@antiphon/kernel';
 import { fitWindow } from './past-turns.js';
 import type { PastTurn, RecentWindow, SessionState } from './session-state.js';
 

@@ -1,5 +1,5 @@
 import type { RecalledTurn, SessionEventOf, TurnEndStatus } from '@antiphon/contracts/agent';
-import { clipText } from '../context/estimate-tokens.js';
+import { clipText } from '@antiphon/kernel';
 import type {
   OpenTurn,
   PastTurn,

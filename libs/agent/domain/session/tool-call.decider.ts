@@ -7,7 +7,7 @@ import type {
   RestartTools,
   SessionCommand,
 } from './session-command.js';
-import { countLostDrivers } from '../turn/retry-policy.js';
+import { countLostDrivers } from './retry-policy.js';
 import type { OpenTurn, SessionState, TurnToolCall } from './session-state.js';
 
 export type ToolCommand = RequestTools | ClaimTools | RestartTools | ReleaseTools | RecordToolOutcomes;

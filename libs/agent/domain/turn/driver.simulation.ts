@@ -7,7 +7,7 @@ import { simulateApprovals } from './approvals.simulation.js';
 import { beginCommand, followUps } from './follow-up.js';
 import type { FollowUpContext } from './follow-up.js';
 import { nextStep } from './next-step.js';
-import { retryDelay } from './retry-policy.js';
+import { retryDelay } from '../session/retry-policy.js';
 import { NOTHING_IN_FLIGHT } from './step.js';
 import type { AgentPolicy, InFlight, Step } from './step.js';
 

@@ -3,9 +3,9 @@ import type { ToolRetry } from '@antiphon/contracts/sandbox';
 import type { SessionCommand } from '../session/session-command.js';
 import type { SessionDecider } from '../session/session.decider.js';
 import type { SessionState, TurnToolCall } from '../session/session-state.js';
-import { recipientOf } from '../messages/hand-over.js';
+import { recipientOf } from '../session/hand-over.js';
 import { nextStep } from './next-step.js';
-import { SUSPECT_AFTER } from './retry-policy.js';
+import { SUSPECT_AFTER } from '../session/retry-policy.js';
 import { NOTHING_IN_FLIGHT } from './step.js';
 import type { AgentPolicy, BeginCall, ModelChoice, Step } from './step.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { fold } from '@antiphon/kernel';
-import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
+import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain/circuit-breaker';
 import { sessionDecider } from '../session/session.decider.js';
 import {
   TURN,

@@ -1,9 +1,9 @@
-import { HANDOVER_LOOP, HAND_OVER } from '../messages/hand-over.js';
-import { NOT_HANDED_OVER, promisesHandOver } from '../messages/promised-hand-over.js';
+import { HANDOVER_LOOP, HAND_OVER } from '../session/hand-over.js';
+import { NOT_HANDED_OVER, promisesHandOver } from '../session/promised-hand-over.js';
 import { NOT_RECORDED } from '../session/past-turns.js';
 import type { OpenTurn, SessionState, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
-import { hasLostAllDrivers } from './retry-policy.js';
+import { hasLostAllDrivers } from '../session/retry-policy.js';
 import type { AgentPolicy, InFlight, Step } from './step.js';
 
 /**

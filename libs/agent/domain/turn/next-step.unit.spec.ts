@@ -16,8 +16,8 @@ import {
   toolReleased,
   toolRestarted,
 } from '../session/session.examples.js';
-import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
-import type { OpenCircuit } from '../circuit-breaker.js';
+import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain/circuit-breaker';
+import type { OpenCircuit } from '@antiphon/providers-domain/circuit-breaker';
 import { nextStep } from './next-step.js';
 import { NOTHING_IN_FLIGHT } from './step.js';
 import type { AgentPolicy, InFlight } from './step.js';

@@ -1,5 +1,5 @@
 import type { FailedTry, OpenTurn } from '../session/session-state.js';
-import { MAX_LOST_DRIVERS, MAX_TRIES_PER_PROVIDER } from './retry-policy.js';
+import { MAX_LOST_DRIVERS, MAX_TRIES_PER_PROVIDER } from '../session/retry-policy.js';
 import type { AgentPolicy, BeginCall, FailTurn, ModelChoice } from './step.js';
 
 /** Error code of a turn by the reason of its last failed try (docs/errors.md). */

@@ -1,8 +1,5 @@
-import type { OpenCircuits } from '../circuit-breaker.js';
+import type { OpenCircuits } from '@antiphon/providers-domain';
 import type { OpenCall, TurnToolCall } from '../session/session-state.js';
-
-/** Maximum number of tool calls in one step; a response with more is a protocol error. */
-export const MAX_CALLS_PER_STEP = 64;
 
 export interface ModelChoice {
   readonly provider: string;

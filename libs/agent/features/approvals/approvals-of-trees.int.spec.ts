@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { ApprovalRule } from '@antiphon/config';
 import { agentStream, agentTreeStream } from '@antiphon/contracts/agent';
 import { createTestDatabase } from '@antiphon/testing';
-import { agentUuidOf } from '../derived-ids.js';
+import { agentUuidOf } from '@antiphon/agent-log/derived-ids';
 import {
   WORKSPACE,
   createAgentWorld,

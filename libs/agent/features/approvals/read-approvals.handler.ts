@@ -9,9 +9,9 @@ import type { EventStore, PastReads } from '@antiphon/event-store';
 import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { AgentDirectory } from '@antiphon/agents-features';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { agentUuidOf } from '../derived-ids.js';
+import { agentUuidOf } from '@antiphon/agent-log';
 
 type ListQuery = z.output<typeof listApprovals.request>;
 type GetQuery = z.output<typeof getApproval.request>;

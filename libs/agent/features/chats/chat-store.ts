@@ -7,8 +7,7 @@ import { AggregateStore } from '@antiphon/event-store';
 import type { AppendDecision, Committed, EventStore, StreamAppend } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import type { Ids } from '@antiphon/kernel';
-import { chatIdOf } from '../derived-ids.js';
-import { eventForms } from '../event-envelope.js';
+import { chatIdOf, eventForms } from '@antiphon/agent-log';
 import { chatFold, deletedChat, renameChat, toChatView } from '../sessions/session-chat.js';
 import type { ChatRecord } from '../sessions/session-chat.js';
 

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createTestDatabase } from '@antiphon/testing';
 import { checkFigure, createSeededRandom } from '@antiphon/testing/load';
-import { fileTreeIdOf } from '../derived-ids.js';
+import { fileTreeIdOf } from '@antiphon/agent-log/derived-ids';
 import { WORKSPACE, createAgentWorld, submitTo, testConfig } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { says } from '../testing/test-model.js';

@@ -20,11 +20,10 @@ import type { EventStore, IdempotencyClaim, PastReads, StreamAppend } from '@ant
 import { isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import type { AgentDirectory } from '../agents/agent-directory.js';
-import { requireOwnSession } from '../agents/agent-rights.js';
+import type { AgentDirectory } from '@antiphon/agents-features';
+import { requireOwnSession } from '@antiphon/agents-features';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { chatIdOf, fileTreeIdOf } from '../derived-ids.js';
-import { eventMetadata, toNewEvent } from '../event-envelope.js';
+import { chatIdOf, fileTreeIdOf, eventMetadata, toNewEvent } from '@antiphon/agent-log';
 import { bindKey, readBinding } from '../sessions/session-keys.js';
 import type { SessionLog } from '../sessions/session-log.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';

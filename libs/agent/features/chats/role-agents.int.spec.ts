@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { ChatView } from '@antiphon/contracts/agent';
 import { createTestDatabase } from '@antiphon/testing';
-import { fileTreeIdOf } from '../derived-ids.js';
+import { fileTreeIdOf } from '@antiphon/agent-log/derived-ids';
 import { WORKSPACE, createAgentWorld, submitTo, testConfig } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { says } from '../testing/test-model.js';

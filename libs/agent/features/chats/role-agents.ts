@@ -1,17 +1,15 @@
 import { AgentId, AgentSpec } from '@antiphon/contracts/agent';
 import type { AgentDefinition, AgentEvent } from '@antiphon/contracts/agent';
-import { agentDecider } from '@antiphon/agent-domain';
-import type { AgentRecord } from '@antiphon/agent-domain';
+import { agentDecider } from '@antiphon/agents-domain';
+import type { AgentRecord } from '@antiphon/agents-domain';
 import { isVersionConflict, retryConflicts } from '@antiphon/event-store';
 import { isAppError, isoTime } from '@antiphon/kernel';
-import { createAgentStreams } from '../agents/agent-streams.js';
-import type { AgentStreams } from '../agents/agent-streams.js';
-import { planSpawn } from '../agents/spawn-plan.js';
-import { SpawnAgent } from '../agents/spawn-agent.handler.js';
-import type { SpawnAgentDeps } from '../agents/spawn-agent.handler.js';
-import { fileTreeIdOf } from '../derived-ids.js';
-import type { FileTrees } from '../files/file-trees.js';
-import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
+import { createAgentStreams, planSpawn, SpawnAgent } from '@antiphon/agents-features';
+import type { AgentStreams, SpawnAgentDeps } from '@antiphon/agents-features';
+import { fileTreeIdOf } from '@antiphon/agent-log';
+import type { FileTrees } from '@antiphon/files-features';
+import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
+import { textJobs } from '../text-work.js';
 import type { RoleSettings } from '../text-work.js';
 import { rolePath } from '../turns/role-text.js';
 
@@ -58,7 +56,7 @@ export class RoleAgents {
     const bytes = await this.deps.files.readBytes(workspace, file.digest);
     const input = [role, new Uint8Array(bytes)] as const;
     const work = { name: 'parseRoleFile', input, owner: workspace, deadlineMs: TEXT_DEADLINE_MS } as const;
-    const settings = await textWork.run(work);
+    const settings = await textJobs.run(work);
     const record = async (): Promise<void> => {
       if (await this.deps.agents.load(workspace, role)) await this.redefine(request, settings);
       else await this.spawn(request, settings);

@@ -3,8 +3,8 @@ import type { ChatView, SessionEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { EventStore } from '@antiphon/event-store';
 import { createBoundedMap } from '@antiphon/kernel';
-import { fileTreeIdOf } from '../derived-ids.js';
-import type { VirtualFile, VirtualFiles } from '../files/virtual-files.js';
+import { fileTreeIdOf } from '@antiphon/agent-log';
+import type { VirtualFile, VirtualFiles } from '@antiphon/files-features';
 import type { ChatStore, DeletedPart } from './chat-store.js';
 
 /** Number of chats in one read of the log. */

@@ -7,7 +7,7 @@ import { canonicalJson, genesisHash, hashEvent } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { invalid, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import { callIdOf, toolDigestOf } from '../derived-ids.js';
+import { callIdOf, toolDigestOf } from '@antiphon/agent-log';
 
 /**
  * One side of a comparison: an event and its actual or hypothetical hash at its place in the chain.

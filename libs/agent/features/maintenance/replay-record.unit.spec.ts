@@ -4,7 +4,7 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { SessionExport } from '@antiphon/contracts/log';
 import { createMemoryEventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
-import { callIdOf, toolDigestOf } from '../derived-ids.js';
+import { callIdOf, toolDigestOf } from '@antiphon/agent-log/derived-ids';
 import { replayRecord } from './replay-record.js';
 
 const now = '2026-11-22T12:00:00.000Z';

@@ -1,11 +1,10 @@
-import { foldCase, isBelow, isVirtualPath, normalizeFolder, normalizePath } from '@antiphon/agent-domain';
+import { foldCase, isBelow, isVirtualPath, normalizeFolder, normalizePath } from '@antiphon/files-domain';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import { forbidden } from '@antiphon/kernel';
 import type { z } from 'zod';
-import type { AgentDirectory } from '../agents/agent-directory.js';
-import type { FilesChanged } from '../files/file-changes.js';
-import type { Files } from '../files/files.js';
+import type { AgentDirectory } from '@antiphon/agents-features';
+import type { FilesChanged, Files } from '@antiphon/files-features';
 import type { NativeCall } from './ask-agent.js';
 import type { FILE_INPUT, FileToolName } from './file-schemas.js';
 

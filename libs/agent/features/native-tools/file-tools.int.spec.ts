@@ -4,7 +4,7 @@ import type { JsonValue } from '@antiphon/kernel';
 import type { ApprovalRule } from '@antiphon/config';
 import { createTestDatabase } from '@antiphon/testing';
 import { ReadApprovals } from '../approvals/read-approvals.handler.js';
-import { readHistory } from '../files/file-history.js';
+import { readHistory } from '@antiphon/files-features/trees/file-history';
 import {
   WORKSPACE,
   createAgentWorld,

@@ -1,15 +1,14 @@
 import type pg from 'pg';
-import { checkRemoval, isBelow, requireFile } from '@antiphon/agent-domain';
-import type { FileCommand, FileEntry, FileTree } from '@antiphon/agent-domain';
+import { checkRemoval, isBelow, requireFile } from '@antiphon/files-domain';
+import type { FileCommand, FileEntry, FileTree } from '@antiphon/files-domain';
 import type { FileCause } from '@antiphon/contracts/agent';
 import type { BlobAppend } from '@antiphon/event-store';
 import { conflict, rejected } from '@antiphon/kernel';
-import { fileTreeIdOf } from '../derived-ids.js';
-import { describeInThread, describeStale } from '../files/explain-stale.js';
-import type { FilesChanged } from '../files/file-changes.js';
-import { APPENDED_BYTES } from '../files/file-trees.js';
-import type { ChangeRecorder } from '../files/files.js';
-import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
+import { fileTreeIdOf } from '@antiphon/agent-log';
+import { describeInThread, describeStale, APPENDED_BYTES } from '@antiphon/files-features';
+import type { FilesChanged, ChangeRecorder } from '@antiphon/files-features';
+import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
+import { textJobs } from '../text-work.js';
 import type { NativeCall } from './ask-agent.js';
 import { FileAccess, describeWith, resultOf } from './file-access.js';
 import type { FileInput } from './file-access.js';
@@ -185,7 +184,7 @@ export class FileTools {
       const removes = own.find((edit) => edit.removes !== undefined)?.removes;
       const input = { path, bytes: new Uint8Array(before), edits: own, removes };
       const work = { name: 'editFile', input, owner: call.workspace, deadlineMs: TEXT_DEADLINE_MS } as const;
-      const after = await textWork.run(work);
+      const after = await textJobs.run(work);
       planned.push({ path, file, before, after });
     }
     return planned;

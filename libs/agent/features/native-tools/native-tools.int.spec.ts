@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { agentStream } from '@antiphon/contracts/agent';
-import type { ModelAnswer, ModelRequest } from '@antiphon/agent-domain';
+import type { ModelAnswer, ModelRequest } from '@antiphon/providers-domain';
 import { createTestDatabase } from '@antiphon/testing';
-import { agentUuidOf } from '../derived-ids.js';
+import { agentUuidOf } from '@antiphon/agent-log/derived-ids';
 import { readBinding } from '../sessions/session-keys.js';
 import {
   WORKSPACE,

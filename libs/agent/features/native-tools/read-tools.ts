@@ -1,11 +1,11 @@
-import { normalizeFolder } from '@antiphon/agent-domain';
-import type { FileEntry } from '@antiphon/agent-domain';
+import { normalizeFolder } from '@antiphon/files-domain';
+import type { FileEntry } from '@antiphon/files-domain';
 import type { BlobStore } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
-import { isBinary } from '../files/describe-change.js';
-import { oneLevel } from '../files/files.handler.js';
-import type { FileTrees } from '../files/file-trees.js';
-import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
+import { isBinary, oneLevel } from '@antiphon/files-features';
+import type { FileTrees } from '@antiphon/files-features';
+import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
+import { textJobs } from '../text-work.js';
 import type { NativeCall } from './ask-agent.js';
 import { isWithin, resultOf } from './file-access.js';
 import type { FileAccess, FileAccessDeps, FileInput } from './file-access.js';
@@ -185,7 +185,7 @@ export class ReadTools {
     });
     const input = { files: rules, paths: listed.map(({ path }) => path), root };
     const work = { name: 'findIgnored', input, owner: workspace, deadlineMs: TEXT_DEADLINE_MS } as const;
-    const ignored = new Set(await textWork.run(work));
+    const ignored = new Set(await textJobs.run(work));
     return listed.filter((_, index) => !ignored.has(index));
   }
 

@@ -1,8 +1,8 @@
 import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import type { NativeToolName } from '@antiphon/config';
 import type { createTask, sendAgentMessage, spawnAgent } from '@antiphon/contracts/agent';
-import { clipText } from '@antiphon/agent-domain';
-import { bug, invalid, isAppError, isoTime, rejected, toStorable } from '@antiphon/kernel';
+
+import { bug, clipText, invalid, isAppError, isoTime, rejected, toStorable } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';

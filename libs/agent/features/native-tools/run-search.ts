@@ -1,5 +1,5 @@
-import { isBinary } from '../files/describe-change.js';
-import { textWork } from '../text-work.js';
+import { isBinary } from '@antiphon/files-features';
+import { textJobs } from '../text-work.js';
 import type { FoundLine, SearchBatch, SearchQuery } from '../text-work.js';
 import type { SearchResult, SearchedFile } from './search-files.js';
 
@@ -35,7 +35,7 @@ export const searchFiles = async (
     const input = toBatch(texts, { ...query, limit: query.limit - found.length }, forMs);
     const transfer = [input.bytes.buffer as ArrayBuffer];
     const job = { name: 'searchBatch', input, owner, deadlineMs: forMs + SLICE_MS, transfer } as const;
-    const result = await textWork.run(job);
+    const result = await textJobs.run(job);
     found.push(...result.found);
     counts.cutLines += result.cutLines;
     return result.isTruncated;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { checkFigure, measureContention, percentile, report } from '@antiphon/testing/load';
-import { fileTreeIdOf } from '../derived-ids.js';
+import { fileTreeIdOf } from '@antiphon/agent-log/derived-ids';
 import { WORKSPACE, createAgentWorld, newAddress, submitTo, testConfig } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { HOSTILE_PATTERNS } from '../testing/hostile-patterns.js';

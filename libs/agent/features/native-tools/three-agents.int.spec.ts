@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '@antiphon/config';
 import { createTestDatabase } from '@antiphon/testing';
-import { createModels } from '../providers/index.js';
-import type { Models } from '../providers/index.js';
+import { createModels } from '@antiphon/providers-features/adapters/create-models';
+import type { Models } from '@antiphon/providers-features/adapters/create-models';
 import { createAgentWorld, newAddress, submitTo } from '../testing/agent-world.js';
 import type { AgentWorld } from '../testing/agent-world.js';
 

@@ -1,6 +1,6 @@
 import { fileTreeStream } from '@antiphon/contracts/agent';
 import type { EventStore } from '@antiphon/event-store';
-import type { FileTrees } from '../files/file-trees.js';
+import type { FileTrees } from '@antiphon/files-features';
 
 interface TreeReads {
   readonly trees: Pick<FileTrees, 'readFacts'>;

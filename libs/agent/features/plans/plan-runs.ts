@@ -4,7 +4,7 @@ import { createLogMarks } from '@antiphon/event-store';
 import type { LogMarks } from '@antiphon/event-store';
 import { createWakeSignal, failpoint, isAppError, toStorable } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
-import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { AgentDirectory } from '@antiphon/agents-features';
 import { isPermanentError } from '../runs/run-task.js';
 import { readOutcome } from '../sessions/turn-ends.js';
 import type { TurnLeaderDeps, TurnRef } from '../sessions/turn-ends.js';

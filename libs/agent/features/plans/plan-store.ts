@@ -1,23 +1,18 @@
 import { createHash } from 'node:crypto';
 import { PlanEvent, planStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileTreeEvent } from '@antiphon/contracts/agent';
-import { decideFiles, documentOf, planDecider } from '@antiphon/agent-domain';
-import type {
-  EndPlanRun,
-  FileEntry,
-  FileLimits,
-  FileTree,
-  PlanCommand,
-  PlanFold,
-} from '@antiphon/agent-domain';
+import { decideFiles } from '@antiphon/files-domain';
+import { documentOf, planDecider } from '@antiphon/agent-domain';
+import type { EndPlanRun, PlanCommand, PlanFold } from '@antiphon/agent-domain';
+import type { FileEntry, FileLimits, FileTree } from '@antiphon/files-domain';
 import { AggregateStore, retryConflicts } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
 import { isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
-import { eventForms } from '../event-envelope.js';
-import type { FileDecision, FileTrees } from '../files/file-trees.js';
-import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
+import { fileTreeIdOf, planIdOf, eventForms } from '@antiphon/agent-log';
+import type { FileDecision, FileTrees } from '@antiphon/files-features';
+import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
+import { textJobs } from '../text-work.js';
 import { findTreeVersion } from './find-tree-version.js';
 
 /** A plan by its file. */
@@ -199,7 +194,7 @@ export class PlanStore {
   ): Promise<void> {
     const command = { ...given, by: { actor, agentId }, now: isoTime(this.deps.clock) } as PlanCommand;
     const decided = HAS_TEXT.has(command.type)
-      ? await textWork.run({
+      ? await textJobs.run({
           ...{ name: 'decidePlan', input: [command, draft.state], owner, deadlineMs: TEXT_DEADLINE_MS },
         })
       : planDecider.decide(command, draft.state);
@@ -288,7 +283,7 @@ export class PlanStore {
   ): Promise<FileTreeEvent[]> {
     const input = documentOf(draft.state);
     const work = { name: 'renderPlan', input, owner: workspace } as const;
-    const bytes = await textWork.run({ ...work, deadlineMs: TEXT_DEADLINE_MS });
+    const bytes = await textJobs.run({ ...work, deadlineMs: TEXT_DEADLINE_MS });
     const digest = sha256(bytes);
     if (digest !== draft.rendered || draft.events.some(({ type }) => type === 'PlanEditConflicted'))
       await this.apply(draft, { type: 'RenderPlanFile', data: { digest } }, { actor, agentId }, workspace);

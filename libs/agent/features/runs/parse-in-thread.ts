@@ -1,5 +1,6 @@
 import type { WorkflowDefinition, WorkflowSource } from '@antiphon/contracts/agent';
-import { TEXT_DEADLINE_MS, textWork } from '../text-work.js';
+import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
+import { textJobs } from '../text-work.js';
 import { parseDefinition } from './parse-definition.js';
 
 /**
@@ -8,5 +9,5 @@ import { parseDefinition } from './parse-definition.js';
  */
 export const parseInThread = async (owner: string, source: WorkflowSource): Promise<WorkflowDefinition> =>
   typeof source === 'string'
-    ? textWork.run({ name: 'parseDefinition', input: source, owner, deadlineMs: TEXT_DEADLINE_MS })
+    ? textJobs.run({ name: 'parseDefinition', input: source, owner, deadlineMs: TEXT_DEADLINE_MS })
     : parseDefinition(source);

@@ -8,7 +8,7 @@ import type { EventStore, PastReads, StreamAppend } from '@antiphon/event-store'
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { eventForms, toNewEvent } from '../event-envelope.js';
+import { eventForms, toNewEvent } from '@antiphon/agent-log';
 
 /** Event streams of workflows and runs. */
 export interface RunStreams {

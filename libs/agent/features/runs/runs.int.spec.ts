@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ModelFailure } from '@antiphon/agent-domain';
-import type { ModelRequest } from '@antiphon/agent-domain';
+import { ModelFailure } from '@antiphon/providers-domain';
+import type { ModelRequest } from '@antiphon/providers-domain';
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, until } from '../testing/agent-world.js';
 import { createRunsWorld } from '../testing/runs-world.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { framesOf, initialCursor, isTurnEnd } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import { ModelFailure } from '@antiphon/agent-domain';
+import { ModelFailure } from '@antiphon/providers-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { createTestDatabase } from '@antiphon/testing';
 import {

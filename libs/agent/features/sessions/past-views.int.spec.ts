@@ -4,7 +4,7 @@ import type { ApprovalRule } from '@antiphon/config';
 import { listProjections } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { createTestDatabase } from '@antiphon/testing';
-import { ReadAgents } from '../agents/read-agents.handler.js';
+import { ReadAgents } from '@antiphon/agents-features/lifecycle/read-agents.handler';
 import { ReadApprovals } from '../approvals/read-approvals.handler.js';
 import {
   createAgentWorld,

@@ -1,8 +1,8 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { EventMetadata, NewEvent } from '@antiphon/event-store';
 import type { Ids, JsonObject } from '@antiphon/kernel';
-import { eventMetadata } from '../event-envelope.js';
-import type { EventOrigin } from '../event-envelope.js';
+import { eventMetadata } from '@antiphon/agent-log';
+import type { EventOrigin } from '@antiphon/agent-log';
 import type { SessionFold } from './session-fold.js';
 
 /** Events whose origin is the current request, also if they concern an earlier turn. */

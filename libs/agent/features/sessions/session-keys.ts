@@ -4,7 +4,7 @@ import { upcast } from '@antiphon/contracts/events';
 import type { EventStore, StreamAppend } from '@antiphon/event-store';
 import { toStorable } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
-import { keyIdOf } from '../derived-ids.js';
+import { keyIdOf } from '@antiphon/agent-log';
 
 /** Session that a session key is bound to. */
 export interface KeyBinding {

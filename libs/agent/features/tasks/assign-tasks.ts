@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
-import { canReach } from '../agents/agent-reach.js';
+import { canReach } from '@antiphon/agents-features';
 import type { TaskAgent, TaskAgents } from './task-agents.js';
 import type { Lane, OpenTask, TaskQueues } from './task-queues.js';
 

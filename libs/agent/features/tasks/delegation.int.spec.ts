@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { TurnRequested } from '@antiphon/contracts/agent';
-import type { ModelRequest } from '@antiphon/agent-domain';
+import type { ModelRequest } from '@antiphon/providers-domain';
 import { acrossWorkspaces } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { until } from '../testing/agent-world.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { agentInboxStream, taskLease } from '@antiphon/contracts/agent';
 import { createTestDatabase } from '@antiphon/testing';
-import { agentUuidOf } from '../derived-ids.js';
+import { agentUuidOf } from '@antiphon/agent-log/derived-ids';
 import { WORKSPACE, until } from '../testing/agent-world.js';
 import { ACTOR, WORKER, createTasksWorld } from '../testing/tasks-world.js';
 import type { TasksProcess, TasksWorld } from '../testing/tasks-world.js';

@@ -2,9 +2,7 @@ import type pg from 'pg';
 import { workspaceConfig } from '@antiphon/config';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { AgentReach } from '../agents/agent-reach.js';
-import type { AgentDirectory } from '../agents/agent-directory.js';
-import type { DirectoryAgent } from '../agents/directory-agent.js';
+import type { AgentReach, AgentDirectory, DirectoryAgent } from '@antiphon/agents-features';
 
 /** An agent as the delegation sees it. */
 export interface TaskAgent {

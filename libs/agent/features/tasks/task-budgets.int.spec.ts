@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { ModelAnswer, ModelRequest } from '@antiphon/agent-domain';
+import type { ModelAnswer, ModelRequest } from '@antiphon/providers-domain';
 import { createTestDatabase } from '@antiphon/testing';
 import { until } from '../testing/agent-world.js';
 import { configWith, createTasksWorld } from '../testing/tasks-world.js';

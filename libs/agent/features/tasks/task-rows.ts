@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { createNamedQuery } from '../projection-query.js';
+import { createNamedQuery } from '@antiphon/event-store';
 
 /** Columns of `agent_tasks`. Times and JSON stay texts, so that a row is saved as it was read. */
 export interface TaskRow {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { TaskEvent, taskStream } from '@antiphon/contracts/agent';
-import { clipText, failureDelayMs, lossDelayMs, taskDecider } from '@antiphon/agent-domain';
+import { failureDelayMs, lossDelayMs, taskDecider } from '@antiphon/agent-domain';
 import type { TaskCommand, TaskFold } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { AggregateStore } from '@antiphon/event-store';
@@ -14,13 +14,13 @@ import type {
   NewEvent,
   StreamAppend,
 } from '@antiphon/event-store';
-import { isAppError, isoTime } from '@antiphon/kernel';
+import { clipText, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { taskEndedAppend } from '../agents/child-ended.js';
-import { eventForms } from '../event-envelope.js';
+import { taskEndedAppend } from '@antiphon/agents-features';
+import { eventForms } from '@antiphon/agent-log';
 
 /** Maximum length of a result's text, UTF-16 units. */
 const MAX_TEXT = 65_536;

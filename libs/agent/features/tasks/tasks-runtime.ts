@@ -4,7 +4,7 @@ import type { PastReads, RunningProjection } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import { onLogNotification, requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
-import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { AgentDirectory } from '@antiphon/agents-features';
 import type { TurnCommands, TurnEndWatcher } from '../sessions/turn-ends.js';
 import { agentTasks } from './agent-tasks.projection.js';
 import { Delegation } from './delegation.js';

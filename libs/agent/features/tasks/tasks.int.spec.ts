@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { spawnAgent } from '@antiphon/contracts/agent';
-import { ModelFailure } from '@antiphon/agent-domain';
-import type { ModelRequest } from '@antiphon/agent-domain';
+import { ModelFailure } from '@antiphon/providers-domain';
+import type { ModelRequest } from '@antiphon/providers-domain';
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, newAddress, submitTo, until } from '../testing/agent-world.js';
 import { ACTOR, configWith, createTasksWorld } from '../testing/tasks-world.js';

@@ -1,10 +1,10 @@
 import { PlanEvent, planStream } from '@antiphon/contracts/agent';
 import type { PlanView } from '@antiphon/contracts/agent';
-import { decideFiles } from '@antiphon/agent-domain';
-import type { ModelRequest } from '@antiphon/agent-domain';
+import { decideFiles } from '@antiphon/files-domain';
+import type { ModelRequest } from '@antiphon/providers-domain';
 import { isoTime } from '@antiphon/kernel';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
+import { fileTreeIdOf, planIdOf } from '@antiphon/agent-log/derived-ids';
 import { Plans } from '../plans/plans.handler.js';
 import { PlansRuntime } from '../plans/plans-runtime.js';
 import { WORKSPACE, testConfig, until } from './agent-world.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { ModelAnswer, ModelPort, ModelRequest, ModelSink } from '@antiphon/agent-domain';
-import { ModelFailure } from '@antiphon/agent-domain';
+import type { ModelAnswer, ModelPort, ModelRequest, ModelSink } from '@antiphon/providers-domain';
+import { ModelFailure } from '@antiphon/providers-domain';
 
 export type Reply = (request: ModelRequest, sink: ModelSink, call: number) => Promise<ModelAnswer>;
 

@@ -1,4 +1,4 @@
-import type { ModelToolResult } from '@antiphon/agent-domain';
+import type { ModelToolResult } from '@antiphon/providers-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { newAddress, submitTo } from './agent-world.js';
 import type { AgentWorld, TestProcess } from './agent-world.js';

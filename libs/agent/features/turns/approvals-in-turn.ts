@@ -7,7 +7,7 @@ import type { Logger } from '@antiphon/observability';
 import { approvalDigestOf, moduleOf } from '../approvals/approval-rules.js';
 import type { ApprovalChange } from '../approvals/approval-timers.js';
 import type { NativeTools } from '../native-tools/run-native-tool.js';
-import { approvalIdOf } from '../derived-ids.js';
+import { approvalIdOf } from '@antiphon/agent-log';
 import { retryTransient } from '../sessions/retry-transient.js';
 import type { StepContext, StepOf } from './step-context.js';
 import { followUpContext } from './turn-policy.js';

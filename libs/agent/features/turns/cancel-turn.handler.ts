@@ -8,7 +8,7 @@ import { readBackwards } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { requireOwnSession } from '../agents/agent-rights.js';
+import { requireOwnSession } from '@antiphon/agents-features';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
 import { followUpContext } from './turn-policy.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { TOOL_CANCEL_SUBJECT } from '@antiphon/contracts/sandbox';
-import { ModelFailure } from '@antiphon/agent-domain';
+import { ModelFailure } from '@antiphon/providers-domain';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';

@@ -1,6 +1,6 @@
 import { ATTEMPT_SPAN } from '@antiphon/contracts/agent';
 import type { Frame, FrameCursor, StreamedFrame } from '@antiphon/contracts/agent';
-import type { ModelSink } from '@antiphon/agent-domain';
+import type { ModelSink } from '@antiphon/providers-domain';
 import { toStorable } from '@antiphon/kernel';
 
 /**

@@ -9,7 +9,7 @@ import type { EventStore } from '@antiphon/event-store';
 import { HandleRequest, requestWithRetry } from '@antiphon/messaging';
 import type { z } from 'zod';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { AgentDirectory } from '@antiphon/agents-features';
 import { requestMemory } from './prepare-call.js';
 import type { ContextDeps } from './prepare-call.js';
 

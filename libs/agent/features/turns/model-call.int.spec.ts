@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import { createTestDatabase } from '@antiphon/testing';
 import { framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
-import { ModelFailure } from '@antiphon/agent-domain';
-import type { ModelFailureDetails } from '@antiphon/agent-domain';
+import { ModelFailure } from '@antiphon/providers-domain';
+import type { ModelFailureDetails } from '@antiphon/providers-domain';
 import { conflict, rejected, transient } from '@antiphon/kernel';
 import { createAgentWorld, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';

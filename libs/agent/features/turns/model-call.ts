@@ -1,10 +1,11 @@
 import type { Frame } from '@antiphon/contracts/agent';
-import type { ModelAnswer, ModelPrompt, ModelUsage, OpenCall, SessionCommand } from '@antiphon/agent-domain';
-import { ModelFailure, classifyFailure } from '@antiphon/agent-domain';
+import type { ModelAnswer, ModelPrompt, ModelUsage } from '@antiphon/providers-domain';
+import type { OpenCall, SessionCommand } from '@antiphon/agent-domain';
+import { ModelFailure, classifyFailure } from '@antiphon/providers-domain';
 import { abortable, abortableWithGrace, isAppError, isoTime, toAppError } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
-import type { SpeakingAgents } from '../agents/speaking-agents.js';
-import type { Admission, CircuitBreakers } from '../providers/circuit-breaker.js';
+import type { SpeakingAgents } from '@antiphon/agents-features';
+import type { Admission, CircuitBreakers } from '@antiphon/providers-features';
 import { Stopped, stopReasonOf } from '../sessions/stopped.js';
 import type { StopReason } from '../sessions/stopped.js';
 import { DeltaStream } from './delta-stream.js';

@@ -1,9 +1,10 @@
-import type { ModelAnswer, OpenCall, SessionCommand } from '@antiphon/agent-domain';
-import { MAX_CALLS_PER_STEP, ModelFailure, clipText } from '@antiphon/agent-domain';
-import { MAX_JSON_DEPTH, costMicroUsd, toStorable, toStorableJson } from '@antiphon/kernel';
+import type { ModelAnswer } from '@antiphon/providers-domain';
+import type { OpenCall, SessionCommand } from '@antiphon/agent-domain';
+import { MAX_CALLS_PER_STEP, ModelFailure } from '@antiphon/providers-domain';
+import { clipText, costMicroUsd, MAX_JSON_DEPTH, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { JsonValue } from '@antiphon/kernel';
 import type { Streamed } from './delta-stream.js';
-import { callIdOf } from '../derived-ids.js';
+import { callIdOf } from '@antiphon/agent-log';
 import type { GrantedReservation } from './reserve-budget.js';
 
 type RecordAnswer = Extract<SessionCommand, { type: 'RecordAnswer' }>;

@@ -1,7 +1,8 @@
 import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { buildPrompt, renderAttached } from '@antiphon/agent-domain';
-import type { MemoryContext, ModelPrompt, ModelTool, OpenCall, SessionState } from '@antiphon/agent-domain';
+import type { MemoryContext, OpenCall, SessionState } from '@antiphon/agent-domain';
+import type { ModelPrompt, ModelTool } from '@antiphon/providers-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { BlobStore } from '@antiphon/database';
 import type { JsonObject } from '@antiphon/kernel';
@@ -9,7 +10,7 @@ import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import { recordTurnStage } from '@antiphon/observability';
 import type { z } from 'zod';
-import type { DirectoryAgent } from '../agents/directory-agent.js';
+import type { DirectoryAgent } from '@antiphon/agents-features';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
 import type { ReservedInCommit } from '../sessions/session-stream.js';

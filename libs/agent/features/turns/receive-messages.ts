@@ -4,10 +4,9 @@ import type { StreamAppend } from '@antiphon/event-store';
 import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { eventMetadata } from '../event-envelope.js';
+import { eventMetadata } from '@antiphon/agent-log';
 import { retryTransient } from '../sessions/retry-transient.js';
-import type { InboxSignals } from '../messages/inbox-signals.js';
-import type { InboxState, InboxStore, StoredMessage } from '../messages/inbox-store.js';
+import type { InboxSignals, InboxState, InboxStore, StoredMessage } from '@antiphon/agents-features';
 import type { StepContext } from './step-context.js';
 
 /** Maximum number of messages that one step puts into a context. */

@@ -5,7 +5,7 @@ import type { Fork, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import type { EventStore } from '@antiphon/event-store';
 import type { JsonValue } from '@antiphon/kernel';
 import { toFolded } from '../sessions/session-log.js';
-import { toolDigestOf } from '../derived-ids.js';
+import { toolDigestOf } from '@antiphon/agent-log';
 import type { SessionActor } from '../sessions/session-actor.js';
 
 export interface RecordedToolsDeps {

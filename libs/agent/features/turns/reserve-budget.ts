@@ -1,6 +1,7 @@
 import { reserveBudget } from '@antiphon/contracts/metering';
 import type { Price, ReserveBudgetReply, TaskLimits } from '@antiphon/contracts/metering';
-import type { ModelPort, ModelPrompt, SessionState } from '@antiphon/agent-domain';
+import type { ModelPort, ModelPrompt } from '@antiphon/providers-domain';
+import type { SessionState } from '@antiphon/agent-domain';
 import { isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';

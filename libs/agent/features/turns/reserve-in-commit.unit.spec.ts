@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { buildPrompt, initialSession } from '@antiphon/agent-domain';
-import type { ModelPrompt, OpenTurn, SessionState } from '@antiphon/agent-domain';
+import type { ModelPrompt } from '@antiphon/providers-domain';
+import type { OpenTurn, SessionState } from '@antiphon/agent-domain';
 import { ReservesInCommit, createAgentPrompts, toReservation } from './reserve-in-commit.js';
 import type { KnownParts } from './reserve-in-commit.js';
 

@@ -2,7 +2,7 @@ import type { SessionAddress, SessionTarget } from '@antiphon/contracts/agent';
 import type { EventStore, StreamGuard } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import type { BoundedMap, Ids } from '@antiphon/kernel';
-import { requireOwnSession } from '../agents/agent-rights.js';
+import { requireOwnSession } from '@antiphon/agents-features';
 import { requireChatOfSession } from '../sessions/session-chat.js';
 import { keyOf, readBinding } from '../sessions/session-keys.js';
 import type { KeyBinding } from '../sessions/session-keys.js';

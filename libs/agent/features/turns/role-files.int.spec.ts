@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { decideFiles } from '@antiphon/agent-domain';
+import { decideFiles } from '@antiphon/files-domain';
 import { isoTime } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
-import { fileTreeIdOf } from '../derived-ids.js';
+import { fileTreeIdOf } from '@antiphon/agent-log/derived-ids';
 import {
   WORKSPACE,
   createAgentWorld,

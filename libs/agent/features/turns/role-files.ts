@@ -1,12 +1,12 @@
 import { fileTreeStream } from '@antiphon/contracts/agent';
 import type { TurnRole } from '@antiphon/contracts/agent';
 import type { StreamGuard } from '@antiphon/event-store';
-import { clipText, streamVersionOf } from '@antiphon/agent-domain';
-import type { FileTree } from '@antiphon/agent-domain';
-import { createBoundedMap, createCoalescer, toStorable } from '@antiphon/kernel';
-import type { AgentDirectory } from '../agents/agent-directory.js';
-import { fileTreeIdOf } from '../derived-ids.js';
-import type { FileTrees } from '../files/file-trees.js';
+import { streamVersionOf } from '@antiphon/files-domain';
+import type { FileTree } from '@antiphon/files-domain';
+import { clipText, createBoundedMap, createCoalescer, toStorable } from '@antiphon/kernel';
+import type { AgentDirectory } from '@antiphon/agents-features';
+import { fileTreeIdOf } from '@antiphon/agent-log';
+import type { FileTrees } from '@antiphon/files-features';
 import { rolePath, splitRole } from './role-text.js';
 
 /** Maximum length of a role's text in a prompt, UTF-16 units. */

@@ -10,7 +10,7 @@ import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { recordTurnStage, runWithContextFields } from '@antiphon/observability';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { eventMetadata } from '../event-envelope.js';
+import { eventMetadata } from '@antiphon/agent-log';
 import type { SessionFold } from '../sessions/session-fold.js';
 import { bindKey } from '../sessions/session-keys.js';
 import type { LocalSession } from '../sessions/session-registry.js';

@@ -1,11 +1,11 @@
 import { CALLER_CLOCK_SUBJECT, TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
 import type { CallerTime, ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
-import { clipText, retryDelay, retryPolicyOf } from '@antiphon/agent-domain';
+import { retryDelay, retryPolicyOf } from '@antiphon/agent-domain';
 import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
-import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
+import { clipText, isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
-import type { PolicyAgents } from '../agents/agent-directory.js';
+import type { PolicyAgents } from '@antiphon/agents-features';
 import { Stopped } from '../sessions/stopped.js';
 import type { CallPermit, CallPermits } from './call-permits.js';
 import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';

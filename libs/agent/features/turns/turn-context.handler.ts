@@ -7,7 +7,8 @@ import {
   explainPrompt,
   renderAttached,
 } from '@antiphon/agent-domain';
-import type { ExplainedPrompt, ModelPrompt, PromptParts } from '@antiphon/agent-domain';
+import type { ExplainedPrompt, PromptParts } from '@antiphon/agent-domain';
+import type { ModelPrompt } from '@antiphon/providers-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { MAX_CONTEXT_TURNS, readTurnContext } from '@antiphon/contracts/agent';
 import type { TurnContextView } from '@antiphon/contracts/agent';
@@ -18,8 +19,7 @@ import { isAppError, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import type { AgentDirectory } from '../agents/agent-directory.js';
-import type { DirectoryAgent } from '../agents/directory-agent.js';
+import type { AgentDirectory, DirectoryAgent } from '@antiphon/agents-features';
 import type { SessionLog } from '../sessions/session-log.js';
 import { findCall } from './find-call.js';
 import type { FoundCall } from './find-call.js';

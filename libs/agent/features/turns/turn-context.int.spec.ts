@@ -1,11 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { decideFiles, estimatePrompt } from '@antiphon/agent-domain';
+import { decideFiles } from '@antiphon/files-domain';
+import { estimatePrompt } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import { Chats } from '../chats/chats.handler.js';
-import { fileTreeIdOf } from '../derived-ids.js';
+import { fileTreeIdOf } from '@antiphon/agent-log/derived-ids';
 import { WORKSPACE, createAgentWorld, newAddress, submitTo, testConfig } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, promptHashOf, says } from '../testing/test-model.js';

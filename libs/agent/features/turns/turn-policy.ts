@@ -1,4 +1,5 @@
-import { HAND_OVER, NO_OPEN_CIRCUITS } from '@antiphon/agent-domain';
+import { HAND_OVER } from '@antiphon/agent-domain';
+import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
 import type {
   AgentHalt,
   AgentPolicy,
@@ -8,12 +9,10 @@ import type {
 } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import type { PolicyAgents } from '../agents/agent-directory.js';
-import type { DirectoryAgent } from '../agents/directory-agent.js';
+import type { PolicyAgents, DirectoryAgent, InboxSignals } from '@antiphon/agents-features';
 import { guardedTools } from '../approvals/approval-rules.js';
-import type { InboxSignals } from '../messages/inbox-signals.js';
-import type { CircuitBreakers } from '../providers/circuit-breaker.js';
-import { toolDigestOf } from '../derived-ids.js';
+import type { CircuitBreakers } from '@antiphon/providers-features';
+import { toolDigestOf } from '@antiphon/agent-log';
 import type { SessionLog } from '../sessions/session-log.js';
 import { mustReadInbox } from './receive-messages.js';
 import { callPolicy } from './tool-catalog.js';

@@ -1,4 +1,5 @@
-import type { ModelUsage, OpenCall, ToolDeferral, ToolOutcome } from '@antiphon/agent-domain';
+import type { ModelUsage } from '@antiphon/providers-domain';
+import type { OpenCall, ToolDeferral, ToolOutcome } from '@antiphon/agent-domain';
 import { TURN_END_STATUS, isTurnEndEvent } from '@antiphon/contracts/agent';
 import {
   contextFrom,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { LOCAL_OPERATOR } from '../access/authenticator.js';
+import { LOCAL_OPERATOR } from './authenticator.js';
 import { AgentAccess } from './agent-access.js';
 
 const PARENTS: Readonly<Record<string, string | null>> = {

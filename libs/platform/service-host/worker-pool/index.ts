@@ -1,2 +1,2 @@
-export { WorkerPool } from './worker-pool.js';
-export type { Jobs, PoolJob, PoolOptions } from './worker-pool.js';
+export { TEXT_DEADLINE_MS, WorkerPool, textJobsOf, textWork } from './worker-pool.js';
+export type { Jobs, PoolJob, PoolOptions, ThreadJobs } from './worker-pool.js';

@@ -1,11 +1,12 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { isAppError } from '@antiphon/kernel';
 import type { PlainError, ThreadMessage } from './worker-thread.js';
 
-const { module } = workerData as { readonly module: string };
-const { jobs } = (await import(module)) as {
-  readonly jobs: Readonly<Record<string, (input: unknown) => unknown>>;
-};
+type Functions = Readonly<Record<string, (input: unknown) => unknown>>;
+type Order =
+  { readonly load: string } | { readonly module: string; readonly name: string; readonly input: unknown };
+
+const modules = new Map<string, Functions>();
 
 const toPlain = (error: unknown): PlainError => {
   if (!isAppError(error))
@@ -14,11 +15,9 @@ const toPlain = (error: unknown): PlainError => {
   return { kind, code, message, data };
 };
 
-const send = (message: ThreadMessage): void => parentPort?.postMessage(message);
-
-const run = async (name: string, input: unknown): Promise<ThreadMessage> => {
+const run = async (module: string, name: string, input: unknown): Promise<ThreadMessage> => {
   try {
-    const job = jobs[name];
+    const job = modules.get(module)?.[name];
     if (!job) throw new Error(`there is no job "${name}"`);
     return { value: await job(input) };
   } catch (error) {
@@ -26,7 +25,14 @@ const run = async (name: string, input: unknown): Promise<ThreadMessage> => {
   }
 };
 
-parentPort?.on('message', ({ name, input }: { readonly name: string; readonly input: unknown }) => {
-  void run(name, input).then(send);
+const load = async (module: string): Promise<ThreadMessage> => {
+  const { jobs } = (await import(module)) as { readonly jobs: Functions };
+  modules.set(module, jobs);
+  return { loaded: module };
+};
+
+// A module that cannot be loaded ends the thread.
+parentPort?.on('message', (order: Order) => {
+  const message = 'load' in order ? load(order.load) : run(order.module, order.name, order.input);
+  void message.then((reply) => parentPort?.postMessage(reply));
 });
-send({ ready: true });

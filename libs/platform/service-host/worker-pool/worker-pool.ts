@@ -6,8 +6,6 @@ import type { ThreadJob } from './worker-thread.js';
 export type Jobs = Readonly<Record<string, (input: never) => unknown>>;
 
 export interface PoolOptions {
-  /** A compiled module that exports its functions as `jobs`. */
-  readonly module: URL;
   /** Maximum number of threads. An owner has at most all but one at once. */
   readonly threads?: number;
   /** Time without work after which a thread ends, ms. */
@@ -38,6 +36,11 @@ interface Owner {
   running: number;
 }
 
+/** Functions of one module, which the threads of a pool run. */
+export interface ThreadJobs<J extends Jobs> {
+  run<N extends keyof J & string>(job: PoolJob<J, N>): Promise<Awaited<ReturnType<J[N]>>>;
+}
+
 const THREADS = 2;
 const MOST_WAITING = 64;
 const IDLE_MS = 60_000;
@@ -48,14 +51,14 @@ const closed = (): Error => transient('WORK.BUSY', 'the service stops; try again
  * Runs work on texts of others in a worker thread, because no bound of its time holds on the loop
  * that all tenants share. Work over its deadline is ended with its thread: `WORK.DEADLINE`.
  */
-export class WorkerPool<J extends Jobs> {
+export class WorkerPool {
   private readonly owners = new Map<string, Owner>();
   private readonly idle: { readonly thread: WorkerThread; readonly timer: NodeJS.Timeout }[] = [];
   private readonly threads = new Set<WorkerThread>();
   private readonly most: number;
   private isClosed = false;
 
-  constructor(private readonly options: PoolOptions) {
+  constructor(private readonly options: PoolOptions = {}) {
     this.most = options.threads ?? THREADS;
   }
 
@@ -64,7 +67,15 @@ export class WorkerPool<J extends Jobs> {
     return this.threads.size;
   }
 
-  run<N extends keyof J & string>(job: PoolJob<J, N>): Promise<Awaited<ReturnType<J[N]>>> {
+  /** Returns the functions that a compiled module exports as `jobs`. */
+  jobsOf<J extends Jobs>(module: URL): ThreadJobs<J> {
+    return {
+      run: <N extends keyof J & string>(job: PoolJob<J, N>) =>
+        this.enqueue({ ...job, module }) as Promise<Awaited<ReturnType<J[N]>>>,
+    };
+  }
+
+  private enqueue(job: ThreadJob & Pick<PoolJob<Jobs, string>, 'owner' | 'mostWaiting'>): Promise<unknown> {
     const { owner: name, mostWaiting = MOST_WAITING } = job;
     if (this.isClosed) return Promise.reject(closed());
     const owner = this.owners.get(name) ?? { waiting: [], running: 0 };
@@ -76,7 +87,7 @@ export class WorkerPool<J extends Jobs> {
     return new Promise<unknown>((resolve, reject) => {
       owner.waiting.push({ job, resolve, reject });
       this.dispatch();
-    }) as Promise<Awaited<ReturnType<J[N]>>>;
+    });
   }
 
   /** Ends all threads. All work fails. */
@@ -121,7 +132,7 @@ export class WorkerPool<J extends Jobs> {
       clearTimeout(parked.timer);
       return parked.thread;
     }
-    const thread = new WorkerThread(this.options.module, (ended) => this.forget(ended));
+    const thread = new WorkerThread((ended) => this.forget(ended));
     this.threads.add(thread);
     return thread;
   }
@@ -138,3 +149,19 @@ export class WorkerPool<J extends Jobs> {
     if (at !== -1) clearTimeout(this.idle.splice(at, 1)[0]?.timer);
   }
 }
+
+/**
+ * Each worker thread of this process for work on texts of members, agents and tools whose time has
+ * no small bound. They start with the first work.
+ */
+export const textWork = new WorkerPool();
+
+/**
+ * Returns the functions of the module `text-jobs.ts` next to `address`, at the root of a package.
+ * Specs run the sources, but a thread runs the compiled program.
+ */
+export const textJobsOf = <J extends Jobs>(address: string): ThreadJobs<J> =>
+  textWork.jobsOf(new URL(address.endsWith('.ts') ? './dist/text-jobs.js' : './text-jobs.js', address));
+
+/** Maximum time of one piece of work, ms. */
+export const TEXT_DEADLINE_MS = 5_000;

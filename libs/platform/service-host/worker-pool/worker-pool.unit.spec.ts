@@ -23,12 +23,13 @@ const SOURCE = `
   };
 `;
 
-const pools: WorkerPool<Jobs>[] = [];
-const createPool = (options: { threads?: number; idleMs?: number } = {}): WorkerPool<Jobs> => {
-  const module = new URL(`data:text/javascript,${encodeURIComponent(SOURCE)}`);
-  const pool = new WorkerPool<Jobs>({ module, ...options });
+const MODULE = new URL(`data:text/javascript,${encodeURIComponent(SOURCE)}`);
+
+const pools: WorkerPool[] = [];
+const createPool = (options: { threads?: number; idleMs?: number } = {}) => {
+  const pool = new WorkerPool(options);
   pools.push(pool);
-  return pool;
+  return Object.assign(pool, pool.jobsOf<Jobs>(MODULE));
 };
 afterEach(async () => {
   for (const pool of pools.splice(0)) await pool.close();
@@ -91,6 +92,17 @@ describe('the pool of threads', () => {
     const filled = pool.run({ name: 'fill', input: 100, owner: 'a', ...PATIENT });
     expect(await codeOf(filled)).toBe('WORK.OUT_OF_MEMORY');
     expect(await pool.run({ name: 'add', input: [1, 2], owner: 'a', ...PATIENT })).toBe(3);
+  });
+
+  it('runs the functions of several modules in one thread', async () => {
+    const pool = createPool();
+    const other = `export const jobs = { add: ([a, b]) => a * b };`;
+    const multiply = pool.jobsOf<Jobs>(new URL(`data:text/javascript,${encodeURIComponent(other)}`));
+    for (const jobs of [pool, multiply, pool])
+      expect(await jobs.run({ name: 'add', input: [3, 4], owner: 'a', ...PATIENT })).toBe(
+        jobs === multiply ? 12 : 7,
+      );
+    expect(pool.size).toBe(1);
   });
 
   it('gives threads no environment, and ends them after a time without work', async () => {

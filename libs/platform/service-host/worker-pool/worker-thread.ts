@@ -10,11 +10,12 @@ export interface PlainError {
   readonly data: ErrorData;
 }
 
-/** First message of a thread, once it has loaded its module, and its reply to each job. */
+/** Message of a thread that has loaded a module, and its reply to each job. */
 export type ThreadMessage =
-  { readonly ready: true } | { readonly value: unknown } | { readonly error: PlainError };
+  { readonly loaded: string } | { readonly value: unknown } | { readonly error: PlainError };
 
 export interface ThreadJob {
+  readonly module: URL;
   readonly name: string;
   readonly input: unknown;
   readonly deadlineMs: number;
@@ -53,20 +54,16 @@ const outOfMemory = ({ name }: ThreadJob): AppError =>
     data: { work: name },
   });
 
-/** One thread that runs the functions of a module, one at a time. It is ended at a deadline. */
+/** One thread that runs the functions of modules, one at a time. It is ended at a deadline. */
 export class WorkerThread {
   private readonly worker: Worker;
   private running: Running | null = null;
-  private isReady = false;
+  private readonly loaded = new Set<string>();
   private hasEnded = false;
 
   /** @param onEnd called once, when the thread can run nothing any more */
-  constructor(
-    module: URL,
-    private readonly onEnd: (thread: WorkerThread) => void,
-  ) {
+  constructor(private readonly onEnd: (thread: WorkerThread) => void) {
     this.worker = new Worker(MAIN, {
-      workerData: { module: module.href },
       execArgv: [],
       // The thread works on texts of others and needs no secret.
       env: {},
@@ -83,7 +80,8 @@ export class WorkerThread {
     return new Promise((resolve, reject) => {
       this.running = { job, resolve, reject };
       this.worker.ref();
-      if (this.isReady) this.begin(this.running);
+      if (this.loaded.has(job.module.href)) this.begin(this.running);
+      else this.worker.postMessage({ load: job.module.href });
     });
   }
 
@@ -93,8 +91,8 @@ export class WorkerThread {
   }
 
   private receive(message: ThreadMessage): void {
-    if ('ready' in message) {
-      this.isReady = true;
+    if ('loaded' in message) {
+      this.loaded.add(message.loaded);
       if (this.running) this.begin(this.running);
       return;
     }
@@ -106,10 +104,10 @@ export class WorkerThread {
 
   /** Sends a job to the thread. Its time starts now, so that the load of the module does not count. */
   private begin(running: Running): void {
-    const { name, input, deadlineMs, transfer = [] } = running.job;
+    const { module, name, input, deadlineMs, transfer = [] } = running.job;
     running.timer = setTimeout(() => this.stop(running.job), deadlineMs);
     try {
-      this.worker.postMessage({ name, input }, transfer);
+      this.worker.postMessage({ module: module.href, name, input }, transfer);
     } catch (error) {
       this.finish()?.reject(bug('WORK.FAILED', 'the input of work cannot be sent', { cause: error }));
     }

@@ -1,0 +1,16 @@
+export {
+  agentUuidOf,
+  approvalIdOf,
+  callIdOf,
+  chatIdOf,
+  endMessageIdOf,
+  fileErasuresIdOf,
+  fileTreeIdOf,
+  keyIdOf,
+  planIdOf,
+  toolDigestOf,
+  topicUuidOf,
+} from './derived-ids.js';
+export { eventMetadata, toNewEvent } from './event-envelope.js';
+export type { EventOrigin } from './event-envelope.js';
+export { eventForms } from './event-envelope.js';

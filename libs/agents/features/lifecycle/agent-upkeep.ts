@@ -1,0 +1,195 @@
+import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
+import { agentDecider } from '@antiphon/agents-domain';
+import type { AgentCommand, AgentRecord } from '@antiphon/agents-domain';
+import { ALL_WORKSPACES } from '@antiphon/database';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore } from '@antiphon/event-store';
+import { isoTime, repeatEvery, retry, sleep } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { Logger } from '@antiphon/observability';
+import type { AgentDirectory } from './agent-directory.js';
+import type { DirectoryAgent } from './directory-agent.js';
+import type { AgentRef, AgentRows } from './agent-rows.js';
+import { createAgentStreams } from './agent-streams.js';
+import type { AgentStreams } from './agent-streams.js';
+import type { ConfiguredAgents } from './configured-agents.js';
+
+/** Sessions with an open turn that this process drives. */
+interface OpenSessions {
+  openSessions(): readonly {
+    readonly agentId: string;
+    readonly session: {
+      readonly actor: { readonly workspace: string; readonly sessionId: string };
+      readonly driver: { wake(): void };
+    };
+  }[];
+}
+
+export interface AgentUpkeepDeps {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly agents: AgentDirectory;
+  readonly agentRows: AgentRows;
+  readonly configuredAgents: ConfiguredAgents;
+  readonly registry: OpenSessions;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly owner: string;
+  /** Cancels the turns of a session. */
+  readonly cancelTurns: (workspace: string, sessionId: string) => Promise<unknown>;
+  /** Ends an agent and its descendants. */
+  readonly terminate: (agent: AgentRef, reason: string) => Promise<unknown>;
+}
+
+const ENDED_SWEEP_MS = 1_000;
+/** Interval between heartbeats, and between the checks of them, ms. */
+const BEAT_MS = 10_000;
+/** Time without a heartbeat after which a working agent is unresponsive, ms. */
+export const UNRESPONSIVE_MS = 60_000;
+/** Time for which an agent stays failed after a turn lost too many processes, ms. */
+const FAILED_MS = 5_000;
+const CRASHED = 'the processes that drove a turn of it were lost again and again';
+const DAY_MS = 24 * 3_600_000;
+const BACKOFF = { firstMs: 100, maxMs: 5_000 };
+
+/**
+ * Background work for agents in one process. It records configured agents at the start and
+ * heartbeats of working ones. It cancels turns of ended agents and wakes those of resumed ones. An
+ * idle agent costs nothing.
+ */
+export class AgentUpkeep {
+  private readonly streams: AgentStreams;
+
+  constructor(private readonly deps: AgentUpkeepDeps) {
+    this.streams = createAgentStreams(deps.store, deps.ids);
+    deps.agents.onChange((workspace, agent) => this.react(workspace, agent));
+  }
+
+  /** Works until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      this.recordConfigured(signal),
+      repeatEvery(() => this.attempt('cancel turns', () => this.cancelEnded()), ENDED_SWEEP_MS, signal),
+      repeatEvery(() => this.attempt('resume agents', () => this.resumeFailed()), FAILED_MS, signal),
+      repeatEvery(() => this.attempt('check heartbeats', () => this.checkHeartbeats()), BEAT_MS, signal),
+    ]);
+  }
+
+  /**
+   * Marks an agent as failed, because a turn of it lost too many processes. It is resumed after a
+   * pause, since the turn has ended and others wait. A repeat changes nothing.
+   */
+  fail({ workspace, agentId }: AgentRef, code: string): Promise<void> {
+    return this.attempt('mark agent failed', () =>
+      this.change(workspace, agentId, { ...this.common(agentId, CRASHED), type: 'Fail', data: { code } }),
+    );
+  }
+
+  /** Resumes agents some seconds after a turn of them failed by lost processes. */
+  async resumeFailed(): Promise<void> {
+    const { agentRows, clock } = this.deps;
+    for (const { workspace, agentId } of await agentRows.failed(CRASHED, new Date(clock.now() - FAILED_MS)))
+      await this.change(workspace, agentId, {
+        ...this.common(agentId, 'the turn that lost its processes has ended'),
+        ...{ type: 'Resume', data: {} },
+      });
+  }
+
+  /** Records the heartbeat of the agents that this process works for, and judges the others. */
+  async checkHeartbeats(): Promise<void> {
+    const { agentRows, clock, owner } = this.deps;
+    const now = clock.now();
+    const overdue = new Date(now - UNRESPONSIVE_MS);
+    const working = this.workingAgents();
+    if (working.length > 0) await agentRows.beat(working, owner, new Date(now));
+    for (const { workspace, agentId, lastSeenAt } of await agentRows.silent(overdue))
+      await this.change(workspace, agentId, {
+        ...this.common(agentId, `no heartbeat since ${lastSeenAt}`),
+        type: 'MarkUnresponsive',
+        data: { lastSeenAt },
+      });
+    for (const { workspace, agentId } of await agentRows.back(overdue))
+      await this.change(workspace, agentId, {
+        ...this.common(agentId, 'a process works for it again'),
+        type: 'MarkResponsive',
+        data: {},
+      });
+    for (const orphan of await agentRows.orphans())
+      await this.deps.terminate(orphan, 'an ancestor has ended');
+    const { stateChangesDays } = this.deps.config.retention;
+    if (stateChangesDays > 0) await agentRows.deleteChanges(new Date(now - stateChangesDays * DAY_MS));
+  }
+
+  private workingAgents(): AgentRef[] {
+    const found = new Map<string, AgentRef>();
+    for (const { session, agentId } of this.deps.registry.openSessions()) {
+      const { workspace } = session.actor;
+      found.set(`${workspace}\n${agentId}`, { workspace, agentId });
+    }
+    return [...found.values()];
+  }
+
+  /** Records the agents of the configuration in every workspace that is known or named. */
+  private async recordConfigured(signal: AbortSignal): Promise<void> {
+    const { config, agentRows, configuredAgents, logger } = this.deps;
+    const record = async (): Promise<void> => {
+      const named = config.agents.flatMap(({ workspace }) => workspace ?? []);
+      const known = await agentRows.workspaces();
+      const workspaces = new Set([DEFAULT_WORKSPACE, ...named, ...known]);
+      workspaces.delete(ALL_WORKSPACES);
+      for (const workspace of workspaces) {
+        await configuredAgents.record(workspace);
+        await configuredAgents.pauseRemoved(workspace, await agentRows.configured(workspace));
+      }
+    };
+    const onRetry = (err: unknown, attempt: number): void => {
+      if (attempt === 1) logger.warn({ err }, 'configured agents not recorded yet');
+    };
+    const isRetryable = (): boolean => !signal.aborted;
+    const recordAll = () =>
+      retry(record, { ...BACKOFF, signal, isRetryable, onRetry }).catch(() => undefined);
+    await recordAll();
+    // The projection may have been behind: its rows name the agents that were removed.
+    await sleep(BEAT_MS, signal).catch(() => undefined);
+    if (!signal.aborted) await recordAll();
+  }
+
+  /** Cancels open turns of agents that have ended. Safe to repeat. */
+  private async cancelEnded(): Promise<void> {
+    const { agentRows, cancelTurns } = this.deps;
+    for (const { workspace, sessionId } of await agentRows.openSessionsOfEnded())
+      await cancelTurns(workspace, sessionId);
+  }
+
+  private react(workspace: string, agent: DirectoryAgent): void {
+    const { registry, cancelTurns } = this.deps;
+    for (const { session, agentId } of registry.openSessions()) {
+      const { actor, driver } = session;
+      if (agentId !== agent.id || actor.workspace !== workspace) continue;
+      if (agent.status === 'terminated')
+        void this.attempt('cancel turns', () => cancelTurns(workspace, actor.sessionId));
+      else if (agent.status === 'ready') driver.wake();
+    }
+  }
+
+  private async change(workspace: string, agentId: string, command: AgentCommand): Promise<void> {
+    const { isAppended } = await this.streams.commit(workspace, agentId, ({ state }) => ({
+      events: isLegal(state) ? agentDecider.decide(command, state) : [],
+    }));
+    if (isAppended) await this.deps.agents.announce({ workspace, agentIds: [agentId] });
+  }
+
+  private common(agentId: string, reason: string) {
+    return { agentId, actor: 'runtime', reason, now: isoTime(this.deps.clock) };
+  }
+
+  private attempt(task: string, work: () => Promise<unknown>): Promise<void> {
+    return work().then(
+      () => undefined,
+      (err: unknown) => this.deps.logger.warn({ err, task }, 'agent upkeep failed'),
+    );
+  }
+}
+
+const isLegal = ({ status }: AgentRecord): boolean => status !== 'none' && status !== 'terminated';

@@ -1,0 +1,166 @@
+import { Controller, Inject } from '@nestjs/common';
+import { getAgent, listAgents, movePhase, readAgentHistory } from '@antiphon/contracts/agent';
+import type { AgentView } from '@antiphon/contracts/agent';
+import { encodeCursor } from '@antiphon/contracts/log';
+import type { z } from 'zod';
+import { workspaceConfig } from '@antiphon/config';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { WorkspaceQueries } from '@antiphon/database';
+import type { PastReads } from '@antiphon/event-store';
+import { positionOfCursor } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { AGENTS_SERVICES } from '../agents.tokens.js';
+import type { AgentDirectory } from './agent-directory.js';
+import type { AgentRow, AgentRows } from './agent-rows.js';
+import type { AgentTrees } from './agent-trees.js';
+import { agentView, queuePlace } from './agent-view.js';
+import type { AgentActivity } from './agent-view.js';
+import type { ConfiguredAgents } from './configured-agents.js';
+import type { SpeakingAgents } from './speaking-agents.js';
+
+export type ListAgentsRequest = z.input<typeof listAgents.request>;
+export type ListAgentsReply = z.input<typeof listAgents.reply>;
+
+export interface ReadAgentsDeps {
+  readonly config: AntiphonConfig;
+  readonly agents: AgentDirectory;
+  readonly agentRows: AgentRows;
+  readonly trees: AgentTrees;
+  readonly configuredAgents: ConfiguredAgents;
+  readonly speaking: Pick<SpeakingAgents, 'find'>;
+  readonly past: PastReads;
+}
+
+const activityOf = ({ openTurns, phase, lastSeenAt, place, limit }: AgentRow): AgentActivity => ({
+  isWorking: openTurns > 0,
+  phase,
+  lastSeenAt,
+  queued: place === null || limit === null ? null : { position: place, limit },
+});
+
+/** Serves reads of agents: one of them from its facts, lists and histories from the projection. */
+@Controller()
+export class ReadAgents {
+  constructor(@Inject(AGENTS_SERVICES) private readonly deps: ReadAgentsDeps) {}
+
+  @HandleRequest(listAgents)
+  async list(request: ListAgentsRequest): Promise<ListAgentsReply> {
+    const { workspace, at } = request;
+    // A read of the past changes nothing.
+    if (at === undefined) await this.deps.configuredAgents.record(workspace);
+    return this.deps.past.readAsOf(workspace, at, (queries) => this.readList(request, queries));
+  }
+
+  private async readList(request: ListAgentsRequest, queries: WorkspaceQueries): Promise<ListAgentsReply> {
+    const { workspace, state, project, parent, limit = 1_000, cursor, offset = 0, at } = request;
+    const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
+    const after = positionOfCursor(cursor);
+    const bounds = { after, offset, limit };
+    const page = await this.deps.agentRows.list(workspace, { ...filter, ...bounds }, queries);
+    const { hasMore } = page;
+    const shown = at === undefined ? await this.withSpeech(workspace, page.shown) : page.shown;
+    const last = shown.at(-1);
+    const isWhole =
+      !hasMore && after === null && offset === 0 && Object.values(filter).every((value) => value === null);
+    const missing = isWhole && at === undefined ? await this.notYetProjected(workspace, shown) : [];
+    return {
+      agents: [...missing, ...shown.map((row) => this.view(workspace, row))],
+      nextCursor: hasMore && last ? encodeCursor(last.firstPosition) : null,
+    };
+  }
+
+  @HandleRequest(getAgent)
+  async get({
+    workspace,
+    agentId,
+    at,
+  }: z.output<typeof getAgent.request>): Promise<z.input<typeof getAgent.reply>> {
+    if (at !== undefined)
+      return this.deps.past.readAsOf(workspace, at, async (queries) => ({
+        agent: await this.readRow(workspace, agentId, queries),
+      }));
+    await this.deps.configuredAgents.record(workspace);
+    return { agent: await this.readView(workspace, agentId) };
+  }
+
+  @HandleRequest(readAgentHistory)
+  async history({
+    workspace,
+    agentId,
+    limit,
+    cursor,
+    at,
+  }: z.output<typeof readAgentHistory.request>): Promise<z.input<typeof readAgentHistory.reply>> {
+    const { agentRows, configuredAgents, past } = this.deps;
+    if (at === undefined) await configuredAgents.record(workspace);
+    const before = positionOfCursor(cursor);
+    return past.readAsOf(workspace, at, async (queries) => {
+      const changes = await agentRows.history(workspace, agentId, before, limit + 1, queries);
+      // An agent without changes exists, or is unknown.
+      if (changes.length === 0)
+        await (at === undefined
+          ? this.readView(workspace, agentId)
+          : this.readRow(workspace, agentId, queries));
+      const shown = changes.slice(0, limit);
+      const last = shown.at(-1);
+      return {
+        changes: shown,
+        nextCursor: changes.length > limit && last ? encodeCursor(last.eventPosition) : null,
+      };
+    });
+  }
+
+  /** Returns the view of one agent from the projection. Throws `AGENT.NOT_FOUND`. */
+  private async readRow(workspace: string, agentId: string, queries: WorkspaceQueries): Promise<AgentView> {
+    const [row] = await this.deps.agentRows.find(workspace, [agentId], queries);
+    if (!row) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
+    return this.view(workspace, row);
+  }
+
+  /** Returns the view of one agent, from the newest facts. Throws `AGENT.NOT_FOUND`. */
+  async readView(workspace: string, agentId: string): Promise<AgentView> {
+    const { agents, agentRows, trees } = this.deps;
+    const { record } = await agents.facts(workspace, agentId);
+    if (!record.definition) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
+    const [row] = await this.withSpeech(workspace, await agentRows.find(workspace, [agentId]));
+    const queued =
+      record.status === 'spawning' ? queuePlace(await trees.read(workspace, record.rootId), agentId) : null;
+    const { isWorking = false, phase = null, lastSeenAt = null } = row ? activityOf(row) : {};
+    const activity = { isWorking, phase, lastSeenAt, queued };
+    return agentView(agentId, record, activity, this.isDefault(workspace, agentId));
+  }
+
+  private view(workspace: string, row: AgentRow): AgentView {
+    return agentView(row.agentId, row.record, activityOf(row), this.isDefault(workspace, row.agentId));
+  }
+
+  /** Moves agents that think to `speaking` while they send the text of an answer. */
+  private async withSpeech(workspace: string, rows: readonly AgentRow[]): Promise<AgentRow[]> {
+    const thinking = rows.filter(({ phase }) => movePhase(phase, 'speaking') !== phase);
+    const speaking = await this.deps.speaking.find(
+      workspace,
+      thinking.map(({ agentId }) => agentId),
+    );
+    return rows.map((row) =>
+      speaking.has(row.agentId) ? { ...row, phase: movePhase(row.phase, 'speaking') } : row,
+    );
+  }
+
+  /** Returns agents of the configuration that are recorded, and not in the projection yet. */
+  private async notYetProjected(workspace: string, rows: readonly AgentRow[]): Promise<AgentView[]> {
+    const known = new Set(rows.map(({ agentId }) => agentId));
+    const { agents } = workspaceConfig(this.deps.config, workspace);
+    const missing = agents.filter(({ id }) => !known.has(id));
+    const facts = await Promise.all(missing.map(({ id }) => this.deps.agents.facts(workspace, id)));
+    const living = missing.filter((_, index) => {
+      const status = facts[index]?.record.status;
+      return status !== 'terminated' && status !== 'none';
+    });
+    return Promise.all(living.map(({ id }) => this.readView(workspace, id)));
+  }
+
+  private isDefault(workspace: string, agentId: string): boolean {
+    return workspaceConfig(this.deps.config, workspace).agents[0]?.id === agentId;
+  }
+}

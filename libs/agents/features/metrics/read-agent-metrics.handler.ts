@@ -1,0 +1,63 @@
+import { Controller, Inject } from '@nestjs/common';
+import { readAgentMetrics, type AgentMetrics } from '@antiphon/contracts/agent';
+import { translateDatabaseError } from '@antiphon/database';
+import type { PastReads } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import type { z } from 'zod';
+import { AGENTS_SERVICES } from '../agents.tokens.js';
+import { SAMPLE_MS } from './agent-metrics.js';
+import type { AgentDirectory } from '../lifecycle/agent-directory.js';
+import type { AgentRows } from '../lifecycle/agent-rows.js';
+
+export interface ReadAgentMetricsDeps {
+  readonly agents: Pick<AgentDirectory, 'load'>;
+  readonly agentRows: Pick<AgentRows, 'find'>;
+  readonly past: Pick<PastReads, 'readAsOf'>;
+}
+
+type Row = Record<Exclude<keyof AgentMetrics, 'at'>, number> & { readonly sampled: Date };
+
+/**
+ * Adds up processes; the folder is one. As of a position, a sample counts once its 30 seconds are
+ * over.
+ */
+const METRICS_SQL = `select at as sampled, sum(cpu_ms) as "cpuMs", sum(memory_bytes)::float8 as "memoryBytes",
+    max(disk_bytes)::float8 as "diskBytes", sum(disk_read_bytes)::float8 as "diskReadBytes",
+    sum(disk_written_bytes)::float8 as "diskWrittenBytes", sum(turns)::float8 as turns,
+    sum(model_calls)::float8 as "modelCalls", sum(tool_calls)::float8 as "toolCalls",
+    sum(input_tokens)::float8 as "inputTokens", sum(output_tokens)::float8 as "outputTokens"
+  from agent_metrics where workspace = $1 and agent_id = $2
+    and ($4::bigint is null or at + interval '${SAMPLE_MS} milliseconds' <= (select recorded_at from events
+      where workspace = $1 and position <= $4 order by position desc limit 1))
+  group by at order by at desc limit $3`;
+
+/** Handles `cmd.agent.agent.metrics`: returns the samples of an agent, newest first. */
+@Controller()
+export class ReadAgentMetrics {
+  constructor(@Inject(AGENTS_SERVICES) private readonly deps: ReadAgentMetricsDeps) {}
+
+  @HandleRequest(readAgentMetrics)
+  async handle({
+    workspace,
+    agentId,
+    limit,
+    at,
+  }: z.output<typeof readAgentMetrics.request>): Promise<z.input<typeof readAgentMetrics.reply>> {
+    const { agents, agentRows, past } = this.deps;
+    return past.readAsOf(workspace, at, async (queries, upTo) => {
+      const isKnown =
+        at === undefined
+          ? await agents.load(workspace, agentId)
+          : (await agentRows.find(workspace, [agentId], queries)).length > 0;
+      if (!isKnown) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
+      try {
+        const values = [workspace, agentId, limit, at === undefined ? null : upTo];
+        const { rows } = await queries.query<Row>(METRICS_SQL, values);
+        return { samples: rows.map(({ sampled, ...sums }) => ({ at: sampled.toISOString(), ...sums })) };
+      } catch (error) {
+        throw translateDatabaseError(error);
+      }
+    });
+  }
+}

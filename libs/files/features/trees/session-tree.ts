@@ -1,0 +1,94 @@
+import { fileTreeStream, sessionStream } from '@antiphon/contracts/agent';
+import type { EventStore, RecordedEvent } from '@antiphon/event-store';
+import { createBoundedMap, isAppError, isoTime } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
+import { fileTreeIdOf } from '@antiphon/agent-log';
+import type { FileTreesPort } from './file-trees.js';
+
+export interface SessionTreeDeps {
+  readonly store: Pick<EventStore, 'readStream' | 'readStreamPage'>;
+  readonly trees: FileTreesPort;
+  readonly clock: Clock;
+}
+
+interface ForkPoint {
+  readonly sessionId: string;
+  readonly version: number;
+}
+
+/** Number of the first events of a session that may say that it is a fork. */
+const FIRST_EVENTS = 2;
+const PAGE = 200;
+
+/**
+ * Finds the tree of a session: that of its workspace, or of a fork its own. The tree of a fork
+ * begins at its first use, with the files as of the fork point.
+ */
+export class SessionTrees {
+  private readonly known = createBoundedMap<string>(10_000);
+
+  constructor(private readonly deps: SessionTreeDeps) {}
+
+  async treeIdOf(workspace: string, sessionId?: string): Promise<string> {
+    if (sessionId === undefined) return fileTreeIdOf(workspace);
+    const key = `${workspace}\n${sessionId}`;
+    const known = this.known.get(key);
+    if (known !== undefined) return known;
+    const treeId = await this.find(workspace, sessionId);
+    this.known.put(key, treeId);
+    return treeId;
+  }
+
+  private async find(workspace: string, sessionId: string): Promise<string> {
+    const { store, trees, clock } = this.deps;
+    const first = await store.readStream(workspace, sessionStream(sessionId), { limit: FIRST_EVENTS });
+    const forked = first.find(({ type }) => type === 'SessionForked');
+    if (!forked) return fileTreeIdOf(workspace);
+    const treeId = fileTreeIdOf(workspace, sessionId);
+    const origin = forked.data['origin'] as unknown as ForkPoint;
+    const base = await this.treeIdOf(workspace, origin.sessionId);
+    await trees.commit(workspace, treeId, async ({ version }) => {
+      if (version > 0) return { events: [] };
+      const at = await this.originPosition(workspace, origin, forked);
+      const data = {
+        ...{ base, version: await this.versionAt(workspace, base, at), at: isoTime(clock) },
+        cause: { actor: 'runtime', sessionId },
+      };
+      return { events: [{ type: 'FileTreeForked', schemaVersion: 1, data }] };
+    });
+    return treeId;
+  }
+
+  /** Returns the position of the fork point. Of an archived origin: that of the fork itself. */
+  private async originPosition(workspace: string, origin: ForkPoint, forked: RecordedEvent): Promise<number> {
+    const options = { fromVersion: origin.version, limit: 1 };
+    try {
+      const [event] = await this.deps.store.readStream(workspace, sessionStream(origin.sessionId), options);
+      return event?.position ?? forked.position;
+    } catch (error) {
+      if (isAppError(error) && error.code === 'LOG.ARCHIVED') return forked.position;
+      throw error;
+    }
+  }
+
+  /** Returns the version of a tree at a position of the log. */
+  async versionAt(workspace: string, treeId: string, position: number): Promise<number> {
+    const { store, trees } = this.deps;
+    const streamId = fileTreeStream(treeId);
+    const { base } = await trees.read(workspace, treeId);
+    const offset = base?.version ?? 0;
+    for (let before: number | undefined; ;) {
+      const options = {
+        limit: PAGE,
+        backwards: true,
+        ...(before === undefined ? {} : { beforeVersion: before }),
+      };
+      const { events, hasMore } = await store.readStreamPage(workspace, streamId, options);
+      const found = events.find((event) => event.position <= position);
+      if (found) return offset + found.streamVersion;
+      before = events.at(-1)?.streamVersion;
+      // A fork that had no tree yet had the files of its base.
+      if (!hasMore || before === undefined) return offset;
+    }
+  }
+}

@@ -1,0 +1,34 @@
+export {
+  BREAKER_FAILURES,
+  BREAKER_OPEN_MS,
+  BREAKER_TRIAL_MS,
+  NO_OPEN_CIRCUITS,
+  circuitPhase,
+  classifyFailure,
+} from './circuit-breaker.js';
+export type {
+  CircuitPhase,
+  CircuitState,
+  FailureClass,
+  OpenCircuit,
+  OpenCircuits,
+} from './circuit-breaker.js';
+export { MAX_CALLS_PER_STEP, MODEL_FAILURE_REASONS, ModelFailure } from './model-port.js';
+export type {
+  AssistantMessage,
+  ModelAnswer,
+  ModelFailureDetails,
+  ModelFailureReason,
+  ModelMessage,
+  ModelPort,
+  ModelPrompt,
+  ModelRequest,
+  ModelSink,
+  ModelTool,
+  ModelToolResult,
+  ModelToolUse,
+  ModelUsage,
+  RequestedToolCall,
+  ToolMessage,
+  UserMessage,
+} from './model-port.js';

@@ -1,0 +1,171 @@
+import type { ToolCall, Usage } from '@antiphon/contracts/agent';
+import type { JsonObject, JsonValue } from '@antiphon/kernel';
+
+/** Maximum number of tool calls in one step; a response with more is a protocol error. */
+export const MAX_CALLS_PER_STEP = 64;
+
+/** One message of a conversation, neutral of vendors. Adapters map it to their vendor's shape. */
+export type ModelMessage = UserMessage | AssistantMessage | ToolMessage;
+
+export interface UserMessage {
+  readonly role: 'user';
+  readonly text: string;
+}
+
+/** Output of the model in one step. `text` may be empty only when `toolCalls` is not. */
+export interface AssistantMessage {
+  readonly role: 'assistant';
+  readonly text: string;
+  readonly toolCalls: readonly ModelToolUse[];
+}
+
+/** All results of one assistant message's tool calls, in the order of the calls. */
+export interface ToolMessage {
+  readonly role: 'tool';
+  readonly results: readonly ModelToolResult[];
+}
+
+export interface ModelToolUse {
+  /** Unique within one request; the result carries the same id. */
+  readonly id: string;
+  readonly name: string;
+  readonly input: ToolCall['input'];
+}
+
+export interface ModelToolResult {
+  readonly id: string;
+  readonly name: string;
+  readonly content: string;
+  readonly isError: boolean;
+}
+
+/** Description of a tool for the model. */
+export interface ModelTool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the input. */
+  readonly inputSchema: JsonObject;
+}
+
+/** Rendered part of a request: all that the upper bound of the input depends on. */
+export interface ModelPrompt {
+  /** The configured provider's name, not its kind. */
+  readonly provider: string;
+  readonly model: string;
+  /** Empty without a system text. */
+  readonly system: string;
+  /**
+   * Begins with a user message. Roles are legal for every vendor; tool uses and results are paired.
+   */
+  readonly messages: readonly ModelMessage[];
+  readonly tools: readonly ModelTool[];
+}
+
+export interface ModelRequest extends ModelPrompt {
+  /** Output limit granted by metering; the provider must not exceed it. */
+  readonly maxOutputTokens: number;
+  /** Aborts the call. The adapter closes the provider's connection and throws `cancelled`. */
+  readonly signal: AbortSignal;
+  readonly streaming: boolean;
+  /** Workspace whose stored key the call uses; absent in tests of adapters. */
+  readonly workspace?: string;
+}
+
+/**
+ * Receives non-empty deltas while the model writes; not called after the call's promise settles.
+ */
+export interface ModelSink {
+  onText(delta: string): void;
+  onThought(delta: string): void;
+}
+
+/**
+ * Tool call requested by the model. `providerCallId` may be empty or repeat: some vendors set none.
+ */
+export interface RequestedToolCall {
+  readonly providerCallId: string;
+  readonly name: string;
+  /** Parsed from complete JSON; arguments that do not parse are a `provider_protocol` failure. */
+  readonly input: JsonValue;
+}
+
+export interface ModelAnswer {
+  /** The deltas of `onText`, joined. */
+  readonly text: string;
+  /** The deltas of `onThought`, joined. */
+  readonly thought: string;
+  readonly toolCalls: readonly RequestedToolCall[];
+  readonly finishReason: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
+  /** Null when the provider sent no usage, or an invalid one. */
+  readonly usage: ModelUsage | null;
+  /** Name of the model in the provider's response; used for telemetry only. */
+  readonly model?: string;
+}
+
+export type ModelUsage = Pick<Usage, 'inputTokens' | 'outputTokens'>;
+
+export const MODEL_FAILURE_REASONS = [
+  'provider_unreachable',
+  'provider_timeout',
+  'provider_error',
+  'provider_protocol',
+  'cancelled',
+] as const;
+export type ModelFailureReason = (typeof MODEL_FAILURE_REASONS)[number];
+
+export interface ModelFailureDetails {
+  readonly reason: ModelFailureReason;
+  /** Text for clients: a fixed message, or the provider's error body with secrets redacted. */
+  readonly message: string;
+  /**
+   * False only if no byte of the request can have reached the provider: it cannot bill the call.
+   */
+  readonly dispatched: boolean;
+  /** True if the same request may succeed later; false for 400, 401, 403, 404 and the like. */
+  readonly retryable: boolean;
+  /** Delay from a `retry-after` header. */
+  readonly retryAfterMs?: number;
+  /** HTTP status, if the provider sent one. */
+  readonly status?: number;
+  /** Usage reported by the provider before the call failed. */
+  readonly usage?: ModelUsage;
+}
+
+/** The only error that `ModelPort.complete` throws. */
+export class ModelFailure extends Error implements ModelFailureDetails {
+  readonly reason: ModelFailureReason;
+  readonly dispatched: boolean;
+  readonly retryable: boolean;
+  declare readonly retryAfterMs?: number;
+  declare readonly status?: number;
+  declare readonly usage?: ModelUsage;
+
+  constructor(details: ModelFailureDetails, options: { cause?: unknown } = {}) {
+    super(details.message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ModelFailure';
+    this.reason = details.reason;
+    this.dispatched = details.dispatched;
+    this.retryable = details.retryable;
+    if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
+    if (details.status !== undefined) this.status = details.status;
+    if (details.usage !== undefined) this.usage = details.usage;
+  }
+}
+
+/**
+ * Calls a provider through the adapter for `request.provider`. Makes one attempt: the driver does
+ * retries, backoff and fallback, because each attempt is an event. Adapters limit their own time
+ * (connect, first byte, idle between bytes) and fail with `provider_timeout`.
+ */
+export interface ModelPort {
+  complete(request: ModelRequest, sink: ModelSink): Promise<ModelAnswer>;
+  /**
+   * Returns an upper bound of the rendered prompt in tokens: a tokenizer's count where one is
+   * known, else the UTF-8 bytes, plus overheads.
+   */
+  inputBound(prompt: ModelPrompt): number;
+  /** Returns the output limit of a model; the driver reserves no more than this. */
+  maxOutputTokens(provider: string, model: string): number;
+  /** Returns the kind of a configured provider, so that clients can label `scripted` ones. */
+  kindOf(provider: string): string;
+}

@@ -1,0 +1,176 @@
+import { ModelFailure, type ModelPort } from '@antiphon/providers-domain';
+import { CALLABLE_KINDS, PROVIDER_FACTS } from '@antiphon/config';
+import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
+import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
+import { invalid } from '@antiphon/kernel';
+import { readKeyForCall, type ReadStoredKey } from '../credentials/provider-secrets.js';
+import { createAnthropicAdapter } from './anthropic.adapter.js';
+import { createOpenAiAdapter } from './openai.adapter.js';
+import {
+  baseUrlOf,
+  keyOf,
+  needsKey,
+  secretsInUrl,
+  type Environment,
+  type ProviderKey,
+} from './provider-settings.js';
+import { completeRedacted, needlesOf } from './redact-output.js';
+import { loadScenarios } from '../scripted/scenario.js';
+import { createScriptedAdapter } from '../scripted/scripted.adapter.js';
+import { createRedactor, type Redact } from '../transport/error-text.js';
+import { createConnections, createHttpTransport } from '../transport/http-transport.js';
+import type { HttpTransport } from '../transport/http-transport.js';
+import { DEFAULT_PROVIDER_LIMITS } from '../transport/provider-call.js';
+import type { CallEnvironment, ProviderAdapter, ProviderLimits } from '../transport/provider-call.js';
+
+export interface ModelsOptions {
+  /** Overrides of timeouts and sizes, for tests. */
+  readonly limits?: Partial<ProviderLimits>;
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number;
+  /** Reads a stored key, which wins over the environment variable. Default: there is none. */
+  readonly readStoredKey?: ReadStoredKey;
+}
+
+/** All configured providers behind the agent's port. `close` closes idle connections. */
+export interface Models extends ModelPort {
+  close(): void;
+}
+
+interface AdapterDeps {
+  readonly config: AntiphonConfig;
+  readonly env: Environment;
+  readonly environment: CallEnvironment;
+  readonly transport: HttpTransport;
+  readonly readStoredKey: ReadStoredKey;
+}
+
+/** Secrets of a call, as the places that redact them need them. */
+interface Redaction {
+  readonly needles: readonly string[];
+  readonly redact: Redact;
+}
+
+/** A configured provider. Its key is read for each call. */
+interface Provider {
+  readonly adapter: ProviderAdapter;
+  /** Returns the adapter with the stored key of a workspace, if there is one. */
+  withStoredKey(workspace: string): Promise<{ adapter: ProviderAdapter; secret: string | null }>;
+}
+
+const notDispatched = (message: string): ModelFailure =>
+  new ModelFailure({ reason: 'provider_error', message, dispatched: false, retryable: false });
+
+/**
+ * Creates the adapter of a provider without a usable key: every call fails and names the variable
+ * to set.
+ */
+const createRefusing = (
+  provider: ProviderConfig,
+  problem: string,
+  adapter: ProviderAdapter,
+): ProviderAdapter => ({
+  ...adapter,
+  complete: () => Promise.reject(notDispatched(`provider ${provider.name} has no key: ${problem}`)),
+});
+
+const keyProblem = (provider: ProviderConfig, key: ProviderKey): string | null => {
+  if (key.variable === null || (key.value === null && !needsKey(provider))) return null;
+  if (key.value === null) return `the environment variable ${key.variable} is not set`;
+  return /^[\x21-\x7e]+$/.test(key.value)
+    ? null
+    : `the environment variable ${key.variable} holds what cannot be a key`;
+};
+
+const createRemote = (
+  provider: ProviderConfig,
+  key: ProviderKey,
+  { environment, transport }: Pick<AdapterDeps, 'environment' | 'transport'>,
+): ProviderAdapter => {
+  const common = { ...environment, baseUrl: baseUrlOf(provider), transport };
+  const { adapter: protocol, outputLimit } = PROVIDER_FACTS[provider.kind];
+  const adapter =
+    protocol === 'anthropic'
+      ? createAnthropicAdapter({ ...common, apiKey: key.value ?? '' })
+      : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind, outputLimit });
+  const problem = keyProblem(provider, key);
+  return problem === null ? adapter : createRefusing(provider, problem, adapter);
+};
+
+const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
+  const adapter = createRemote(provider, keyOf(provider, deps.env), deps);
+  const withStoredKey = async (workspace: string) => {
+    const secret = await readKeyForCall(deps.readStoredKey, workspace, provider.name);
+    if (secret === null) return { adapter, secret };
+    const { redact } = deps.environment;
+    const redactSecret = createRedactor([secret]);
+    const environment = { ...deps.environment, redact: (text: string) => redactSecret(redact(text)) };
+    const own = { environment, transport: deps.transport };
+    return { adapter: createRemote(provider, { variable: null, value: secret }, own), secret };
+  };
+  return { adapter, withStoredKey };
+};
+
+const createProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
+  const { adapter: protocol } = PROVIDER_FACTS[provider.kind];
+  if (protocol === null)
+    throw invalid(
+      'PROVIDER.KIND_UNAVAILABLE',
+      `provider ${provider.name}: the kind ${provider.kind} is not available yet; use one of ${CALLABLE_KINDS.join(', ')}`,
+    );
+  if (protocol !== 'scripted') return createRemoteProvider(provider, deps);
+  const scenarios = loadScenarios(provider.baseUrl, deps.config.source);
+  const adapter = createScriptedAdapter(deps.environment, scenarios);
+  return { adapter, withStoredKey: () => Promise.resolve({ adapter, secret: null }) };
+};
+
+/** Returns every key that a call may carry, so that all of them are redacted from messages. */
+const secretsOf = (config: AntiphonConfig, env: Environment): string[] =>
+  config.providers.flatMap((provider) => [keyOf(provider, env).value ?? [], secretsInUrl(provider)].flat());
+
+/**
+ * Creates the agent's access to all configured providers. Throws an AppError (`invalid`) for a kind
+ * that is not available, a missing base_url, or a scenario that cannot be read.
+ *
+ * @param env holds the variables that the configuration names as keys
+ */
+export const createModels = (
+  config: AntiphonConfig,
+  env: Environment,
+  options: ModelsOptions = {},
+): Models => {
+  const limits = { ...DEFAULT_PROVIDER_LIMITS, ...options.limits };
+  const secrets = secretsOf(config, env);
+  const redactionOf = (all: readonly string[]): Redaction => ({
+    needles: needlesOf(all),
+    redact: createRedactor(all),
+  });
+  const redaction = redactionOf(secrets);
+  const environment: CallEnvironment = {
+    limits,
+    redact: redaction.redact,
+    now: options.now ?? Date.now,
+  };
+  const transport = createHttpTransport(createConnections(limits.connectMs), environment);
+  const readStoredKey = options.readStoredKey ?? (() => Promise.resolve(null));
+  const deps: AdapterDeps = { config, env, environment, transport, readStoredKey };
+  const providers = new Map(config.providers.map((one) => [one.name, createProvider(one, deps)]));
+  const providerOf = (name: string): Provider => {
+    const provider = providers.get(name);
+    if (provider === undefined) throw notDispatched(`no provider is named ${JSON.stringify(name)}`);
+    return provider;
+  };
+  const adapterOf = (name: string): ProviderAdapter => providerOf(name).adapter;
+  return {
+    complete: async (request, sink) => {
+      const { workspace = DEFAULT_WORKSPACE } = request;
+      const { adapter, secret } = await providerOf(request.provider).withStoredKey(workspace);
+      const own = secret === null ? redaction : redactionOf([...secrets, secret]);
+      return completeRedacted((redacted) => adapter.complete(request, redacted), sink, own);
+    },
+    inputBound: (prompt) => adapterOf(prompt.provider).inputBound(prompt),
+    maxOutputTokens: (provider, model) => adapterOf(provider).maxOutputTokens(model),
+    kindOf: (provider) => adapterOf(provider).kind,
+    close: transport.close,
+  };
+};

@@ -1,0 +1,12 @@
+export { createCircuitStore } from './breakers/circuit-breaker.store.js';
+export { CircuitBreakers } from './breakers/circuit-breaker.js';
+export type { Admission, CircuitBreakerDeps } from './breakers/circuit-breaker.js';
+export { createMasterKeyReader, describeMasterKey } from './credentials/master-keys.js';
+export { createModels } from './adapters/create-models.js';
+export type { Models, ModelsOptions } from './adapters/create-models.js';
+export { describeProvider, providersInUse } from './adapters/provider-settings.js';
+export type { ProviderDescription } from './adapters/provider-settings.js';
+export { SCRIPTED_LABEL } from './scripted/play-scenario.js';
+export { DEFAULT_PROVIDER_LIMITS } from './transport/provider-call.js';
+export type { ProviderLimits } from './transport/provider-call.js';
+export { MODELS, ProvidersModule } from './providers.module.js';

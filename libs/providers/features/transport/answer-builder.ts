@@ -1,0 +1,168 @@
+import { MAX_CALLS_PER_STEP } from '@antiphon/providers-domain';
+import type { ModelAnswer, ModelSink, ModelUsage, RequestedToolCall } from '@antiphon/providers-domain';
+import { FORBIDDEN_KEYS, findJsonExcess, toStorable, toStorableJson, type JsonValue } from '@antiphon/kernel';
+import { brokenAnswer } from './failures.js';
+
+/** An object that a provider sent. Its values need not have the types that the vendor promises. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+export const fieldsOf = (value: unknown): Fields | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
+
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/** More tokens than any call can use. A larger count is invalid and could overflow the ledger. */
+const MAX_TOKENS = 1_000_000_000;
+
+/**
+ * Returns a count of tokens, or null for any other value: negative, fractional, too large, text.
+ */
+export const countOf = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_TOKENS ? value : null;
+
+const isHighSurrogate = (code: number): boolean => code >= 0xd800 && code <= 0xdbff;
+
+/**
+ * Emits deltas as storable text. The halves of a surrogate pair in two deltas are joined before
+ * lone halves are replaced, so that an emoji survives any chunking.
+ */
+class TextChannel {
+  private text = '';
+  private pendingHalf = '';
+
+  constructor(private readonly emit: (delta: string) => void) {}
+
+  push(delta: string): void {
+    const whole = this.pendingHalf + delta;
+    const endsInHalf = isHighSurrogate(whole.charCodeAt(whole.length - 1));
+    this.pendingHalf = endsInHalf ? whole.slice(-1) : '';
+    this.append(endsInHalf ? whole.slice(0, -1) : whole);
+  }
+
+  finish(): string {
+    this.append(this.pendingHalf);
+    this.pendingHalf = '';
+    return this.text;
+  }
+
+  private append(delta: string): void {
+    if (delta === '') return;
+    const clean = toStorable(delta);
+    this.text += clean;
+    this.emit(clean);
+  }
+}
+
+const isForbidden = (text: string): boolean => text.includes('__proto__') || text.includes('\\u');
+
+const parse = (json: string): JsonValue =>
+  (isForbidden(json)
+    ? JSON.parse(json, (key, value: unknown) => (FORBIDDEN_KEYS.has(key) ? undefined : value))
+    : JSON.parse(json)) as JsonValue;
+
+const isObject = (value: JsonValue): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Parses the model's JSON for a tool call's input: an object, or empty text for `{}`. Throws a
+ * protocol failure for any other value. It is final where the model ran out of tokens (`length`).
+ */
+const parseToolInput = (name: string, json: string, finishReason: ModelAnswer['finishReason']): JsonValue => {
+  if (json.trim() === '') return {};
+  const isCut = finishReason === 'length';
+  const refuse = (problem: string) =>
+    brokenAnswer(`the model's input for tool ${JSON.stringify(toStorable(name).slice(0, 64))} ${problem}`, {
+      retryable: !isCut,
+    });
+  const excess = findJsonExcess(json);
+  if (excess !== null) throw refuse(excess);
+  let input: JsonValue;
+  try {
+    input = parse(json);
+  } catch {
+    throw refuse(isCut ? 'was cut at max_tokens' : 'is not valid JSON');
+  }
+  if (!isObject(input)) throw refuse('is not a JSON object');
+  return toStorableJson(input);
+};
+
+/** A tool call with its input as JSON text. */
+export interface RawToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly json: string;
+}
+
+/** Maximum length of the inputs of all tool calls of an answer, UTF-16 units. */
+const MAX_TOOL_INPUT = 2 * 1024 * 1024;
+
+/** Bounds the tool calls of an answer while it arrives. Throws a protocol failure beyond them. */
+export class ToolCallBounds {
+  private calls = 0;
+  private input = 0;
+
+  addCall(): void {
+    if (++this.calls > MAX_CALLS_PER_STEP)
+      throw brokenAnswer(`the model asked for over ${MAX_CALLS_PER_STEP} tool calls at once`);
+  }
+
+  addInput(json: string): void {
+    this.input += json.length;
+    if (this.input > MAX_TOOL_INPUT) throw brokenAnswer('the arguments of the tool calls are too long');
+  }
+}
+
+const finishToolCall = (call: RawToolCall, finishReason: ModelAnswer['finishReason']): RequestedToolCall => {
+  if (call.name === '') throw brokenAnswer('the model asked for a tool without a name');
+  return {
+    providerCallId: toStorable(call.id),
+    name: toStorable(call.name),
+    input: parseToolInput(call.name, call.json, finishReason),
+  };
+};
+
+interface AnswerEnd {
+  readonly toolCalls: readonly RawToolCall[];
+  readonly finishReason: ModelAnswer['finishReason'];
+  readonly usage: ModelUsage | null;
+}
+
+/** Builds an answer from deltas and passes each delta to the sink. */
+export class AnswerBuilder {
+  private modelName = '';
+  private readonly textChannel: TextChannel;
+  private readonly thoughtChannel: TextChannel;
+
+  constructor(sink: ModelSink) {
+    this.textChannel = new TextChannel((delta) => sink.onText(delta));
+    this.thoughtChannel = new TextChannel((delta) => sink.onThought(delta));
+  }
+
+  text(delta: string): void {
+    this.textChannel.push(delta);
+  }
+
+  thought(delta: string): void {
+    this.thoughtChannel.push(delta);
+  }
+
+  /** Notes the model's own name. The last one wins. */
+  model(name: string): void {
+    this.modelName = name || this.modelName;
+  }
+
+  finish({ toolCalls, finishReason, usage }: AnswerEnd): ModelAnswer {
+    const calls = toolCalls.map((call) => finishToolCall(call, finishReason));
+    return {
+      thought: this.thoughtChannel.finish(),
+      text: this.textChannel.finish(),
+      toolCalls: calls,
+      // Some servers send `stop` with a request for tools.
+      finishReason: calls.length > 0 && finishReason === 'stop' ? 'tool_calls' : finishReason,
+      usage,
+      ...(this.modelName === '' ? {} : { model: this.modelName }),
+    };
+  }
+}

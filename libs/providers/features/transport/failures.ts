@@ -1,0 +1,134 @@
+import { ModelFailure, type ModelFailureDetails, type ModelUsage } from '@antiphon/providers-domain';
+import { codesOf, messageOf, readErrorBody, retryAfterMs, toOneLine } from './error-text.js';
+import type { Redact, ResponseHeaders } from './error-text.js';
+
+/** A response that was not a 2xx, as far as it was read. */
+export interface HttpRefusal {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: string;
+}
+
+type Details = Partial<ModelFailureDetails> & { readonly cause?: unknown };
+
+const create = (details: ModelFailureDetails, cause: unknown): ModelFailure =>
+  new ModelFailure(details, cause === undefined ? {} : { cause });
+
+/** Returns the system's code for a broken connection, such as ` (ECONNREFUSED)`. */
+const systemCodeOf = (cause: unknown): string => {
+  const code = String((cause as NodeJS.ErrnoException | undefined)?.code);
+  return /^E[A-Z_]+$/.test(code) ? ` (${code})` : '';
+};
+
+/**
+ * No connection, or one that broke before a response began.
+ *
+ * @param address `host:port` of the provider, without credentials; empty where there is none
+ */
+export const unreachable = (dispatched: boolean, address = '', cause?: unknown): ModelFailure => {
+  const problem = dispatched
+    ? `the connection to ${address} broke before a response`
+    : `no connection to ${address}`;
+  const help = 'check base_url and the network (HTTP proxy variables are not used)';
+  const message = `provider unreachable: ${problem}${systemCodeOf(cause)}; ${help}`;
+  return create(
+    {
+      reason: 'provider_unreachable',
+      message: address === '' ? 'provider unreachable' : toOneLine(message),
+      dispatched,
+      retryable: true,
+    },
+    cause,
+  );
+};
+
+export const timedOut = (dispatched: boolean, awaited: string): ModelFailure =>
+  create(
+    { reason: 'provider_timeout', message: 'provider timeout', dispatched, retryable: true },
+    new Error(`waited for ${awaited}`),
+  );
+
+export const cancelled = (dispatched: boolean): ModelFailure =>
+  create({ reason: 'cancelled', message: 'cancelled', dispatched, retryable: false }, undefined);
+
+/** A response that breaks the vendor's format. No part of it may run. */
+export const brokenAnswer = (message: string, { cause, ...details }: Details = {}): ModelFailure =>
+  create({ reason: 'provider_protocol', message, dispatched: true, retryable: true, ...details }, cause);
+
+/** A response that broke off after its head had arrived. */
+export const cutAnswer = (cause?: unknown): ModelFailure =>
+  brokenAnswer('the provider closed the connection before its answer was complete', { cause });
+
+/** A refusal by the provider. `message` is the provider's own, bounded and redacted. */
+const refused = (message: string, details: Details): ModelFailure =>
+  create({ reason: 'provider_error', message, dispatched: true, retryable: false, ...details }, undefined);
+
+/** Vendors' codes for failures that no retry can change, with any status. */
+const FINAL_CODES = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'invalid_api_key']);
+/** Vendors' codes for failures that a retry may change. Errors within a stream have no status. */
+const TRANSIENT_CODES =
+  /overloaded|rate_limit|api_error|server_error|timeout|unavailable|internal|^(?:408|409|425|429|5\d\d)$/;
+
+const isTransientStatus = (status: number): boolean =>
+  status >= 500 || status === 408 || status === 409 || status === 425 || status === 429;
+
+const isRetryable = (refusal: HttpRefusal, codes: readonly string[]): boolean => {
+  const advice = refusal.headers['x-should-retry'];
+  if (advice === 'true' || advice === 'false') return advice === 'true';
+  return isTransientStatus(refusal.status) && !codes.some((code) => FINAL_CODES.has(code));
+};
+
+const refusalMessage = ({ status }: HttpRefusal, message: string | undefined): string => {
+  if (status >= 300 && status < 400)
+    return `provider error ${status}: a redirect, which is not followed; set base_url to the final address`;
+  return `provider error ${status}${message === undefined ? '' : `: ${message}`}`;
+};
+
+/** Creates the failure for an HTTP error: the provider's own message, redacted and bounded. */
+export const refusalFailure = (refusal: HttpRefusal, redact: Redact, now: number): ModelFailure => {
+  const { message, codes } = readErrorBody(refusal.body);
+  return refused(toOneLine(redact(refusalMessage(refusal, message))), {
+    status: refusal.status,
+    retryable: isRetryable(refusal, codes),
+    retryAfterMs: retryAfterMs(refusal.headers, now),
+  });
+};
+
+/** Creates the failure for an error event of a stream that began with 200. */
+export const streamedFailure = (body: unknown, redact: Redact): ModelFailure => {
+  const codes = codesOf(body);
+  const message = messageOf(body) ?? 'without a message';
+  return refused(toOneLine(redact(`provider error in the stream: ${message}`)), {
+    retryable: codes.length === 0 || codes.some((code) => TRANSIENT_CODES.test(code)),
+    status: codes.map(Number).find((code) => code >= 400 && code <= 599),
+  });
+};
+
+/** Adds the usage that the provider had reported to a failure. */
+export const withUsage = (failure: ModelFailure, usage: ModelUsage | null): ModelFailure =>
+  usage === null || failure.usage !== undefined || !failure.dispatched
+    ? failure
+    : create({ ...failure, message: failure.message, usage }, failure.cause);
+
+/**
+ * Converts an error of a call into a `ModelFailure`. A cancellation wins over every other failure.
+ */
+export const toModelFailure = (
+  error: unknown,
+  call: { readonly failure: ModelFailure | null; readonly dispatched: boolean },
+  redact: Redact,
+): ModelFailure => {
+  if (call.failure?.reason === 'cancelled') return call.failure;
+  if (error instanceof ModelFailure) return error;
+  if (call.failure !== null) return call.failure;
+  if (error instanceof SyntaxError)
+    return brokenAnswer("the provider's answer is not valid JSON", { cause: new Error(error.name) });
+  return brokenAnswer("the provider's answer could not be read", {
+    dispatched: call.dispatched,
+    retryable: false,
+    // The error's own properties may quote a header; only its redacted text is kept.
+    cause: new Error(
+      error instanceof Error ? toOneLine(redact(`${error.name}: ${error.message}`)) : 'unknown',
+    ),
+  });
+};

@@ -1,0 +1,199 @@
+import type {
+  ModelAnswer,
+  ModelFailure,
+  ModelPrompt,
+  ModelRequest,
+  ModelSink,
+} from '@antiphon/providers-domain';
+import type { ProviderKind } from '@antiphon/config';
+import { cancelled, timedOut, toModelFailure, withUsage } from './failures.js';
+import type { Redact } from './error-text.js';
+
+/** Limits of one provider call: times in ms, sizes in bytes. */
+export interface ProviderLimits {
+  /** From the start of the call until the connection is established. */
+  readonly connectMs: number;
+  /**
+   * From the sent request until the first byte of a streamed response. A whole response has
+   * `totalMs`.
+   */
+  readonly firstByteMs: number;
+  /** Between two pieces of a response. */
+  readonly idleMs: number;
+  /** The whole call. Comments and pings do not extend it. */
+  readonly totalMs: number;
+  /** After the model has finished: the wait for the usage and the end of the stream. */
+  readonly afterFinishMs: number;
+  /** Size of a response. A longer one fails with `provider_protocol`. */
+  readonly maxAnswerBytes: number;
+  /** Size of an error's body. The rest is not read. */
+  readonly maxErrorBytes: number;
+}
+
+export const DEFAULT_PROVIDER_LIMITS: ProviderLimits = {
+  connectMs: 5_000,
+  firstByteMs: 60_000,
+  idleMs: 30_000,
+  totalMs: 600_000,
+  afterFinishMs: 2_000,
+  maxAnswerBytes: 16 * 1024 * 1024,
+  maxErrorBytes: 64 * 1024,
+};
+
+/** One configured provider. `ModelPort` finds it by its name. */
+export interface ProviderAdapter {
+  readonly kind: ProviderKind;
+  complete(request: ModelRequest, sink: ModelSink): Promise<ModelAnswer>;
+  /** Returns the prompt's size in tokens, never fewer than the provider counts. */
+  inputBound(prompt: ModelPrompt): number;
+  maxOutputTokens(model: string): number;
+}
+
+/** Dependencies of every adapter. */
+export interface CallEnvironment {
+  readonly limits: ProviderLimits;
+  readonly redact: Redact;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+type Phase = 'connecting' | 'waiting' | 'receiving' | 'finishing' | 'over';
+
+/** Returns the timeout of a phase, ms, and the name of the event that the phase waits for. */
+const phaseTimeout = (phase: Phase, isStreaming: boolean, limits: ProviderLimits): [number, string] => {
+  if (phase === 'connecting') return [limits.connectMs, 'a connection'];
+  if (phase === 'waiting') return [isStreaming ? limits.firstByteMs : limits.totalMs, 'the first byte'];
+  if (phase === 'receiving') return [limits.idleMs, 'the next byte'];
+  return [limits.afterFinishMs, 'the end of the answer'];
+};
+
+/**
+ * One call to a provider: its timeouts, its cancellation and its first failure. The transport
+ * reports progress to it; the adapter reads the result.
+ */
+export class ProviderCall {
+  private phase: Phase = 'connecting';
+  private phaseTimer: NodeJS.Timeout | undefined;
+  private readonly totalTimer: NodeJS.Timeout;
+  private stopListeners: (() => void)[] = [];
+  private firstFailure: ModelFailure | null = null;
+  private isDispatched = false;
+
+  /** @param signal aborting it fails the call with `cancelled` and closes its connection at once */
+  constructor(
+    readonly isStreaming: boolean,
+    readonly limits: ProviderLimits,
+    private readonly signal: AbortSignal,
+  ) {
+    this.enter('connecting');
+    this.totalTimer = setTimeout(this.onTotalTimeout, limits.totalMs);
+    if (signal.aborted) this.onAbort();
+    else signal.addEventListener('abort', this.onAbort, { once: true });
+  }
+
+  /** The first failure; later ones are its consequences. */
+  get failure(): ModelFailure | null {
+    return this.firstFailure;
+  }
+
+  /** True once a byte of the request may have reached the provider. */
+  get dispatched(): boolean {
+    return this.isDispatched;
+  }
+
+  /**
+   * True once the model has finished; only the usage and the end of the stream are still expected.
+   */
+  get isFinishing(): boolean {
+    return this.phase === 'finishing';
+  }
+
+  get isOver(): boolean {
+    return this.phase === 'over';
+  }
+
+  /** Reports that the connection is established and the request is being sent. */
+  connected(): void {
+    this.isDispatched = true;
+    this.enter('waiting');
+  }
+
+  /** Reports a piece of the response. */
+  received(): void {
+    if (this.phase === 'receiving') this.phaseTimer?.refresh();
+    else if (this.phase === 'waiting') this.enter('receiving');
+  }
+
+  /** Reports that the model has finished. */
+  finishing(): void {
+    if (this.phase !== 'finishing') this.enter('finishing');
+  }
+
+  fail(failure: ModelFailure): void {
+    if (this.phase === 'over') return;
+    this.firstFailure ??= failure;
+    this.stop();
+  }
+
+  /** Registers a listener for the end of the call: its failure, the last timeout, or `end`. */
+  onStop(listener: () => void): void {
+    if (this.phase === 'over') listener();
+    else this.stopListeners.push(listener);
+  }
+
+  /** Clears all timers. A connection that is still in use is closed. */
+  end(): void {
+    this.signal.removeEventListener('abort', this.onAbort);
+    this.stop();
+  }
+
+  private enter(phase: Phase): void {
+    if (this.phase === 'over') return;
+    this.phase = phase;
+    clearTimeout(this.phaseTimer);
+    const [ms, awaited] = phaseTimeout(phase, this.isStreaming, this.limits);
+    this.phaseTimer = setTimeout(() => {
+      if (phase === 'finishing') this.stop();
+      else this.fail(timedOut(this.isDispatched, `${awaited}, ${ms} ms`));
+    }, ms);
+  }
+
+  private readonly onTotalTimeout = (): void => {
+    if (this.phase === 'finishing') this.stop();
+    else this.fail(timedOut(this.isDispatched, `the whole answer, ${this.limits.totalMs} ms`));
+  };
+
+  private readonly onAbort = (): void => this.fail(cancelled(this.isDispatched));
+
+  private stop(): void {
+    clearTimeout(this.phaseTimer);
+    clearTimeout(this.totalTimer);
+    this.phase = 'over';
+    const listeners = this.stopListeners;
+    this.stopListeners = [];
+    for (const listener of listeners) listener();
+  }
+}
+
+/** An adapter's part of a call. */
+export interface CallSteps {
+  readonly complete: (call: ProviderCall) => Promise<ModelAnswer>;
+  /** Returns the usage that the provider has reported so far, for a call that breaks. */
+  readonly usage: () => ModelAnswer['usage'];
+}
+
+/** Runs one call under its timeouts. Every failure is thrown as a `ModelFailure`. */
+export const runCall = async (
+  request: ModelRequest,
+  { limits, redact }: CallEnvironment,
+  { complete, usage }: CallSteps,
+): Promise<ModelAnswer> => {
+  const call = new ProviderCall(request.streaming, limits, request.signal);
+  try {
+    return await complete(call);
+  } catch (error) {
+    throw withUsage(toModelFailure(error, call, redact), usage());
+  } finally {
+    call.end();
+  }
+};

@@ -1,0 +1,274 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { ModelFailure } from '@antiphon/providers-domain';
+import { findJsonExcess, MAX_JSON_VALUES } from '@antiphon/kernel';
+import { createParser } from 'eventsource-parser';
+import { errors, type Dispatcher } from 'undici';
+import { codesOf, messageOf, parseJson, type ResponseHeaders } from './error-text.js';
+import { brokenAnswer, cutAnswer, refusalFailure, timedOut, unreachable } from './failures.js';
+import type { CallEnvironment, ProviderCall } from './provider-call.js';
+
+/** Maximum nesting of a response: a tool's input (64) within the vendor's envelope. */
+const MAX_RESPONSE_DEPTH = 80;
+
+/**
+ * Maximum length of one event of a stream, and of a response in one piece, UTF-16 units. JSON is
+ * parsed at once, on the loop that all calls share.
+ */
+const MAX_EVENT = 1024 * 1024;
+const MAX_WHOLE = 2 * 1024 * 1024;
+
+/** One server-sent event, its data lines joined. */
+export interface ServerEvent {
+  /** Undefined where the stream does not name it. */
+  readonly event?: string | undefined;
+  readonly data: string;
+}
+
+/** Collects the events of a stream into an answer. */
+export interface EventReader {
+  /** Throws if the event makes the answer invalid. */
+  read(event: ServerEvent): void;
+  /** Returns true once the model has given its reason to stop. */
+  isComplete(): boolean;
+}
+
+/**
+ * Creates a parser for a stream's bytes. It calls `onEvent` for each event that the bytes complete,
+ * without a wait between events: a vendor's SDK needs several promises for each of them.
+ */
+export const createEventParser = (onEvent: (event: ServerEvent) => void): ((bytes: Uint8Array) => void) => {
+  const decoder = new TextDecoder();
+  const parser = createParser({ onEvent });
+  return (bytes) => parser.feed(decoder.decode(bytes, { stream: true }));
+};
+
+/** Handling of a response's body, chosen by its head. */
+interface BodyHandling {
+  readonly limit: number;
+  /** True if a body over the limit, or one that breaks off, is used as far as it arrived. */
+  readonly allowsPartial: boolean;
+  readonly read: (chunk: Buffer) => void;
+  /** Returns the result, or throws the failure that the body means. */
+  readonly finish: () => unknown;
+}
+
+const mediaTypeOf = (headers: ResponseHeaders): string =>
+  String(headers['content-type'] ?? '')
+    .split(';')[0]
+    ?.trim()
+    .toLowerCase() ?? '';
+
+const isJson = (type: string): boolean => type === 'application/json' || type.endsWith('+json');
+
+const parseResponse = (text: string): unknown => {
+  if (text.length > MAX_WHOLE) throw brokenAnswer(`the provider's answer is over ${MAX_WHOLE} characters`);
+  const excess = findJsonExcess(text, { depth: MAX_RESPONSE_DEPTH });
+  if (excess !== null) throw brokenAnswer(`the provider's answer ${excess}`);
+  return JSON.parse(text) as unknown;
+};
+
+/**
+ * Reads one response under the timeouts and limits of its call. The methods run within the read of
+ * the socket. Each failure is reported to the call and rejects `response`.
+ */
+export class ResponseReader extends AsyncResource implements Dispatcher.DispatchHandler {
+  /** Resolves with the parsed JSON of a whole response, with undefined at the end of a stream. */
+  readonly response: Promise<unknown>;
+  private readonly settlement = Promise.withResolvers<unknown>();
+  private controller: Dispatcher.DispatchController | null = null;
+  private body: BodyHandling | null = null;
+  private size = 0;
+  private isSettled = false;
+  /**
+   * True once the connection needs no abort: the response is complete, or the connection failed.
+   */
+  private isEnded = false;
+
+  /** @param events null for a response in one piece */
+  constructor(
+    private readonly call: ProviderCall,
+    private readonly events: EventReader | null,
+    private readonly address: string,
+    private readonly environment: CallEnvironment,
+  ) {
+    super('PROVIDER_RESPONSE');
+    this.response = this.settlement.promise;
+    call.onStop(() => this.onStop());
+  }
+
+  /** Called with an established connection, before the first byte is written. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.isSettled) this.abort();
+    else this.call.connected();
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: ResponseHeaders,
+  ): void {
+    if (status < 200 || this.isSettled) return;
+    const encoding = String(headers['content-encoding'] ?? 'identity');
+    if (status > 299) this.body = this.refusalBody(status, headers);
+    else if (encoding === 'identity') this.body = this.bodyOf(mediaTypeOf(headers), headers);
+    else
+      this.reject(
+        brokenAnswer(`the provider compressed its answer (${encoding}) unasked`, { retryable: false }),
+      );
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { body } = this;
+    if (this.isSettled || body === null) return;
+    this.size += chunk.length;
+    this.call.received();
+    if (this.size > body.limit && !body.allowsPartial) {
+      this.call.fail(brokenAnswer(`the provider's answer is over ${body.limit} bytes`));
+      return;
+    }
+    try {
+      // Events continue the call's asynchronous context, which the socket's read does not have.
+      this.runInAsyncScope(body.read, undefined, chunk);
+    } catch (error) {
+      this.reject(error);
+      return;
+    }
+    if (this.size > body.limit) this.finish();
+  }
+
+  onResponseEnd(): void {
+    this.isEnded = true;
+    // undici releases the connection in the next immediate, which it queues after this method. A
+    // caller that continued earlier would open a second connection for its next call.
+    process.nextTick(() => setImmediate(() => this.finish()));
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    this.isEnded = true;
+    if (this.isSettled) return;
+    if (this.body === null) this.call.fail(this.connectionFailure(error));
+    else if (this.call.isFinishing) this.finish();
+    else this.call.fail(cutAnswer(error));
+  }
+
+  private bodyOf(type: string, headers: ResponseHeaders): BodyHandling {
+    const { events, call } = this;
+    if (events !== null && (type === 'text/event-stream' || type === '')) return this.streamBody(events);
+    if (events === null && (isJson(type) || type === '')) {
+      const finish = (text: string): unknown => parseResponse(text.replace(/^\uFEFF/, ''));
+      return this.collectBody({ limit: call.limits.maxAnswerBytes, allowsPartial: false, finish });
+    }
+    const finish = (text: string): never => this.throwWrongType(type, headers, text);
+    return this.collectBody({ limit: call.limits.maxErrorBytes, allowsPartial: true, finish });
+  }
+
+  private streamBody(events: EventReader): BodyHandling {
+    const read = createEventParser((event) => {
+      if (event.data.length > MAX_EVENT)
+        throw brokenAnswer(`an event of the provider's answer is over ${MAX_EVENT} characters`);
+      // A shorter event cannot have that many values.
+      const excess = event.data.length > MAX_JSON_VALUES ? findJsonExcess(event.data) : null;
+      if (excess !== null) throw brokenAnswer(`an event of the provider's answer ${excess}`);
+      events.read(event);
+      if (events.isComplete()) this.call.finishing();
+    });
+    return {
+      limit: this.call.limits.maxAnswerBytes,
+      allowsPartial: false,
+      read,
+      finish: () => undefined,
+    };
+  }
+
+  private refusalBody(status: number, headers: ResponseHeaders): BodyHandling {
+    const { redact, now } = this.environment;
+    const finish = (body: string): never => {
+      throw refusalFailure({ status, headers, body }, redact, now());
+    };
+    return this.collectBody({ limit: this.call.limits.maxErrorBytes, allowsPartial: true, finish });
+  }
+
+  private collectBody({
+    limit,
+    allowsPartial,
+    finish,
+  }: Pick<BodyHandling, 'limit' | 'allowsPartial'> & {
+    readonly finish: (text: string) => unknown;
+  }): BodyHandling {
+    const chunks: Buffer[] = [];
+    return {
+      limit,
+      allowsPartial,
+      read: (chunk) => void chunks.push(chunk),
+      finish: () => finish(Buffer.concat(chunks).subarray(0, limit).toString('utf8')),
+    };
+  }
+
+  /**
+   * Throws for a 2xx with the wrong content type: an error behind a 200, or a page of another
+   * server.
+   */
+  private throwWrongType(type: string, headers: ResponseHeaders, text: string): never {
+    const json = parseJson(text);
+    if (typeof json !== 'object' || json === null || !('error' in json)) {
+      const expected = this.events === null ? 'application/json' : 'text/event-stream';
+      throw brokenAnswer(`the provider answered with ${type || 'no content type'} instead of ${expected}`, {
+        retryable: false,
+      });
+    }
+    const status = Number(codesOf(json).find((code) => /^[45]\d\d$/.test(code)) ?? 500);
+    const { redact, now } = this.environment;
+    throw refusalFailure(
+      { status, headers, body: JSON.stringify({ error: messageOf(json) }) },
+      redact,
+      now(),
+    );
+  }
+
+  private connectionFailure(error: Error): ModelFailure {
+    if (error instanceof errors.ConnectTimeoutError)
+      return timedOut(false, `a connection, ${this.call.limits.connectMs} ms`);
+    if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError)
+      // undici's error holds the bytes that arrived, which may echo a key.
+      return brokenAnswer('the provider did not answer in HTTP', {
+        cause: new Error(error.message),
+        retryable: false,
+      });
+    return unreachable(this.call.dispatched, this.address, error);
+  }
+
+  /** Settles when the call stops before the response has ended. */
+  private onStop(): void {
+    const { failure } = this.call;
+    const isUsable = this.body?.allowsPartial === true && failure?.reason !== 'cancelled';
+    if (failure === null || isUsable) this.finish();
+    else this.reject(failure);
+  }
+
+  private finish(): void {
+    if (this.isSettled) return;
+    try {
+      this.settlement.resolve(this.body?.finish());
+      this.isSettled = true;
+    } catch (error) {
+      this.reject(error);
+    }
+    this.abort();
+  }
+
+  private reject(error: unknown): void {
+    if (!this.isSettled) this.settlement.reject(error);
+    this.isSettled = true;
+    this.abort();
+  }
+
+  /**
+   * Closes the connection, unless the whole response has been read: then it serves the next call.
+   */
+  private abort(): void {
+    if (this.isEnded || this.controller === null) return;
+    this.isEnded = true;
+    this.controller.abort(new Error('the call is over'));
+  }
+}

@@ -1,0 +1,20 @@
+/**
+ * The contexts of the agent service, by the `scope:` of their projects, with the contexts that each
+ * may import (docs/adr/0186). A context imports the index of another one, never its files. Specs
+ * import any of them, because they run the whole service. All other libraries meet in contracts.
+ * @type {Readonly<Record<string, readonly string[]>>}
+ */
+export const CONTEXTS = {
+  'agent-log': [],
+  providers: [],
+  files: ['agent-log'],
+  agents: ['agent-log', 'files'],
+  // Composes the service.
+  agent: ['agent-log', 'providers', 'files', 'agents'],
+};
+
+/** Returns true if a project of one scope may import from another scope. */
+export const mayImport = (from, to) => from === to || (CONTEXTS[from]?.includes(to) ?? false);
+
+/** Returns true for two contexts of the agent service. */
+export const areContexts = (...scopes) => scopes.every((scope) => scope in CONTEXTS);
