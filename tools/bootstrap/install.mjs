@@ -46,7 +46,7 @@ export const isInstalled = (root) => {
 };
 
 /** Runs the npm that started this process, else the one on PATH. */
-const runNpm = (args, { root, env, signal, adopt }, onLine) => {
+export const runNpm = (args, { root, env, signal, adopt }, onLine) => {
   const own = env.npm_execpath?.endsWith('.js') ? [env.npm_execpath] : [];
   const options = { cwd: root, env: { ...env, NODE_ENV: '' }, signal, adopt, onLine };
   return runCommand(own.length > 0 ? process.execPath : 'npm', [...own, ...args], options);

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { needsChromium, prepareChromium } from './chromium.mjs';
 import { prepare } from './prepare.mjs';
 import { SIGNAL_EXIT, watchParent } from './processes.mjs';
 import { createProgress } from './progress.mjs';
@@ -13,8 +14,12 @@ const SIGNALS = /** @type {(keyof typeof SIGNAL_EXIT)[]} */ (Object.keys(SIGNAL_
 /** The terminal sends Ctrl-C to the child too, and a stack stops by force at a second SIGINT. */
 const FORWARDED = /** @type {typeof SIGNALS} */ (SIGNALS.filter((name) => name !== 'SIGINT'));
 
-/** Installs, builds and fetches engines. A signal stops the running steps in order. */
-const prepareAll = async (progress) => {
+/**
+ * Installs, builds and fetches engines, then runs one more step, whose result it returns. A signal
+ * stops the running steps in order.
+ * @type {(progress: import('./types.js').Progress, more?: import('./types.js').PrepareChromium) => Promise<string | undefined>}
+ */
+const prepareAll = async (progress, more = async () => undefined) => {
   if (!['linux', 'darwin'].includes(process.platform))
     throw new UserError('Antiphon runs on Linux and macOS; on Windows, run it inside WSL 2');
   const controller = new AbortController();
@@ -24,8 +29,11 @@ const prepareAll = async (progress) => {
   try {
     const { env } = process;
     const folders = { root: projectRoot, cache: cacheFolder(env), home: homeFolder(env) };
-    await prepare({ ...folders, env, signal: controller.signal }, progress);
+    const context = { ...folders, env, signal: controller.signal };
+    await prepare(context, progress);
+    const result = await more(context, progress);
     controller.signal.throwIfAborted();
+    return result;
   } finally {
     for (const name of SIGNALS) process.off(name, abort);
   }
@@ -64,7 +72,8 @@ const COMMANDS = {
     return 0;
   },
   test: async (args, progress) => {
-    await prepareAll(progress);
+    const chromium = await prepareAll(progress, needsChromium(args) ? prepareChromium : undefined);
+    if (chromium !== undefined) process.env.ANTIPHON_CHROMIUM = chromium;
     return runTests(args, runJest);
   },
   'run chaos': async (args, progress) => {

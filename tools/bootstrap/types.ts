@@ -135,6 +135,16 @@ export type EnsureEngines = (
 ) => Promise<Partial<Record<EngineName, ResolvedEngine>>>;
 
 export type PrepareStep = (context: PrepareContext, progress: Progress) => Promise<void>;
+/** Folders of the project and the cache, and the environment of the commands. */
+export type ChromiumContext = Pick<PrepareContext, 'root' | 'signal'> & {
+  cache: string;
+  env: NodeJS.ProcessEnv;
+};
+export type PrepareChromium = (
+  context: ChromiumContext,
+  progress: Progress,
+  machine?: { readonly places?: readonly string[]; readonly apt?: string },
+) => Promise<string | undefined>;
 export type ProbeEngine = (engine: EngineSpec, folder: string, major?: number | null) => Promise<Probe>;
 export type FindOnPath = (program: string, path?: string) => string | null;
 export type JudgeVersion = (

@@ -98,6 +98,7 @@ const SPECS = {
     ...{ shows: 'clients lose and repeat no frame over 200 drops', minutes: 20 },
     quick: { ANTIPHON_DROPS: '60' },
   },
+  chromium: { shows: 'a machine without Chromium gets one from the registry', minutes: 10 },
   clocks: {
     ...{ shows: 'wrong clocks lose and repeat nothing', minutes: 15 },
     quick: { ANTIPHON_CLOCKS_MS: '10000' },
