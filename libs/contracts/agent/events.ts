@@ -203,10 +203,30 @@ export const AnswerReturned = event('AnswerReturned', {
   returnedAt: z.iso.datetime(),
 });
 export const TurnCompleted = event('TurnCompleted', { turnId: z.uuid(), completedAt: z.iso.datetime() });
+/** Cause of a failure that a rule of the session decided: a code with its fields. */
+export const TurnFailureCause = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('provider_paused'),
+    provider: z.string(),
+    until: z.string(),
+    /** Last error of the provider; null without a try. */
+    lastError: z.string().nullable(),
+  }),
+  z.object({ kind: z.literal('max_iterations'), limit: z.int().nonnegative() }),
+  z.object({ kind: z.literal('agent_ended') }),
+  z.object({ kind: z.literal('agent_unknown'), agentId: z.string() }),
+]);
+export type TurnFailureCause = z.infer<typeof TurnFailureCause>;
+
+/**
+ * The turn failed. With a `cause`, the `message` is only its wording at that time. Without one, the
+ * message is an error of a provider or a tool, or the event is older than causes.
+ */
 export const TurnFailed = event('TurnFailed', {
   turnId: z.uuid(),
   code: z.string(),
   message: z.string(),
+  cause: TurnFailureCause.optional(),
   failedAt: z.iso.datetime(),
 });
 export const TurnCancelled = event('TurnCancelled', { turnId: z.uuid(), cancelledAt: z.iso.datetime() });

@@ -3,18 +3,16 @@ import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
 import type { OpenCircuit, OpenCircuits } from '@antiphon/providers-domain';
 import type { SessionState } from '../session/session-state.js';
 import type { ModelChoice } from '../turn/step.js';
-
-// These match texts of recorded `TurnFailed` events (next-try.ts, next-step.ts).
-const CIRCUIT_OPEN_UNTIL = /^provider (.+) is paused until (\S*) after failures in a row/;
-const MADE_CALLS = /^the agent made (\d+) model calls/;
+import { recordedCause } from './recorded-cause.js';
 
 const toChoice = ({ provider, model }: ModelChoice): ModelChoice => ({ provider, model });
 
 /** Returns the choice of a session without any model call: the provider whose circuit was open. */
 const openCircuitChoice = (events: readonly SessionEvent[]): ModelChoice | null => {
-  const provider = events.flatMap((event) =>
-    event.type === 'TurnFailed' ? (CIRCUIT_OPEN_UNTIL.exec(event.data.message)?.[1] ?? []) : [],
-  )[0];
+  const [provider] = events.flatMap((event) => {
+    const cause = recordedCause(event);
+    return cause?.kind === 'provider_paused' ? [cause.provider] : [];
+  });
   return provider === undefined ? null : { provider, model: '' };
 };
 
@@ -29,9 +27,10 @@ export const inferPolicy = (events: readonly SessionEvent[]): TurnPolicy | null 
   const first = calls[0] ?? openCircuitChoice(events);
   if (recorded || !first) return recorded ?? null;
   const other = calls.find(({ provider, model }) => provider !== first.provider || model !== first.model);
-  const bounds = events.flatMap((event) =>
-    event.type === 'TurnFailed' ? Number(MADE_CALLS.exec(event.data.message)?.[1] ?? NaN) : [],
-  );
+  const bounds = events.flatMap((event) => {
+    const cause = recordedCause(event);
+    return cause?.kind === 'max_iterations' ? [cause.limit] : [];
+  });
   const maxIterations = bounds.find((bound) => bound > 0) ?? Number.MAX_SAFE_INTEGER;
   return { ...toChoice(first), fallback: other ? toChoice(other) : null, maxIterations };
 };
@@ -59,11 +58,12 @@ const STATES = ['open', 'probing'] as const;
  */
 export const possibleCircuits = (recorded: SessionEvent, policy: TurnPolicy): readonly OpenCircuits[] => {
   if (recorded.type !== 'ModelCallStarted' && recorded.type !== 'TurnFailed') return [NO_OPEN_CIRCUITS];
-  const stated = recorded.type === 'TurnFailed' ? CIRCUIT_OPEN_UNTIL.exec(recorded.data.message) : null;
+  const cause = recordedCause(recorded);
+  const stated = cause?.kind === 'provider_paused' ? cause : null;
   const providers = [...new Set([policy.provider, policy.fallback?.provider ?? policy.provider])];
   const toCircuit = (provider: string, state: OpenCircuit['state']): OpenCircuit => ({
     state,
-    until: stated?.[1] === provider ? (stated[2] ?? '') : '',
+    until: stated?.provider === provider ? stated.until : '',
   });
   const variants = (provider: string): (readonly [string, OpenCircuit] | null)[] => [
     null,

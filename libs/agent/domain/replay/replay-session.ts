@@ -1,4 +1,4 @@
-import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
+import type { SessionEvent, TurnFailureCause, TurnPolicy } from '@antiphon/contracts/agent';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
 import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
 import { sessionDecider } from '../session/session.decider.js';
@@ -8,6 +8,7 @@ import type { FollowUpContext } from '../turn/follow-up.js';
 import { nextStep } from '../turn/next-step.js';
 import type { InFlight } from '../turn/step.js';
 import { inferPolicy, policyAt, possibleCircuits } from './replay-environment.js';
+import { recordedCause } from './recorded-cause.js';
 import { toCommand } from './replay-input.js';
 import type { ReplayNames } from './replay-input.js';
 
@@ -22,6 +23,9 @@ export interface ReplayedEvent {
 
 /** Rules that replace the recorded ones. */
 export type ReplayOverrides = Partial<Pick<TurnPolicy, 'maxIterations'>>;
+
+/** Fields of causes, in one order. */
+const FIELDS = ['kind', 'provider', 'until', 'lastError', 'limit', 'agentId'];
 
 /** Approvals are inputs of a replay, so no tool requires one here. */
 const NO_GUARDED_TOOLS: ReadonlySet<string> = new Set();
@@ -72,11 +76,20 @@ const decideNext = (state: SessionState, context: FollowUpContext): readonly Ses
   return command ? context.decider.decide(command, state) : [];
 };
 
+const isSameCause = (a: TurnFailureCause | null, b: TurnFailureCause | null): boolean =>
+  a !== null && JSON.stringify(a, FIELDS) === JSON.stringify(b, FIELDS);
+
 /**
  * Adjusts a produced event to the recorded one. A recorded policy is an input. Fields that the
- * recording version did not write are removed.
+ * recording version did not write are removed. Texts of a cause may have been reworded since.
  */
 const alignToRecorded = (recorded: SessionEvent, produced: SessionEvent): SessionEvent => {
+  if (recorded.type === 'TurnFailed' && produced.type === 'TurnFailed') {
+    const { cause, ...data } = produced.data;
+    if (!isSameCause(recordedCause(recorded), cause ?? null)) return produced;
+    const { message } = recorded.data;
+    return { ...produced, data: { ...data, message, ...(recorded.data.cause ? { cause } : {}) } };
+  }
   if (recorded.type === 'ModelCallStarted' && produced.type === 'ModelCallStarted') {
     const { policy: _, ...data } = produced.data;
     const { policy } = recorded.data;

@@ -128,4 +128,31 @@ describe('replaySession', () => {
     expect(first?.recorded.type).toBe('ToolCallRequested');
     expect(first?.produced).toMatchObject({ type: 'TurnFailed', data: { code: 'TURN.MAX_ITERATIONS' } });
   });
+
+  describe('with texts of failures that were reworded since', () => {
+    type Failed = SessionEventOf<'TurnFailed'>;
+    const isDecided = (event: SessionEvent): event is Failed =>
+      event.type === 'TurnFailed' && event.data.cause !== undefined;
+    const failures = (change: (data: Failed['data']) => Failed['data']) =>
+      fc.property(acts, chance, policies, (names, numbers, agent) => {
+        const events = logOf(names, numbers, agent);
+        const at = events.findIndex(isDecided);
+        fc.pre(at >= 0);
+        const event = events[at] as Failed;
+        const changed = events.with(at, { ...event, data: change(event.data) });
+        return firstDifference(replay(changed)) === -1;
+      });
+
+    it('reproduces a failure by its cause, in any wording', () =>
+      fc.assert(failures((data) => ({ ...data, message: 'worded in another way' }))));
+
+    it('reproduces a failure from before causes were recorded', () =>
+      fc.assert(failures(({ cause: _, ...data }) => data)));
+
+    it('reports a failure with another cause', () => {
+      const other = { kind: 'max_iterations', limit: 99 } as const;
+      const details = fc.check(failures((data) => ({ ...data, cause: other })));
+      expect(details.failed).toBe(true);
+    });
+  });
 });

@@ -102,7 +102,10 @@ export type EndTurn = Command<
   'EndTurn',
   { readonly turnId: string } & (
     | { readonly ending: 'completed' | 'cancelled' }
-    | { readonly ending: 'failed'; readonly code: string; readonly message: string }
+    | ({ readonly ending: 'failed' } & Pick<
+        SessionEventOf<'TurnFailed'>['data'],
+        'code' | 'message' | 'cause'
+      >)
   )
 >;
 

@@ -115,8 +115,9 @@ const endTurn = ({ data, now }: EndTurn, state: SessionState): SessionEvent[] =>
     case 'cancelled':
       return [{ type: 'TurnCancelled', schemaVersion, data: { turnId, cancelledAt: now } }];
     case 'failed': {
-      const { code, message } = data;
-      return [{ type: 'TurnFailed', schemaVersion, data: { turnId, code, message, failedAt: now } }];
+      const { code, message, cause } = data;
+      const failure = { code, message, ...(cause ? { cause } : {}) };
+      return [{ type: 'TurnFailed', schemaVersion, data: { turnId, ...failure, failedAt: now } }];
     }
   }
 };

@@ -77,8 +77,9 @@ const endCommand = (step: StepOf<'complete' | 'cancel' | 'fail'>, now: string): 
   const { turnId } = step;
   if (step.kind === 'complete') return { type: 'EndTurn', data: { turnId, ending: 'completed' }, now };
   if (step.kind === 'cancel') return { type: 'EndTurn', data: { turnId, ending: 'cancelled' }, now };
-  const { code, message } = step;
-  return { type: 'EndTurn', data: { turnId, ending: 'failed', code, message }, now };
+  const { code, message, cause } = step;
+  const failure = { code, message, ...(cause ? { cause } : {}) };
+  return { type: 'EndTurn', data: { turnId, ending: 'failed', ...failure }, now };
 };
 
 const forwardCommand = ({ turnId, call }: StepOf<'forward'>, now: string): SessionCommand => {

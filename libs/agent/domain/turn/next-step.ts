@@ -5,6 +5,7 @@ import type { OpenTurn, SessionState, TurnStep, TurnToolCall } from '../session/
 import { nextTry } from './next-try.js';
 import { hasLostAllDrivers } from '../session/retry-policy.js';
 import type { AgentPolicy, InFlight, Step } from './step.js';
+import { failFor } from './turn-failure.js';
 
 /**
  * Returns the step for calls of a lost process. Calls that lost one process start together. Those
@@ -106,9 +107,7 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy, inFlight: InFlight): Ste
     const lost = kind === 'request_approvals' ? afterLostPreparation(turnId, calls, inFlight) : null;
     return lost ?? { kind, turnId, calls };
   }
-  // Recorded text: a replay reads the limit from it (replay-environment.ts).
-  const message = `the agent made ${policy.maxIterations} model calls without coming to an end (max_iterations)`;
-  return { kind: 'fail', turnId, code: 'TURN.MAX_ITERATIONS', message };
+  return failFor(turnId, { kind: 'max_iterations', limit: policy.maxIterations });
 };
 
 /** Returns the step of a turn whose agent ended or is not known here; null for any other. */
@@ -117,7 +116,7 @@ const whenHalted = (turn: OpenTurn, { halt }: AgentPolicy): Step | null => {
   if (halt === 'unknown') return { kind: 'await_resume', turnId };
   const isAnswered = turn.steps.at(-1)?.calls.length === 0 && !isReturned(turn);
   if (halt !== 'terminated' || isAnswered) return null;
-  return { kind: 'fail', turnId, code: 'AGENT.TERMINATED', message: 'the agent of this turn has ended' };
+  return failFor(turnId, { kind: 'agent_ended' });
 };
 
 /** Starts the next model call, which is a step boundary: a paused agent waits here. */
@@ -137,9 +136,6 @@ export const nextStep = (state: SessionState, policy: AgentPolicy | null, inFlig
   const tools = pendingTools(turn, inFlight);
   if (tools) return tools;
   if (turn.cancelRequested) return { kind: 'cancel', turnId };
-  if (!policy) {
-    const message = `the agent "${state.started?.agentId ?? ''}" is not configured any more`;
-    return { kind: 'fail', turnId, code: 'AGENT.NOT_FOUND', message };
-  }
+  if (!policy) return failFor(turnId, { kind: 'agent_unknown', agentId: state.started?.agentId ?? '' });
   return whenHalted(turn, policy) ?? afterStep(turn, policy, inFlight) ?? startNext(turn, policy);
 };

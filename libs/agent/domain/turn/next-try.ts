@@ -1,6 +1,7 @@
 import type { FailedTry, OpenTurn } from '../session/session-state.js';
 import { MAX_LOST_DRIVERS, MAX_TRIES_PER_PROVIDER } from '../session/retry-policy.js';
 import type { AgentPolicy, BeginCall, FailTurn, ModelChoice } from './step.js';
+import { failFor } from './turn-failure.js';
 
 /** Error code of a turn by the reason of its last failed try (docs/errors.md). */
 export const FAILURE_CODES = {
@@ -78,10 +79,8 @@ const circuitOpenFailure = (
   last?: FailedTry,
 ): FailTurn => {
   const until = policy.openCircuits.get(provider)?.until ?? '';
-  const because = last && last.reason !== 'provider_paused' ? `; it last failed with: ${last.message}` : '';
-  // Recorded text: a replay reads the provider and the time from it (replay-environment.ts).
-  const message = `provider ${provider} is paused until ${until} after failures in a row${because}`;
-  return { kind: 'fail', turnId, code: FAILURE_CODES.provider_paused, message };
+  const lastError = last && last.reason !== 'provider_paused' ? last.message : null;
+  return failFor(turnId, { kind: 'provider_paused', provider, until, lastError });
 };
 
 /**

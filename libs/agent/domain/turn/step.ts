@@ -1,3 +1,4 @@
+import type { TurnFailureCause } from '@antiphon/contracts/agent';
 import type { OpenCircuits } from '@antiphon/providers-domain';
 import type { OpenCall, TurnToolCall } from '../session/session-state.js';
 
@@ -51,6 +52,8 @@ export interface FailTurn {
   readonly turnId: string;
   readonly code: string;
   readonly message: string;
+  /** Absent for an error of a provider or a tool. */
+  readonly cause?: TurnFailureCause;
 }
 
 interface ToolsStep<Kind extends string> {

@@ -71,6 +71,18 @@ const tampered = (version: number, data: JsonObject): SessionExport => ({
 });
 
 describe('replayRecord', () => {
+  it('reproduces the hash of a failure whose text was reworded since', async () => {
+    const [start, request, began, answered] = EVENTS;
+    const limited = { ...began?.[1], policy: { ...policy, maxIterations: 1 } };
+    const cause = { kind: 'max_iterations', limit: 1 };
+    const failed = { turnId, code: 'TURN.MAX_ITERATIONS', message: 'too many calls', cause, failedAt: now };
+    const events = [start, request, ['ModelCallStarted', limited], answered, ['TurnFailed', failed]];
+    const reworded = await recordOf(events as unknown as typeof EVENTS);
+    expect(replayRecord(reworded, { limit: 1 })).toMatchObject({
+      ...{ ok: true, events: 5, head: reworded.head.hash },
+    });
+  });
+
   it('reproduces the hash of every event from the inputs', () =>
     expect(replayRecord(record, { limit: 1 })).toMatchObject({
       ok: true,
