@@ -17,6 +17,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   createTask: { method: 'post', path: '/api/v1/tasks', idempotent: true },
   getTask: { method: 'get', path: '/api/v1/tasks/{id}' },
   cancelTask: { method: 'patch', path: '/api/v1/tasks/{id}' },
+  cancelTasks: { method: 'post', path: '/api/v1/tasks/cancel' },
   claimTask: { method: 'post', path: '/api/v1/tasks/claim', idempotent: true },
   renewTask: { method: 'post', path: '/api/v1/tasks/{id}/renew' },
   finishTask: { method: 'post', path: '/api/v1/tasks/{id}/finish' },
@@ -141,6 +142,7 @@ export const METHODS: Readonly<Partial<Record<MethodName, MethodFacts>>> = {
   'task.create': { keyed: true },
   'task.get': { reads: true },
   'task.cancel': {},
+  'task.cancelAll': {},
   'memory.query': { reads: true },
   'memory.recall': { reads: true },
 };

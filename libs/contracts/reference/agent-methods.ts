@@ -13,6 +13,7 @@ import {
 } from '../gateway/index.js';
 import { SPAWNED_AGENT, TASK } from './agent-examples.js';
 import { IDS } from './examples.js';
+import { CancelTasksBody, CancelledTasks } from './task-routes.js';
 import type { SocketMethod } from './socket-methods.js';
 
 /** Methods of agents and of messages between them. */
@@ -128,6 +129,19 @@ export const TASK_METHODS = [
     example: {
       params: { taskId: IDS.task, reason: 'not needed any more' },
       result: { ...TASK, state: 'cancelled', endedAt: '2026-11-22T10:22:00.000Z' },
+    },
+  },
+  {
+    name: 'task.cancelAll',
+    access: 'runs:write',
+    feature: 'agent_runtime_v1',
+    summary: 'Cancel all open tasks',
+    description: 'Cancels open tasks as `POST /api/v1/tasks/cancel` does.',
+    params: CancelTasksBody,
+    answer: CancelledTasks,
+    example: {
+      params: { project: 'website', reason: 'the project has ended' },
+      result: { cancelled: [IDS.task], hasMore: false },
     },
   },
 ] as const satisfies readonly SocketMethod[];

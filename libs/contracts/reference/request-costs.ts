@@ -25,6 +25,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   createTask: 'small',
   getTask: 'past',
   cancelTask: 'small',
+  cancelTasks: 'small',
   claimTask: 'small',
   renewTask: 'small',
   finishTask: 'small',
@@ -160,6 +161,7 @@ export const METHOD_COSTS: Readonly<Record<SocketMethodName, RequestCost>> = {
   'task.create': 'small',
   'task.get': 'small',
   'task.cancel': 'small',
+  'task.cancelAll': 'small',
   'memory.query': 'heavy',
   'memory.recall': 'small',
 };

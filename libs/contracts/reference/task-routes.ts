@@ -9,8 +9,20 @@ import {
   AtQuery,
 } from '../gateway/index.js';
 import { EXTERNAL_TASK, TASK } from './agent-examples.js';
+import { z } from 'zod';
 import { asOfReply } from '../log/as-of.js';
 import { defineRoute } from './http-route.js';
+
+/** Tasks to cancel: those of an agent or a project, or all that a caller may cancel. */
+export const CancelTasksBody = z.strictObject({
+  agent: TasksQuery.shape.agent,
+  project: TasksQuery.shape.project,
+  reason: TaskPatchBody.shape.reason,
+});
+export const CancelledTasks = z.object({
+  cancelled: z.array(z.string()).describe('Ids of the tasks that were cancelled or are cancelling.'),
+  hasMore: z.boolean().describe('True if the same request would find more tasks.'),
+});
 
 const TASK_ID = { id: TASK.id };
 const NO_TASK = { 404: 'there is no task with this id in the workspace' };
@@ -90,6 +102,23 @@ export const TASK_ROUTES = {
       reply: { ...TASK, state: 'cancelled', endedAt: '2026-11-22T10:22:00.000Z' },
     },
     problems: { ...NO_TASK, 422: 'the task is a node of a run' },
+  }),
+  cancelTasks: defineRoute({
+    method: 'post',
+    path: '/api/v1/tasks/cancel',
+    access: 'runs:write',
+    tag: 'Tasks',
+    feature: 'agent_runtime_v1',
+    summary: 'Cancel all open tasks',
+    description:
+      'Cancels up to 100 tasks that have not ended, and the turns that work on them: those of `agent`, of `project`, or ' +
+      'all of the workspace. Nodes of runs are left out. Repeat the request while `hasMore` is true.',
+    body: CancelTasksBody,
+    reply: { schema: CancelledTasks },
+    example: {
+      body: { project: 'website', reason: 'the project has ended' },
+      reply: { cancelled: [TASK.id], hasMore: false },
+    },
   }),
   claimTask: defineRoute({
     method: 'post',

@@ -161,6 +161,21 @@ const cancel = async (
   output.result(task, `${id}: ${task.endedAt === null ? `${task.state}, cancelling` : task.state}`);
 };
 
+type CancelAllOptions = RouteRequest<'cancelTasks'>['body'];
+
+const cancelAll = async ({ output, http }: CommandContext, body: CancelAllOptions): Promise<void> => {
+  const { cancelTasks } = await http();
+  const found = new Set<string>();
+  // A task that is cancelling stays open until its turn has ended: such a page has no new task.
+  for (let hasNew = true; hasNew;) {
+    const { cancelled, hasMore } = await cancelTasks({ body });
+    hasNew = hasMore && cancelled.some((id) => !found.has(id));
+    for (const id of cancelled) found.add(id);
+  }
+  const cancelled = [...found];
+  output.result({ cancelled }, [...cancelled, `${cancelled.length} tasks cancelled`].join('\n'));
+};
+
 const EXAMPLES = `
 Examples:
   antiphon task create "Collect facts about tide tables." --capabilities research --watch
@@ -192,7 +207,7 @@ const addCreate = (task: Command, context: ContextOf): void => {
     );
 };
 
-/** Adds `antiphon task create|list|show|cancel|watch`. */
+/** Adds `antiphon task create|list|show|cancel|cancel-all|watch`. */
 export const addTask = (program: Command, context: ContextOf): void => {
   const task = program
     .command('task')
@@ -223,6 +238,14 @@ export const addTask = (program: Command, context: ContextOf): void => {
     .action((id: string, options: { reason?: string }, command: Command) =>
       cancel(context(command), id, options),
     );
+  task
+    .command('cancel-all')
+    .description('cancel all tasks that have not ended, of an agent, a project or the workspace')
+    .option('--agent <id>', 'only tasks that this agent has or must do')
+    .option('--project <name>', 'only tasks of this project')
+    .option('--reason <text>', 'why; the log shows it')
+    .addHelpText('after', '\nExample:\n  antiphon task cancel-all --project website')
+    .action((options: CancelAllOptions, command: Command) => cancelAll(context(command), options));
   task
     .command('watch <id>')
     .description("print a task's events until it ends; exit code 1 unless it completed")

@@ -116,6 +116,33 @@ describe('the routes of agents, tasks and messages', () => {
     ]);
   });
 
+  it('cancel the open tasks of a project that the caller may read, and no node of a run', async () => {
+    const sent: Sent[] = [];
+    const [queued, node] = [
+      { id: TASK_ID, kind: 'task' },
+      { id: 'run/node', kind: 'run_node' },
+    ];
+    const others = { agentId: 'main', parentAgentId: null };
+    const request: GatewayRequests['request'] = (contract, payload) => {
+      const parsed = contract.request.parse(payload) as { state?: string };
+      sent.push({ subject: contract.subject, payload: parsed });
+      const tasks = parsed.state === 'queued' ? [queued, node].map((task) => ({ ...task, ...others })) : [];
+      return Promise.resolve({ tasks, nextCursor: null } as never);
+    };
+    const access = new AgentAccess({ request });
+    const params = { project: 'website', reason: 'over' };
+    const ask = { params: undefined, query: undefined, idempotencyKey: undefined, body: params };
+    const reply = await new TasksController({ request }, access).cancelAll(ask, AGENT_KEY);
+    expect(reply).toEqual({ cancelled: [TASK_ID], hasMore: false });
+    expect(await call(taskMethods({ request }, access), 'task.cancelAll', params)).toEqual(reply);
+    expect(sent.filter(({ subject }) => subject === 'cmd.agent.task.cancel')).toEqual(
+      Array.from({ length: 2 }, () => ({
+        subject: 'cmd.agent.task.cancel',
+        payload: { workspace: 'acme', taskId: TASK_ID, reason: 'over', actor: ACTOR },
+      })),
+    );
+  });
+
   it('list agents from the cache of the same filter while the agent service is down', async () => {
     const page = { agents: [], nextCursor: null };
     let reply: unknown = page;

@@ -29,12 +29,42 @@ const commonOf = (principal: Principal) => ({ workspace: principal.workspace, ac
 /** Returns the agents of a task: the agent that has it, and the agent that delegated it. */
 const agentsOf = ({ agentId, parentAgentId }: TaskItem) => [agentId, parentAgentId];
 
+/** States of a task that has not ended, in the order in which such tasks are cancelled. */
+const OPEN_STATES = ['queued', 'assigned', 'running'] as const;
+/** Maximum number of tasks that one request cancels. */
+const MAX_CANCELLED = 100;
+
+const { body: Filter } = TASK_ROUTES.cancelTasks;
+type Cancelled = z.output<Routes['cancelTasks']['reply']['schema']>;
+
+/** Cancels open tasks that the principal may read. */
+const cancelTasks = async (
+  { requests, access }: { readonly requests: GatewayRequests; readonly access: AgentAccess },
+  principal: Principal,
+  { reason, ...filter }: z.output<typeof Filter>,
+): Promise<Cancelled> => {
+  const { workspace } = principal;
+  const found: TaskItem[] = [];
+  for (const state of OPEN_STATES) {
+    const limit = MAX_CANCELLED + 1;
+    const { tasks } = await requests.request(listTasks, { workspace, state, limit, ...filter });
+    found.push(...(await access.filter(principal, tasks, agentsOf)));
+  }
+  const open = found.filter(({ kind }) => kind === 'task');
+  const cancelled: string[] = [];
+  for (const { id: taskId } of open.slice(0, MAX_CANCELLED)) {
+    await requests.request(cancelTask, { ...commonOf(principal), taskId, reason });
+    cancelled.push(taskId);
+  }
+  return { cancelled, hasMore: open.length > MAX_CANCELLED };
+};
+
 /** Serves tasks, for their clients and for external workers. */
 @Controller()
 export class TasksController {
   constructor(
-    @Inject(REQUESTS) private readonly requests: GatewayRequests,
-    @Inject(AgentAccess) private readonly access: AgentAccess,
+    @Inject(REQUESTS) readonly requests: GatewayRequests,
+    @Inject(AgentAccess) readonly access: AgentAccess,
   ) {}
 
   @HandleRoute(TASK_ROUTES.listTasks)
@@ -85,6 +115,14 @@ export class TasksController {
     return (await this.requests.request(cancelTask, command)).task;
   }
 
+  @HandleRoute(TASK_ROUTES.cancelTasks)
+  cancelAll(
+    { body }: RouteInput<Routes['cancelTasks']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Cancelled> {
+    return cancelTasks(this, principal, body);
+  }
+
   @HandleRoute(TASK_ROUTES.renewTask)
   renew(
     { params, body }: RouteInput<Routes['renewTask']>,
@@ -103,7 +141,7 @@ export class TasksController {
   }
 }
 
-/** Returns `task.create`, `task.get` and `task.cancel` of the WebSocket. */
+/** Returns the methods of tasks of the WebSocket. */
 export const taskMethods = (requests: GatewayRequests, access: AgentAccess): RpcMethod[] => [
   defineMethod('task.create', TaskCreateParams, async ({ params, principal }) => {
     const { idempotencyKey, ...spec } = params;
@@ -119,5 +157,8 @@ export const taskMethods = (requests: GatewayRequests, access: AgentAccess): Rpc
     TaskCancelParams,
     async ({ params, principal }) =>
       (await requests.request(cancelTask, { ...commonOf(principal), ...params })).task,
+  ),
+  defineMethod('task.cancelAll', Filter, async ({ params, principal }) =>
+    cancelTasks({ requests, access }, principal, params),
   ),
 ];
