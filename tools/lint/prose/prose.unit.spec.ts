@@ -17,7 +17,7 @@ const linter = (createProseLinter as () => ProseLinter)();
 const findings = async (text: string, file: string): Promise<string[]> =>
   (await linter.lintText(text, file)).messages.map(({ ruleId, loc }) => `${loc.start.line} ${ruleId}`);
 
-const long = `This sentence\n${'goes on '.repeat(12)}\nand then it ends.`;
+const long = `This sentence\n${'is so '.repeat(12)}\nand then it ends.`;
 
 describe('the prose linter', () => {
   it.each([
