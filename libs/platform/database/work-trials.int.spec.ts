@@ -31,7 +31,11 @@ describe('work that is taken up', () => {
     for (let life = 1; life <= 3; life++) {
       const begun = Promise.withResolvers<void>();
       // The process ends here: nothing of it settles.
-      void new WorkTrials(starts, { lane: createTrialLane() }).run('spec', item, () => (begun.resolve(), never()));
+      void new WorkTrials(starts, { lane: createTrialLane() }).run(
+        'spec',
+        item,
+        () => (begun.resolve(), never()),
+      );
       await begun.promise;
       expect(await starts.read('spec', item)).toBe(life);
     }
@@ -106,7 +110,8 @@ describe('work that is taken up', () => {
     async (how, kills) => {
       const item = randomUUID();
       const starts = createWorkStarts(pool);
-      const create = (): WorkTrials => new WorkTrials(starts, { lane: createTrialLane(), countsFirst: false });
+      const create = (): WorkTrials =>
+        new WorkTrials(starts, { lane: createTrialLane(), countsFirst: false });
       const first = create();
       void first.runFirst('spec', item, never);
       if (how === 'stopped in order') await first.release();
