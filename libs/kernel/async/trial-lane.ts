@@ -34,5 +34,5 @@ export const createTrialLane = (trialMs = TRIAL_MS): TrialLane => {
   };
 };
 
-/** The lane of this process: suspicious work of all kinds is started in it. */
+/** The lane of this process: suspicious work of all kinds but turns is started in it. */
 export const PROCESS_LANE: TrialLane = createTrialLane();

@@ -1,6 +1,6 @@
 import { SUSPECT_AFTER, backoffMs, beginCommand, countLostDrivers } from '@antiphon/agent-domain';
 import type { BeginCall, Step, TurnToolCall } from '@antiphon/agent-domain';
-import { PROCESS_LANE, isAppError, isoTime, sleep } from '@antiphon/kernel';
+import { createTrialLane, isAppError, isoTime, sleep } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
 import { isNativeTool } from '../native-tools/tool-schemas.js';
 import type { NativeTools } from '../native-tools/run-native-tool.js';
@@ -36,6 +36,8 @@ export class TurnSteps {
   private readonly tools: ToolRunner;
   private readonly approvals: ApprovalsInTurn;
   private readonly receiver: MessageReceiver;
+  /** A lane of turns alone: a turn holds it for the time of a trial, and other work would wait. */
+  private readonly trials = createTrialLane();
   /** Ends of the trials of calls, by call id. */
   private readonly leaving = new Map<string, () => void>();
 
@@ -102,7 +104,7 @@ export class TurnSteps {
     const { actor, signal, record } = context;
     // Recorded with the start of the call, unless that waits for its backoff.
     if (await this.receiver.receive(context, step.turnId)) return;
-    if (step.lostDrivers >= SUSPECT_AFTER) await PROCESS_LANE.enter(signal);
+    if (step.lostDrivers >= SUSPECT_AFTER) await this.trials.enter(signal);
     if (step.failures > 0) await sleep(backoffMs(step.failures, random(), retryAfterMs), signal);
     const { state } = actor.fold();
     await record(beginCommand(step, state, followUpContext(this.deps, actor, state)));
@@ -172,7 +174,7 @@ export class TurnSteps {
     const isSuspect = calls.some((call) => countLostDrivers(call) >= SUSPECT_AFTER);
     const callIds = calls.map(({ callId }) => callId);
     if (isSuspect) {
-      const leave = await PROCESS_LANE.enter(context.signal);
+      const leave = await this.trials.enter(context.signal);
       for (const callId of callIds) this.leaving.set(callId, leave);
     }
     const now = isoTime(this.deps.clock);

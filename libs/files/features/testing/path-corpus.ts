@@ -5,7 +5,7 @@ interface CorpusLine {
   readonly input: string | { readonly gen: string };
 }
 
-const LINES = readFileSync(new URL('../files/disk/fixtures/path-corpus.jsonl', import.meta.url), 'utf8')
+const LINES = readFileSync(new URL('../disk/fixtures/path-corpus.jsonl', import.meta.url), 'utf8')
   .split('\n')
   .filter((line) => line !== '')
   .map((line) => JSON.parse(line) as CorpusLine);
