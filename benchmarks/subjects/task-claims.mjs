@@ -1,6 +1,6 @@
 // The queue of tasks as an agent process has it: external workers claim, and no model is called.
 import { createPastReads } from '@antiphon/agent-features/projections';
-import { ExternalClaims, Tasks, TasksRuntime } from '@antiphon/agent-features/tasks';
+import { ExternalClaims, Tasks, TasksRuntime } from '@antiphon/orchestration-features/tasks';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import { connectNats, createLogNotifier } from '@antiphon/messaging';

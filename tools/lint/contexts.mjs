@@ -9,8 +9,13 @@ export const CONTEXTS = {
   providers: [],
   files: ['agent-log'],
   agents: ['agent-log', 'files'],
+  // The bundle of all Temporal workflows: contexts import their types and signals.
+  'agent-workflows': [],
+  conversation: ['agent-log', 'agent-workflows', 'agents', 'files', 'providers'],
+  orchestration: ['agent-log', 'agent-workflows', 'agents', 'conversation', 'files'],
+  'native-tools': ['agent-log', 'agents', 'conversation', 'files', 'orchestration'],
   // Composes the service.
-  agent: ['agent-log', 'providers', 'files', 'agents'],
+  agent: ['agents', 'conversation', 'files', 'native-tools', 'orchestration', 'providers'],
 };
 
 /** Returns true if a project of one scope may import from another scope. */

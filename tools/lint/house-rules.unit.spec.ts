@@ -17,14 +17,14 @@ describe('the house rules', () => {
   it.each([
     [
       'a domain that imports another domain',
-      'libs/agent/domain',
+      'libs/conversation/domain',
       `export * from '@antiphon/metering-domain';`,
     ],
-    ['a domain that imports a library', 'libs/agent/domain', `export * from 'pg';`],
-    ['a domain that imports a Node module', 'libs/agent/domain', `export * from 'node:fs';`],
+    ['a domain that imports a library', 'libs/conversation/domain', `export * from 'pg';`],
+    ['a domain that imports a Node module', 'libs/conversation/domain', `export * from 'node:fs';`],
     [
       'a domain that imports a contract as a value',
-      'libs/agent/domain',
+      'libs/conversation/domain',
       `export * from '@antiphon/contracts/agent';`,
     ],
     [
@@ -40,7 +40,7 @@ describe('the house rules', () => {
     [
       'a platform library that imports a context',
       'libs/platform/messaging',
-      `export * from '@antiphon/agent-domain';`,
+      `export * from '@antiphon/conversation-domain';`,
     ],
     [
       "a platform library that imports a context's contracts",
@@ -54,12 +54,17 @@ describe('the house rules', () => {
       'libs/agent/features',
       `export * from '../domain/index.js';`,
     ],
-    ['an app that imports a domain', 'apps/agent/src', `export * from '@antiphon/agent-domain';`],
+    [
+      'a context that imports one above it',
+      'libs/files/features',
+      `export * from '@antiphon/conversation-features';`,
+    ],
+    ['an app that imports a domain', 'apps/agent/src', `export * from '@antiphon/conversation-domain';`],
     ['code that imports test helpers', 'libs/agent/features', `export * from '@antiphon/testing';`],
     ['a package that does not exist', 'libs/agent/features', `export * from '@antiphon/utils';`],
     [
       'a dynamic import across a border',
-      'libs/agent/domain',
+      'libs/conversation/domain',
       `export const x = import('@antiphon/messaging');`,
     ],
   ])('refuse %s', async (_, folder, code) => expect(await broken(folder, code)).toContain(BOUNDARY));
@@ -67,10 +72,19 @@ describe('the house rules', () => {
   it.each([
     [
       'a domain with kernel and contract types',
-      'libs/agent/domain',
+      'libs/conversation/domain',
       `export * from '@antiphon/kernel';\nexport type * from '@antiphon/contracts/agent';`,
     ],
-    ['a feature with its own domain', 'libs/agent/features', `export * from '@antiphon/agent-domain';`],
+    [
+      'a feature with its own domain',
+      'libs/conversation/features',
+      `export * from '@antiphon/conversation-domain';`,
+    ],
+    [
+      'a context with one below it',
+      'libs/conversation/features',
+      `export * from '@antiphon/files-features';`,
+    ],
     [
       'a platform library with the contracts of messaging',
       'libs/platform/messaging',
@@ -97,7 +111,7 @@ describe('the house rules', () => {
     ['randomness', 'export const dice = () => Math.random();', 'no-restricted-properties'],
     ['timers', 'export const later = (f: () => void) => setTimeout(f, 1);', 'no-restricted-globals'],
   ])('keep %s out of a domain', async (_, code, rule) =>
-    expect(await broken('libs/agent/domain', code)).toContain(rule),
+    expect(await broken('libs/conversation/domain', code)).toContain(rule),
   );
 
   it('keep process.env to the configuration', async () => {

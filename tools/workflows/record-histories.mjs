@@ -14,7 +14,7 @@ if (!/^[a-z0-9-]{1,40}$/.test(name ?? '')) {
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const jest = `${root}node_modules/jest/bin/jest.js`;
 const specs = ['runs/histories', 'maintenance/archive-old-events'].map(
-  (spec) => `libs/agent/features/${spec}.int.spec.ts`,
+  (spec) => `libs/orchestration/features/${spec}.int.spec.ts`,
 );
 const { status } = spawnSync(
   process.execPath,

@@ -1,6 +1,12 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { ReserveBudgetRequest } from '@antiphon/contracts/metering';
-import { beginCommand, buildPrompt, NOTHING_IN_FLIGHT, followUps, nextStep } from '@antiphon/agent-domain';
+import {
+  beginCommand,
+  buildPrompt,
+  NOTHING_IN_FLIGHT,
+  followUps,
+  nextStep,
+} from '@antiphon/conversation-domain';
 import type {
   FollowUpContext,
   InFlight,
@@ -8,7 +14,7 @@ import type {
   Step,
   ToolOutcome,
   TurnToolCall,
-} from '@antiphon/agent-domain';
+} from '@antiphon/conversation-domain';
 import { checkConversation } from './invariants.js';
 import { callMetering, outcomeOf, reserveInCommit, settleInCommit } from './metering-process.js';
 import type { Fiber, Process } from './scheduler.js';

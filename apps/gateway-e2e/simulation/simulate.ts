@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { SessionCommand } from '@antiphon/agent-domain';
+import type { SessionCommand } from '@antiphon/conversation-domain';
 import type { BudgetLimits } from '@antiphon/metering-domain';
 import { driveSessions } from './agent-process.js';
 import { violationsOf } from './invariants.js';

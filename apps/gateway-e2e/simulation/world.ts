@@ -1,7 +1,7 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
-import { sessionDecider } from '@antiphon/agent-domain';
-import type { AgentPolicy, SessionState } from '@antiphon/agent-domain';
+import { sessionDecider } from '@antiphon/conversation-domain';
+import type { AgentPolicy, SessionState } from '@antiphon/conversation-domain';
 import { ledgerFrom } from '@antiphon/metering-domain';
 import type { BudgetLimits } from '@antiphon/metering-domain';
 import { createScheduler } from './scheduler.js';

@@ -12,23 +12,34 @@ import type {
   SpawnAgentReply,
   SpawnAgentRequest,
 } from '@antiphon/agents-features';
-import { ApprovalEvents, createApprovals } from './approvals/approvals.js';
-import type { Approvals } from './approvals/approvals.js';
+import {
+  ApprovalEvents,
+  createApprovals,
+  ForkSession,
+  SessionRecovery,
+  StartSession,
+  CancelTurn,
+  SubmitTurn,
+  publishClock,
+  LocalRetries,
+  RetryScheduler,
+  ToolRetry,
+} from '@antiphon/conversation-features';
+import type {
+  Approvals,
+  ForkSessionReply,
+  ForkSessionRequest,
+  SessionRegistry,
+  StartSessionReply,
+  StartSessionRequest,
+  CancelTurnReply,
+  CancelTurnRequest,
+  SubmitTurnReply,
+  SubmitTurnRequest,
+  ToolRetries,
+} from '@antiphon/conversation-features';
 import { agentAgents, agentProjections, agentSessions } from './projections.js';
 import type { CircuitBreakers } from '@antiphon/providers-features';
-import { ForkSession } from './sessions/fork-session.handler.js';
-import type { ForkSessionReply, ForkSessionRequest } from './sessions/fork-session.handler.js';
-import { SessionRecovery } from './sessions/session-recovery.js';
-import type { SessionRegistry } from './sessions/session-registry.js';
-import { StartSession } from './sessions/start-session.handler.js';
-import type { StartSessionReply, StartSessionRequest } from './sessions/start-session.handler.js';
-import { CancelTurn } from './turns/cancel-turn.handler.js';
-import type { CancelTurnReply, CancelTurnRequest } from './turns/cancel-turn.handler.js';
-import { SubmitTurn } from './turns/submit-turn.handler.js';
-import type { SubmitTurnReply, SubmitTurnRequest } from './turns/submit-turn.handler.js';
-import { publishClock } from './turns/tool-call.js';
-import { LocalRetries, RetryScheduler, ToolRetry } from './turns/tool-retry.js';
-import type { ToolRetries } from './turns/tool-retry.js';
 
 export { AGENT_RUNTIME } from './agent.tokens.js';
 export type { AgentRuntimeOptions } from './agent-services.js';

@@ -27,42 +27,48 @@ import type {
   MessagesDeps,
   AgentMetricsSampler,
 } from '@antiphon/agents-features';
-import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
-import { ChatStore } from './chats/chat-store.js';
-import { VirtualChats } from './chats/virtual-chats.js';
-import type { ChatsDeps } from './chats/chats.handler.js';
-import { LogUsage } from './maintenance/log-usage.js';
+import type {
+  AnswerApprovalDeps,
+  ChatsDeps,
+  ForkSessionDeps,
+  FoldedEvent,
+  PublishFrames,
+  ActorDeps,
+  KeyBinding,
+  RegistryDeps,
+  CancelTurnDeps,
+  Failpoint,
+  SubmitTurnDeps,
+  ToolRetryDeps,
+  DriverDeps,
+} from '@antiphon/conversation-features';
+import {
+  ChatStore,
+  VirtualChats,
+  createPublishFrames,
+  TURN_END_SUBJECT,
+  TurnEndWatcher,
+  SessionActor,
+  createSessionLog,
+  createSessionSnapshots,
+  foldSignature,
+  createReadVersions,
+  SessionRegistry,
+  CallPermits,
+  SandboxWatch,
+  createAgentPrompts,
+  RoleFiles,
+  ToolCatalog,
+  TurnDriver,
+  TurnSteps,
+  reportEndedTurns,
+} from '@antiphon/conversation-features';
+import { LogUsage, createTaskBudgets, createTaskOf } from '@antiphon/orchestration-features';
 import { FileTreeSnapshots, FileTrees, Files } from '@antiphon/files-features';
 import { createPastReads } from './projections.js';
-import { createTaskBudgets, createTaskOf } from './tasks/task-budgets.js';
 import { CircuitBreakers, createCircuitStore } from '@antiphon/providers-features';
 import type { CircuitBreakerDeps } from '@antiphon/providers-features';
-import type { ForkSessionDeps } from './sessions/fork-session.handler.js';
-import type { FoldedEvent } from './sessions/session-fold.js';
-import { createPublishFrames } from './sessions/live-frames.js';
-import type { PublishFrames } from './sessions/live-frames.js';
-import { NativeTools } from './native-tools/run-native-tool.js';
-import { TURN_END_SUBJECT, TurnEndWatcher } from './sessions/turn-ends.js';
-import { SessionActor } from './sessions/session-actor.js';
-import type { ActorDeps } from './sessions/session-actor.js';
-import { createSessionLog, createSessionSnapshots, foldSignature } from './sessions/session-log.js';
-import type { KeyBinding } from './sessions/session-keys.js';
-import { createReadVersions } from './sessions/session-queries.js';
-import { SessionRegistry } from './sessions/session-registry.js';
-import type { RegistryDeps } from './sessions/session-registry.js';
-import type { CancelTurnDeps } from './turns/cancel-turn.handler.js';
-import { CallPermits } from './turns/call-permits.js';
-import { SandboxWatch } from './turns/lost-call.js';
-import { createAgentPrompts } from './turns/reserve-in-commit.js';
-import { RoleFiles } from './turns/role-files.js';
-import type { Failpoint } from './turns/step-context.js';
-import type { SubmitTurnDeps } from './turns/submit-turn.handler.js';
-import { ToolCatalog } from './turns/tool-catalog.js';
-import type { ToolRetryDeps } from './turns/tool-retry.js';
-import { TurnDriver } from './turns/turn-driver.js';
-import type { DriverDeps } from './turns/turn-driver.js';
-import { TurnSteps } from './turns/turn-steps.js';
-import { reportEndedTurns } from './turns/turn-telemetry.js';
+import { NativeTools } from '@antiphon/native-tools-features';
 
 /** Maximum number of sessions in the registry. */
 const MAX_SESSIONS = 2_000;
@@ -150,6 +156,7 @@ export type AgentServices = HandlerDeps &
     readonly workspaceFiles: Files;
     readonly past: PastReads;
     readonly logUsage: LogUsage;
+    readonly nativeTools: NativeTools;
     readonly speaking: SpeakingAgents;
   };
 

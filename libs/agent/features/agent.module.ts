@@ -1,7 +1,7 @@
-import { Inject, Injectable, Module } from '@nestjs/common';
+import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
-import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { readTemporalServer } from '@antiphon/temporal';
+import { AgentLifecycle } from './agent-lifecycle.js';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, AGENT_SERVICES } from './agent.tokens.js';
 import {
@@ -22,42 +22,48 @@ import {
   RewindFiles,
   FilesHandler,
 } from '@antiphon/files-features';
-import { AgentRuntime } from './agent-runtime.js';
-import { AnswerApproval } from './approvals/answer-approval.handler.js';
-import { ReadApprovals } from './approvals/read-approvals.handler.js';
-import { Chats } from './chats/chats.handler.js';
-import { RenameChat } from './chats/rename-chat.handler.js';
-import { LogQuotaInterceptor } from './maintenance/log-quota.interceptor.js';
-import { ReplayParked } from './maintenance/replay-parked.handler.js';
-import { readRetention } from './maintenance/archive-old-events.js';
-import { PLAN_SERVICES, Plans } from './plans/plans.handler.js';
-import { PlansRuntime } from './plans/plans-runtime.js';
-import { CancelRun } from './runs/cancel-run.handler.js';
-import { RunQueries } from './runs/run-queries.handler.js';
-import { RUN_SERVICES, createRunServices } from './runs/run-streams.js';
-import { TURN_COMMANDS, TurnEndWatcher } from './sessions/turn-ends.js';
-import type { RunServices } from './runs/run-streams.js';
-import { RunWorker } from './temporal/run-worker.js';
-import { RUN_STARTER, StartRun } from './runs/start-run.handler.js';
-import { Workflows } from './runs/workflows.handler.js';
-import { ForkSession } from './sessions/fork-session.handler.js';
-import { ReadSessions } from './sessions/read-sessions.handler.js';
-import { StartSession } from './sessions/start-session.handler.js';
-import { BeginCall } from './turns/begin-call.handler.js';
-import { CancelTurn } from './turns/cancel-turn.handler.js';
-import { SubmitTurn } from './turns/submit-turn.handler.js';
-import { ListTurnsOfEntry } from './turns/entry-turns.handler.js';
-import { ReadTurnContext } from './turns/turn-context.handler.js';
-import { ExternalClaims } from './tasks/external-claims.handler.js';
-import { Tasks } from './tasks/tasks.handler.js';
-import { TASK_SERVICES, TasksRuntime, turnsInAnyProcess } from './tasks/tasks-runtime.js';
 import {
-  MODELS,
-  ProvidersModule,
-  createMasterKeyReader,
-  describeMasterKey,
-  providersInUse,
-} from '@antiphon/providers-features';
+  CONVERSATION_SERVICES,
+  AnswerApproval,
+  ReadApprovals,
+  Chats,
+  RenameChat,
+  TURN_COMMANDS,
+  TurnEndWatcher,
+  ForkSession,
+  ReadSessions,
+  StartSession,
+  BeginCall,
+  CancelTurn,
+  SubmitTurn,
+  ListTurnsOfEntry,
+  ReadTurnContext,
+} from '@antiphon/conversation-features';
+import {
+  LogUsage,
+  LogQuotaInterceptor,
+  readRetention,
+  PLAN_SERVICES,
+  Plans,
+  PlansRuntime,
+  CancelRun,
+  RunQueries,
+  RUN_SERVICES,
+  createRunServices,
+  RunWorker,
+  RUN_STARTER,
+  StartRun,
+  Workflows,
+  ExternalClaims,
+  Tasks,
+  TASK_SERVICES,
+  TasksRuntime,
+  turnsInAnyProcess,
+} from '@antiphon/orchestration-features';
+import { AgentRuntime } from './agent-runtime.js';
+import { ReplayParked } from './replay-parked.handler.js';
+import type { RunServices } from '@antiphon/orchestration-features';
+import { MODELS, ProvidersModule } from '@antiphon/providers-features';
 import type { Models } from '@antiphon/providers-features';
 
 const createSampler = (
@@ -69,8 +75,6 @@ const createSampler = (
     process: identity.id,
     metricsDays: config.retention.metricsDays,
   });
-
-const createTurnEnds = (platform: AgentPlatform): TurnEndWatcher => new TurnEndWatcher(platform);
 
 const createRuntime = (
   platform: AgentPlatform,
@@ -134,52 +138,6 @@ const createPlans = (
   return plans;
 };
 
-/**
- * Starts to drive sessions after the bootstrap, and drains or hands over running turns at the
- * shutdown.
- */
-@Injectable()
-class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
-  constructor(
-    @Inject(AGENT_RUNTIME) private readonly runtime: AgentRuntime,
-    @Inject(RunWorker) private readonly runs: RunWorker,
-    @Inject(TasksRuntime) private readonly tasks: TasksRuntime,
-    @Inject(FilesFollower) private readonly files: FilesFollower,
-    @Inject(PlansRuntime) private readonly plans: PlansRuntime,
-    @Inject(TurnEndWatcher) private readonly turnEnds: TurnEndWatcher,
-    @Inject(MODELS) private readonly models: Models,
-    @Inject(AgentPlatform) private readonly platform: AgentPlatform,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    const { health, config, env } = this.platform;
-    health.addFact('providers', () => providersInUse(config, env));
-    health.addFact('credentials', () => describeMasterKey(createMasterKeyReader(env)));
-    health.addFact('pausedProviders', () => this.runtime.openCircuits().map((circuit) => ({ ...circuit })));
-    health.addFact('workingSessions', () => this.runtime.working());
-    health.addFact('assignsTasks', () => this.tasks.delegation.isLeader());
-    health.addFact('writesFiles', () => this.files.isLeader());
-    health.addFact('temporalWorker', () => (this.runs.isPolling() ? 'polling' : 'waiting'));
-    // Recovered turns first: loading Temporal's SDK occupies the processor for a while.
-    const resumed = this.runtime.start();
-    this.runs.start(resumed);
-    void resumed.then(() => {
-      this.tasks.start();
-      this.plans.start();
-      this.files.start();
-    });
-  }
-
-  async onModuleDestroy(): Promise<void> {
-    // First: work that starts now would submit a turn that this process no longer starts.
-    await Promise.all([this.tasks.stop(), this.plans.stop(), this.runs.stop(), this.files.stop()]);
-    await this.runtime.stop();
-    this.turnEnds.close();
-    await this.platform.past.close();
-    this.models.close();
-  }
-}
-
 /** The agent service: sessions, turns, approvals and runs. */
 @Module({
   imports: [ProvidersModule],
@@ -216,7 +174,11 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   providers: [
     { provide: APP_INTERCEPTOR, useClass: LogQuotaInterceptor },
     AgentPlatform,
-    { provide: TurnEndWatcher, inject: [AgentPlatform], useFactory: createTurnEnds },
+    {
+      provide: TurnEndWatcher,
+      inject: [AgentPlatform],
+      useFactory: (own: AgentPlatform) => new TurnEndWatcher(own),
+    },
     {
       provide: AgentFolders,
       inject: [AgentPlatform],
@@ -229,6 +191,8 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       useFactory: createRuntime,
     },
     { provide: AGENT_SERVICES, inject: [AGENT_RUNTIME], useFactory: (own: AgentRuntime) => own.services },
+    { provide: CONVERSATION_SERVICES, useExisting: AGENT_SERVICES },
+    { provide: LogUsage, inject: [AGENT_RUNTIME], useFactory: (own: AgentRuntime) => own.services.logUsage },
     { provide: AGENTS_SERVICES, useExisting: AGENT_SERVICES },
     { provide: FILES_SERVICES, useExisting: AGENT_SERVICES },
     { provide: TURN_COMMANDS, useExisting: AGENT_RUNTIME },

@@ -1,18 +1,21 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { initialPlan, renderAttached, toStepText } from '@antiphon/agent-domain';
+import { initialPlan, toStepText } from '@antiphon/orchestration-domain';
+import { renderAttached } from '@antiphon/conversation-domain';
 import { normalizePath } from '@antiphon/files-domain';
-import type { PlanCommand } from '@antiphon/agent-domain';
+import type { PlanCommand } from '@antiphon/orchestration-domain';
 import { nestsDeeperThan, toStorable } from '@antiphon/kernel';
 import { HOSTILE_TIMEOUT_MS, findHolds, sampleHostileTexts } from '@antiphon/testing/hostile-text';
 import type { HostileText, LoopReader } from '@antiphon/testing/hostile-text';
-import { readLines } from './native-tools/read-lines.js';
+import { readLines } from '@antiphon/native-tools-features/tools/read-lines';
 import { builtInReply } from '@antiphon/providers-features/scripted/built-in-reply';
 import { createRedactor, readErrorBody } from '@antiphon/providers-features/transport/error-text';
 import { createEventParser } from '@antiphon/providers-features/transport/response-reader';
 import { TEXT_DEADLINE_MS, textWork } from '@antiphon/service-host/worker-pool';
 import { fileJobs } from '@antiphon/files-features/text-work';
-import { textJobs } from './text-work.js';
-import { splitRole } from './turns/role-text.js';
+import { roleJobs } from '@antiphon/conversation-features/text-work';
+import { toolJobs } from '@antiphon/native-tools-features/text-work';
+import { workJobs } from '@antiphon/orchestration-features/text-work';
+import { splitRole } from '@antiphon/conversation-features/turns/role-text';
 
 const MIB = 1024 * 1024;
 const SAMPLE = 60;
@@ -81,20 +84,20 @@ const startJobs = ({ text }: HostileText, index: number): readonly Promise<unkno
   const files = [['a.txt', bytes.length]] as const;
   return [
     fileJobs.run({ ...job, name: 'describeChange', input: [bytes, changed] }),
-    textJobs.run({ ...job, name: 'editFile', input: { path: 'a', bytes, edits: [{ old, new: 'z' }] } }),
-    textJobs.run({ ...job, name: 'decidePlan', input: [createPlan(text), initialPlan()] }),
-    textJobs.run({
+    toolJobs.run({ ...job, name: 'editFile', input: { path: 'a', bytes, edits: [{ old, new: 'z' }] } }),
+    workJobs.run({ ...job, name: 'decidePlan', input: [createPlan(text), initialPlan()] }),
+    toolJobs.run({
       ...{ ...job, name: 'findIgnored' },
       input: { files: [['', bytes.slice(0, 100_000)]], paths: PATHS, root: '' },
     }),
-    textJobs.run({
+    toolJobs.run({
       ...job,
       name: 'searchBatch',
       deadlineMs: 2_000,
       input: { query, bytes, files, forMs: 1_000 },
     }),
-    textJobs.run({ ...job, name: 'parseDefinition', input: text.slice(0, 256 * 1024) }),
-    textJobs.run({
+    workJobs.run({ ...job, name: 'parseDefinition', input: text.slice(0, 256 * 1024) }),
+    roleJobs.run({
       ...job,
       name: 'parseRoleFile',
       input: ['a', encoder.encode(`---\n${text.slice(0, 60_000)}`)],
@@ -125,7 +128,7 @@ const pingAsOther = async (isDone: () => boolean): Promise<readonly number[]> =>
     await new Promise((resolve) => setTimeout(resolve, 5));
     times.push(performance.now() - from - 5);
     const input = { path: 'a', bytes: encoder.encode('one two'), edits: [{ old: 'two', new: '2' }] };
-    const edited = await textJobs.run({
+    const edited = await toolJobs.run({
       name: 'editFile',
       input,
       owner: 'other',

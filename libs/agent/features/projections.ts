@@ -1,13 +1,11 @@
 import { COMPARED_DAYS } from '@antiphon/config';
 import { PastReads, type ProjectionDefinition } from '@antiphon/event-store';
 import type pg from 'pg';
-import { projectAgents } from '@antiphon/agents-features';
-import { projectApprovals } from './approvals/agent-approvals.projection.js';
-import { agentRuns } from './runs/agent-runs.projection.js';
-import { projectAgentSessions } from './sessions/agent-sessions.projection.js';
-import { agentTasks } from './tasks/agent-tasks.projection.js';
+import { projectAgents } from '@antiphon/agents-features/projections';
+import { projectAgentSessions, projectApprovals } from '@antiphon/conversation-features/projections';
+import { agentRuns, agentTasks } from '@antiphon/orchestration-features/projections';
 
-export { compareSnapshots } from './sessions/compare-snapshots.js';
+export { compareSnapshots } from '@antiphon/conversation-features/projections';
 
 /** Most of the bytes of sessions: only the state of an agent depends on some of them. */
 const UNUSED_TYPES = ['ToolCallRequested', 'ToolCallClaimed', 'ToolCallCompleted'];

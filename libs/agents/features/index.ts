@@ -1,5 +1,4 @@
 export { AGENTS_SERVICES } from './agents.tokens.js';
-export { projectAgents } from './lifecycle/agent-agents.projection.js';
 export { AgentDirectory } from './lifecycle/agent-directory.js';
 export type { PolicyAgents } from './lifecycle/agent-directory.js';
 export { canReach, requireReach } from './lifecycle/agent-reach.js';

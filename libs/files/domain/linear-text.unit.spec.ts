@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { growthOf, processorMs } from '@antiphon/testing';
-import { parsePlan, renderPlan, toStepText } from '@antiphon/agent-domain/plans/plan-file';
+import { parsePlan, renderPlan, toStepText } from '@antiphon/orchestration-domain/plans/plan-file';
 import { editBytes } from './edit-text.js';
 import { findSequence } from './find-sequence.js';
 import { parseIgnoreFile } from './ignore-rules.js';

@@ -24,7 +24,7 @@ export const readDefinition = async (cwd: string, file: string): Promise<string>
 
 const validate = async ({ output, env, cwd }: CommandContext, file: string): Promise<void> => {
   const [{ orderOf, parseDefinition }, { loadConfig }] = await Promise.all([
-    import('@antiphon/agent-features/definition'),
+    import('@antiphon/orchestration-features/definition'),
     import('@antiphon/config'),
   ]);
   const definition = parseDefinition(await readDefinition(cwd, file));

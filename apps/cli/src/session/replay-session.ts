@@ -1,4 +1,4 @@
-import { replayRecord, type Divergence, type ReplayReport } from '@antiphon/agent-features/replay';
+import { replayRecord, type Divergence, type ReplayReport } from '@antiphon/orchestration-features/replay';
 import type { SessionExport } from '@antiphon/contracts/log';
 import { invalid, rejected } from '@antiphon/kernel';
 import type { CommandContext } from '../output.js';

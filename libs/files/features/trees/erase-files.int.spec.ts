@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
-import { Chats } from '@antiphon/agent-features/chats/chats.handler';
+import { Chats } from '@antiphon/conversation-features/chats/chats.handler';
 import { fileErasuresIdOf } from '@antiphon/agent-log/derived-ids';
 import {
   WORKSPACE,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
-import { buildPrompt } from '@antiphon/agent-domain';
-import type { AgentPolicy } from '@antiphon/agent-domain';
+import { buildPrompt } from '@antiphon/conversation-domain';
+import type { AgentPolicy } from '@antiphon/conversation-domain';
 import type { ModelPrompt } from '@antiphon/providers-domain';
-import { DriverSimulation } from '@antiphon/agent-domain/simulation';
+import { DriverSimulation } from '@antiphon/conversation-domain/simulation';
 import { anthropicFaults, openAiFaults } from '@antiphon/testing/providers';
 import fc from 'fast-check';
 import { renderAnthropic } from './anthropic.adapter.js';

@@ -1,0 +1,1 @@
+export { projectAgents } from './lifecycle/agent-agents.projection.js';

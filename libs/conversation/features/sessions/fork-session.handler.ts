@@ -1,0 +1,171 @@
+import { Controller, Inject } from '@nestjs/common';
+import { forkSession, sessionKeyOf, sessionStream } from '@antiphon/contracts/agent';
+import type { BelievedFact } from '@antiphon/contracts/agent';
+import { believedFacts } from '@antiphon/contracts/memory';
+import type { z } from 'zod';
+import { toRecalled } from '@antiphon/conversation-domain';
+import type { SessionCommand } from '@antiphon/conversation-domain';
+import { claimOf, createFactLog } from '@antiphon/event-store';
+import { isoTime, notFound, rejected } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import type { RequestClient } from '@antiphon/messaging';
+import { requireOwnSession, requireModel } from '@antiphon/agents-features';
+import type { DirectoryAgent } from '@antiphon/agents-features';
+import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
+import { eventMetadata } from '@antiphon/agent-log';
+import { toNewEvents } from './session-events.js';
+import { chooseCut, foldAt, scanOrigin } from './fork-origin.js';
+import type { CutAt, Origin, OriginTurn } from './fork-origin.js';
+import { emptyFold } from './session-fold.js';
+import { bindKey, readBinding } from './session-keys.js';
+import type { StartSessionDeps } from './start-session.handler.js';
+
+export type ForkSessionRequest = z.output<typeof forkSession.request>;
+export type ForkSessionReply = z.output<typeof forkSession.reply>;
+
+export interface ForkSessionDeps extends StartSessionDeps {
+  readonly requests: RequestClient;
+}
+
+/** A turn of the origin that the fork runs again. */
+type RemadeTurn = ForkSessionReply['remakes'][number] & Pick<OriginTurn, 'content' | 'role'>;
+
+interface ForkPlan {
+  readonly cut: CutAt;
+  readonly remade: readonly RemadeTurn[];
+  readonly response: ForkSessionReply;
+}
+
+/**
+ * Handles `cmd.agent.session.fork`. The origin is read and never written. The fork's first event
+ * holds all that it takes from the origin, so that it is complete without it. Throws
+ * `SESSION.NOT_FOUND`, `AGENT.NOT_FOUND`, `PROVIDER.NOT_FOUND`, `SESSION.CUT_INSIDE_TURN`,
+ * `SESSION.NO_SUCH_VERSION`, `SESSION.NO_MODEL`, `WHATIF.NO_TURN`.
+ */
+@Controller()
+export class ForkSession {
+  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: ForkSessionDeps) {}
+
+  @HandleRequest(forkSession)
+  async handle(request: ForkSessionRequest): Promise<ForkSessionReply> {
+    const { store, ids, registry } = this.deps;
+    const { workspace, idempotencyKey: key, caller, anyModel: _, ...requested } = request;
+    const plan = await this.plan(request);
+    const { sessionId, sessionKey } = plan.response;
+    const decided = this.decide(await this.toCommands(request, plan));
+    const events = toNewEvents(decided, emptyFold, null, ids);
+    const binding = await readBinding(store, workspace, sessionKey);
+    const sessions = createFactLog(store, (_workspace, id) => sessionStream(id));
+    const result = await sessions.appendAt(workspace, sessionId, 0, events, {
+      also: [bindKey(binding, sessionKey, sessionId, ids, eventMetadata())],
+      idempotency: claimOf(`${caller}/session.fork`, key, requested, plan.response),
+    });
+    const reply = result.outcome === 'joined' ? forkSession.reply.parse(result.response) : plan.response;
+    // If this process fails here, the sweep of abandoned sessions drives the fork.
+    if (plan.remade.length > 0) await registry.claimAndWake(workspace, reply.sessionId);
+    return reply;
+  }
+
+  /** Plans the fork: where it is cut, the turns that it runs again, and the response. */
+  private async plan(request: ForkSessionRequest): Promise<ForkPlan> {
+    const { store, log, ids, agents } = this.deps;
+    const { workspace, sessionId: originId, atVersion, whatIf, agent } = request;
+    const origin = await scanOrigin(store, log, workspace, originId);
+    const version = chooseCut(origin, atVersion, whatIf?.turns ?? 0);
+    const cut = await foldAt(store, log, workspace, originId, version);
+    const remade = this.turnsToRemake(origin, version, request);
+    const sessionId = ids.next();
+    const originAgent = cut.fold.state.started?.agentId ?? '';
+    const agentId = (await agents.require(workspace, agent ?? originAgent)).id;
+    for (const id of new Set([originAgent, agentId])) await requireOwnSession(agents, request, id);
+    const address = { agentId, channel: 'fork', account: originId, peer: sessionId };
+    const response: ForkSessionReply = {
+      ...{ sessionId, sessionKey: sessionKeyOf(address), agentId, origin: { sessionId: originId, version } },
+      purpose: whatIf ? 'whatif' : 'fork',
+      remakes: remade.map(({ turnId, of }) => ({ turnId, of })),
+    };
+    return { cut, remade, response };
+  }
+
+  /** Returns the turns after the cut that are run again. Throws `WHATIF.NO_TURN`. */
+  private turnsToRemake({ turns }: Origin, version: number, { whatIf }: ForkSessionRequest): RemadeTurn[] {
+    if (!whatIf) return [];
+    const after = turns.filter((turn) => turn.version > version).slice(0, whatIf.turns);
+    if (after.length === 0)
+      throw rejected('WHATIF.NO_TURN', `no turn follows event ${version}. What to do: cut earlier`);
+    return after.map(({ turnId: of, content, role }) => ({
+      turnId: this.deps.ids.next(),
+      of,
+      content,
+      role,
+    }));
+  }
+
+  private async toCommands(
+    request: ForkSessionRequest,
+    { cut, remade, response }: ForkPlan,
+  ): Promise<SessionCommand[]> {
+    const { clock, agents } = this.deps;
+    const now = isoTime(clock);
+    const { sessionId, sessionKey, agentId, purpose, remakes } = response;
+    const origin = { ...response.origin, hash: cut.event.hash };
+    const choice = this.chooseModel(request, await agents.require(request.workspace, agentId));
+    const taken = {
+      recent: cut.fold.state.recent.map(toRecalled),
+      facts: await this.readFacts(cut),
+      ...(remakes.length > 0 ? { remakes } : {}),
+    };
+    return [
+      { type: 'StartSession', data: { sessionId, sessionKey, agentId }, now },
+      {
+        type: 'ForkSession',
+        data: { sessionId, origin, purpose, ...(choice ? { choice } : {}), ...taken },
+        now,
+      },
+      // The same prompt as in the origin, so that only the model differs.
+      ...remade.map(({ turnId, content, role }) => ({
+        ...{ type: 'RequestTurn' as const, data: { turnId, content, role, caller: request.caller }, now },
+      })),
+    ];
+  }
+
+  /** Chooses the requested model. A model without a provider belongs to the agent's provider. */
+  private chooseModel(
+    { workspace, provider, model, anyModel = true }: ForkSessionRequest,
+    agent: DirectoryAgent,
+  ): { provider: string; model: string } | undefined {
+    if (provider === undefined && model === undefined) return undefined;
+    const name = provider ?? agent.provider;
+    const known = [...this.deps.config.providers.map((configured) => configured.name), agent.provider];
+    if (!known.includes(name))
+      throw notFound(
+        'PROVIDER.NOT_FOUND',
+        `there is no provider "${name}". What to do: name one of antiphon.toml`,
+      );
+    if (model === undefined && name !== agent.provider)
+      throw rejected('SESSION.NO_MODEL', `say which model of provider "${name}"`);
+    const chosen = { provider: name, model: model ?? agent.model };
+    if (!anyModel) requireModel(this.deps.config, workspace, agent, chosen);
+    return chosen;
+  }
+
+  /** Reads the facts that memory held at the cut. */
+  private async readFacts({ fold, event }: CutAt): Promise<BelievedFact[]> {
+    const { requests, config } = this.deps;
+    if (!config.features.memoryV1 || !config.memory.semanticEnabled) return [];
+    const { workspace, position } = event;
+    const sessionKey = fold.state.started?.sessionKey ?? '';
+    const { facts } = await requests.request(believedFacts, { workspace, sessionKey, position });
+    return facts.map(({ factId: _, supersededAt: __, ...fact }) => fact);
+  }
+
+  private decide(commands: readonly SessionCommand[]) {
+    const { decider } = this.deps.log;
+    let state = decider.initialState();
+    return commands.flatMap((command) => {
+      const events = decider.decide(command, state);
+      state = events.reduce(decider.evolve, state);
+      return events;
+    });
+  }
+}

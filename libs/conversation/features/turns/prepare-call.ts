@@ -1,0 +1,196 @@
+import { assembleContext } from '@antiphon/contracts/memory';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import { buildPrompt, renderAttached } from '@antiphon/conversation-domain';
+import type { MemoryContext, OpenCall, SessionState } from '@antiphon/conversation-domain';
+import type { ModelPrompt, ModelTool } from '@antiphon/providers-domain';
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
+import type { BlobStore } from '@antiphon/database';
+import type { JsonObject } from '@antiphon/kernel';
+import { requestWithRetry } from '@antiphon/messaging';
+import type { RequestClient } from '@antiphon/messaging';
+import { recordTurnStage } from '@antiphon/observability';
+import type { z } from 'zod';
+import type { DirectoryAgent } from '@antiphon/agents-features';
+import type { SessionActor } from '../sessions/session-actor.js';
+import type { UpcomingTurn } from '../sessions/session-registry.js';
+import type { ReservedInCommit } from '../sessions/session-stream.js';
+import { retryTransient } from '../sessions/retry-transient.js';
+import { Stopped } from '../sessions/stopped.js';
+import { reserveForCall } from './reserve-budget.js';
+import type { Reservation, ReserveDeps } from './reserve-budget.js';
+import { toReservation } from './reserve-in-commit.js';
+import type { KnownParts } from './reserve-in-commit.js';
+import { readAttachedTexts } from './read-attached.js';
+import type { RoleFiles } from './role-files.js';
+import type { ToolCatalog } from './tool-catalog.js';
+
+/**
+ * Share of the whole context that memory may fill; the rest is for recent turns, the open one and
+ * tools.
+ */
+const MEMORY_SHARE = 0.5;
+
+export interface ContextDeps {
+  readonly requests: RequestClient;
+  readonly config: AntiphonConfig;
+  readonly tools: ToolCatalog;
+}
+
+/** Memory and tools for the prompts of a turn. Requested once per turn. */
+export interface TurnContext {
+  readonly remembered: MemoryContext;
+  readonly tools: readonly ToolDescription[];
+}
+
+/** Requests memory's part of a context. With `position`, the facts are those believed there. */
+export const requestMemory = (
+  { requests, config }: Pick<ContextDeps, 'requests' | 'config'>,
+  { workspace, sessionId, fold }: ContextSource,
+  { base, identity }: Pick<DirectoryAgent, 'base' | 'identity'>,
+  { sessionKey, content }: Pick<UpcomingTurn, 'sessionKey' | 'content'>,
+  position?: number,
+): Promise<z.output<typeof assembleContext.reply>> => {
+  const wanted = {
+    workspace,
+    sessionId,
+    sessionKey,
+    agentId: base,
+    ...(identity ? { identity } : {}),
+    // The version of the session that memory must have processed.
+    atLeast: fold.version,
+    query: content,
+    budgetTokens: Math.max(1, Math.floor(config.memory.contextTokens * MEMORY_SHARE)),
+    ...(position === undefined ? {} : { position }),
+  };
+  return requestWithRetry((options) => requests.request(assembleContext, wanted, options));
+};
+
+/** Returns memory's part as a prompt uses it. */
+export const toRemembered = ({ soul, facts }: z.output<typeof assembleContext.reply>): MemoryContext => ({
+  soul: soul?.text ?? null,
+  facts,
+});
+
+/** Returns tools as a model gets them. */
+export const toModelTools = (tools: readonly ToolDescription[]): ModelTool[] =>
+  tools.map(({ name, description, inputSchema }) => ({
+    name,
+    description,
+    inputSchema: inputSchema as JsonObject,
+  }));
+
+type ContextSource = Pick<SessionActor, 'workspace' | 'sessionId'> & {
+  readonly fold: { readonly version: number };
+};
+
+/** Requests the context of a turn: memory and the list of tools, concurrently. */
+export const requestContext = async (
+  deps: ContextDeps,
+  source: ContextSource,
+  agent: DirectoryAgent,
+  turn: UpcomingTurn,
+): Promise<TurnContext> => {
+  const askedAt = performance.now();
+  const [reply, tools] = await Promise.all([
+    requestMemory(deps, source, agent, turn),
+    deps.tools.toolsOf(source.workspace, agent.tools),
+  ]);
+  recordTurnStage('context_received', askedAt);
+  return { remembered: toRemembered(reply), tools };
+};
+
+export interface PrepareDeps extends ReserveDeps {
+  readonly config: AntiphonConfig;
+  readonly roles: Pick<RoleFiles, 'read'>;
+  /** Bytes of attached files. Absent: sessions have none. */
+  readonly blobs?: Pick<BlobStore, 'readPart'>;
+}
+
+/** A model call that is ready to be sent: its prompt, and the budget that is reserved for it. */
+export interface PreparedCall {
+  readonly prompt: ModelPrompt;
+  readonly reservation: Reservation;
+}
+
+/** A started model call, in the state that the session has with it. */
+export interface CallToPrepare {
+  readonly workspace: string;
+  readonly agent: AgentConfig | null;
+  readonly state: SessionState;
+  readonly call: OpenCall;
+  readonly context: () => Promise<TurnContext>;
+  /** Returns the epoch of the session's lease now; null when this process does not hold it. */
+  readonly epoch: () => number | null;
+  /** Aborted, with `Stopped` as its reason, when the call is no longer needed. */
+  readonly signal: AbortSignal;
+  /** Reservation that the commit of the call's start may make. It rejects if the call is not begun. */
+  readonly reserved?: Promise<ReservedInCommit | null> | undefined;
+  /** Receives the parts of the prompt. */
+  readonly onParts?: (state: SessionState, parts: KnownParts) => void;
+  /** Receives by how many tokens the prompt exceeds the reservation of the commit, if it does. */
+  readonly onTooSmall?: (missing: number) => void;
+}
+
+/** Returns the prompt of the open turn's role, or the configured one. */
+const systemPromptOf = async (
+  { roles, logger }: PrepareDeps,
+  { workspace, agent, state, signal }: CallToPrepare,
+): Promise<string | null> => {
+  const role = state.open?.role;
+  if (!role) return agent?.systemPrompt ?? null;
+  return retryTransient(() => roles.read(workspace, role), signal, logger);
+};
+
+/** Returns the rendered attached files of a session; null without any. */
+const renderAttachedFiles = async (
+  { config, blobs }: PrepareDeps,
+  { workspace, state, agent }: CallToPrepare,
+): Promise<string | null> => {
+  if (!blobs || state.attached.length === 0) return null;
+  const texts = await readAttachedTexts(blobs, workspace, state.attached);
+  return renderAttached(texts, config.memory.contextTokens, agent?.tools.includes('read') ?? false);
+};
+
+const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<ModelPrompt> => {
+  const { config, logger } = deps;
+  const { state, call, context, signal } = prepared;
+  const [{ remembered, tools }, systemPrompt, attached] = await Promise.all([
+    retryTransient(context, signal, logger),
+    systemPromptOf(deps, prepared),
+    retryTransient(() => renderAttachedFiles(deps, prepared), signal, logger),
+  ]);
+  if (!state.open) throw new Stopped('lost');
+  const parts: KnownParts = {
+    systemPrompt,
+    remembered,
+    attached,
+    tools: toModelTools(tools),
+    window: config.memory.episodicWindow,
+    contextTokens: config.memory.contextTokens,
+  };
+  prepared.onParts?.(state, parts);
+  return buildPrompt(state, state.open, { ...parts, choice: call });
+};
+
+/** Returns the reservation of the commit if the prompt is within it; else requests one. */
+const reserve = async (deps: PrepareDeps, call: CallToPrepare, prompt: ModelPrompt): Promise<Reservation> => {
+  const reserved = await call.reserved;
+  if (!reserved) return reserveForCall(deps, call, prompt);
+  const bound = deps.models.inputBound(prompt);
+  if (bound > reserved.inputBound) call.onTooSmall?.(bound - reserved.inputBound);
+  return toReservation(reserved, bound) ?? reserveForCall(deps, call, prompt);
+};
+
+/** Builds the prompt of a model call and reserves its budget. `onPrompt` runs between the two. */
+export const prepareModelCall = async (
+  deps: PrepareDeps,
+  call: CallToPrepare,
+  onPrompt: () => Promise<void>,
+): Promise<PreparedCall> => {
+  const prompt = await promptFor(deps, call);
+  await onPrompt();
+  const askedAt = performance.now();
+  const reservation = await reserve(deps, call, prompt);
+  recordTurnStage('budget_reserved', askedAt);
+  return { prompt, reservation };
+};

@@ -1,0 +1,120 @@
+import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { NOT_RECORDED } from '@antiphon/conversation-domain';
+import type { Fork, ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
+import type { EventStore } from '@antiphon/event-store';
+import type { JsonValue } from '@antiphon/kernel';
+import { toFolded } from '../sessions/session-log.js';
+import { toolDigestOf } from '@antiphon/agent-log';
+import type { SessionActor } from '../sessions/session-actor.js';
+
+export interface RecordedToolsDeps {
+  readonly store: EventStore;
+}
+
+type Outcome = Extract<SessionEvent, { type: 'ToolCallCompleted' | 'ToolCallFailed' | 'ToolCallUnknown' }>;
+
+type Refusal = Extract<SessionEvent, { type: 'ApprovalDenied' | 'ApprovalExpired' | 'ApprovalVoided' }>;
+
+/** A tool call of the origin, with its outcome. */
+interface RecordedCall {
+  readonly name: string;
+  readonly input: JsonValue;
+  readonly digest: string;
+  outcome: Outcome | null;
+}
+
+const PAGE = 500;
+const MAX_SHOWN = 5;
+const OUTCOMES: ReadonlySet<string> = new Set(['ToolCallCompleted', 'ToolCallFailed', 'ToolCallUnknown']);
+
+const REFUSALS: ReadonlySet<string> = new Set(['ApprovalDenied', 'ApprovalExpired', 'ApprovalVoided']);
+
+const isOutcome = (event: SessionEvent): event is Outcome => OUTCOMES.has(event.type);
+
+const isRefusal = (event: SessionEvent): event is Refusal => REFUSALS.has(event.type);
+
+/** Converts a refused approval to the outcome of its call, which was never made. */
+const toDenied = ({ data: { turnId, callId, message } }: Refusal): Outcome => ({
+  type: 'ToolCallFailed',
+  schemaVersion: 1,
+  data: { turnId, callId, code: 'TOOL.DENIED', message },
+});
+
+const trackCall = (calls: Map<string, RecordedCall>, event: SessionEvent): void => {
+  if (event.type === 'ToolCallRequested' || event.type === 'ApprovalRequested') {
+    const { callId, name, input } = event.data;
+    calls.set(callId, { name, input, digest: toolDigestOf(name, input), outcome: null });
+  }
+  const outcome = isRefusal(event) ? toDenied(event) : isOutcome(event) ? event : null;
+  const call = outcome && calls.get(outcome.data.callId);
+  if (call) call.outcome = outcome;
+};
+
+/**
+ * Reads the tool calls of one turn of the origin, in the order in which the model requested them.
+ */
+const callsOfTurn = async (
+  store: EventStore,
+  workspace: string,
+  { origin }: Fork,
+  turnId: string,
+): Promise<readonly RecordedCall[]> => {
+  const calls = new Map<string, RecordedCall>();
+  const stream = sessionStream(origin.sessionId);
+  for (let after = origin.version; ;) {
+    const { events, hasMore } = await store.readStreamPage(workspace, stream, {
+      ...{ fromVersion: after + 1, limit: PAGE },
+    });
+    for (const { event } of events.map(toFolded)) {
+      if (!('turnId' in event.data) || event.data.turnId !== turnId) continue;
+      if (isTurnEnd(event.type)) return [...calls.values()];
+      trackCall(calls, event);
+    }
+    if (!hasMore) return [...calls.values()];
+    after += events.length;
+  }
+};
+
+const show = ({ name, input }: Pick<RecordedCall, 'name' | 'input'>): string =>
+  `${name} ${JSON.stringify(input).slice(0, 200)}`;
+
+const notRecorded = (
+  turnId: string,
+  call: TurnToolCall,
+  recorded: readonly RecordedCall[],
+  of: string | undefined,
+): ToolOutcome => {
+  const known = recorded.slice(0, MAX_SHOWN).map(show).join(', ');
+  const has = known === '' ? 'which has none' : `which has ${known}`;
+  const whose = of === undefined ? 'this turn is made again of none' : `of turn ${of}, ${has}`;
+  const message = `the model asked for ${show(call)}, which is not in the record: ${whose}. A what-if makes no tool call of its own`;
+  return { type: 'ToolCallFailed', data: { turnId, callId: call.callId, code: NOT_RECORDED, message } };
+};
+
+const withIds = ({ type, data }: Outcome, turnId: string, callId: string): ToolOutcome =>
+  ({ type, data: { ...data, turnId, callId } }) as ToolOutcome;
+
+/**
+ * Returns the recorded outcome of a what-if's tool call: that of the same call (name and arguments)
+ * of the turn that is run again. The first such call gets the first outcome, and so on. Without a
+ * recorded call the outcome is a failure.
+ */
+export const recordedOutcome = async (
+  { store }: RecordedToolsDeps,
+  actor: SessionActor,
+  fork: Fork,
+  turnId: string,
+  call: TurnToolCall,
+): Promise<ToolOutcome> => {
+  const of = fork.remakes[turnId];
+  const recorded = of === undefined ? [] : await callsOfTurn(store, actor.workspace, fork, of);
+  const digest = toolDigestOf(call.name, call.input);
+  const { open } = actor.fold().state;
+  const requested = (open?.steps ?? [])
+    .flatMap(({ calls }) => calls)
+    .filter(({ name, input }) => toolDigestOf(name, input) === digest);
+  const place = requested.findIndex(({ callId }) => callId === call.callId);
+  const found = recorded.filter((candidate) => candidate.digest === digest)[place]?.outcome;
+  return found ? withIds(found, turnId, call.callId) : notRecorded(turnId, call, recorded, of);
+};

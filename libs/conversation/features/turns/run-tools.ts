@@ -1,0 +1,121 @@
+import type { ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
+import { bug, createBatcher, failpoint, isoTime } from '@antiphon/kernel';
+import type { NativeToolPort } from '../tools/native-tool.port.js';
+import { isNativeTool } from '../tools/tool-schemas.js';
+import { recordedOutcome } from './recorded-tools.js';
+import type { RecordedToolsDeps } from './recorded-tools.js';
+import type { StepContext, StepOf } from './step-context.js';
+import { ToolCaller } from './tool-call.js';
+import type { Claim, ToolCallContext, ToolCallDeps } from './tool-call.js';
+import { observeTool } from './turn-telemetry.js';
+
+/** Number of calls of one step that run concurrently. */
+const PARALLEL_CALLS = 8;
+
+/** Result of one attempt of a call. */
+export type ToolResult = ToolOutcome | ToolDeferral;
+
+export interface RunToolsDeps extends ToolCallDeps, RecordedToolsDeps {
+  readonly nativeTools: NativeToolPort;
+}
+
+/** Refuses a tool that the agent was not given. */
+const refusalOf = (
+  { agent }: StepContext,
+  turnId: string,
+  { callId, name }: TurnToolCall,
+): ToolOutcome | null =>
+  agent?.tools.includes(name)
+    ? null
+    : {
+        type: 'ToolCallFailed',
+        data: { turnId, callId, code: 'TOOL.UNKNOWN', message: `there is no tool "${name}" for this agent` },
+      };
+
+/** A call without effects records nothing before its outcome. */
+const refuseRecord = (): Promise<never> =>
+  Promise.reject(bug('TOOL.RECORDED_EARLY', 'a call recorded a fact before its request was committed'));
+
+type CallerContext = Pick<StepContext, 'actor' | 'signal' | 'confirmLease'>;
+
+const callContext = ({ actor, signal, confirmLease }: CallerContext): ToolCallContext => ({
+  ...{ actor, signal, confirmClaim: confirmLease },
+  epoch: () => actor.lease.held()?.epoch ?? 0,
+});
+
+/** Runs the tool calls of a step. */
+export class ToolRunner {
+  readonly caller: ToolCaller;
+
+  constructor(private readonly deps: RunToolsDeps) {
+    this.caller = new ToolCaller(deps);
+  }
+
+  /**
+   * Runs the calls concurrently and records their claims and outcomes as they arrive: those of one
+   * event-loop round in one append. The first error ends it, once the outcomes before it are
+   * recorded. A native tool may have recorded its outcome itself, with the facts of its effect.
+   */
+  async run(context: StepContext, { turnId, calls }: StepOf<'run_tools'>): Promise<void> {
+    const waiting = [...calls];
+    const { fork } = context.actor.fold().state;
+    // A claim is recorded unless the turn is cancelled by then: the fold shows which calls are
+    // claimed.
+    const claim = createBatcher((callIds: readonly string[]) =>
+      context.record({ type: 'ClaimTools', data: { turnId, callIds }, now: this.now() }),
+    );
+    const recordResult = createBatcher((outcomes: readonly ToolResult[]) =>
+      context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: this.now() }),
+    );
+    const worker = async (): Promise<void> => {
+      for (let call = waiting.shift(); call; call = waiting.shift()) {
+        let isRecorded = false;
+        const onRecorded = (): void => void (isRecorded = true);
+        const result =
+          fork?.purpose === 'whatif'
+            ? await recordedOutcome(this.deps, context.actor, fork, turnId, call)
+            : await this.callTool(context, turnId, call, { claim, onRecorded });
+        await this.deps.failpoint('agent.tool.answered', context.actor.sessionId);
+        if (!isRecorded) await recordResult(result);
+      }
+    };
+    const workers = Array.from({ length: Math.min(PARALLEL_CALLS, calls.length) }, worker);
+    for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
+  }
+
+  /** Makes one attempt of a call without effects whose request is being committed (`EarlyTools`). */
+  runEarly(context: CallerContext, turnId: string, call: TurnToolCall): Promise<ToolResult> {
+    const early = { ...callContext(context), isRequestCommitted: false };
+    return observeTool(call, () =>
+      isNativeTool(call.name)
+        ? this.deps.nativeTools.run({ ...context, record: refuseRecord }, call)
+        : this.caller.call(early, turnId, call, refuseRecord),
+    );
+  }
+
+  private async callTool(
+    context: StepContext,
+    turnId: string,
+    call: TurnToolCall,
+    { claim, onRecorded }: { readonly claim: Claim; readonly onRecorded: () => void },
+  ): Promise<ToolResult> {
+    const refusal = refusalOf(context, turnId, call);
+    if (refusal) return refusal;
+    const { workspace, sessionId } = context.actor;
+    await failpoint(
+      'work.tool.begun',
+      () => `${workspace} ${sessionId} ${context.agent?.id ?? ''} ${call.name}`,
+    );
+    const early = await context.takeEarlyTool(call.callId);
+    if (early) return early;
+    return observeTool(call, () =>
+      isNativeTool(call.name)
+        ? this.deps.nativeTools.run(context, call, onRecorded)
+        : this.caller.call(callContext(context), turnId, call, claim),
+    );
+  }
+
+  private now(): string {
+    return isoTime(this.deps.clock);
+  }
+}

@@ -1,0 +1,78 @@
+import { v5 } from 'uuid';
+import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import { settleBudget } from '@antiphon/contracts/metering';
+import type { BudgetEventOf, CallExtension, CallOutcome } from '@antiphon/contracts/metering';
+import type { SessionState } from '@antiphon/conversation-domain';
+import type { Logger } from '@antiphon/observability';
+import type { ReserveDeps } from './reserve-budget.js';
+
+const completedIn = (events: readonly SessionEvent[]) =>
+  events.find((event) => event.type === 'ModelCallCompleted');
+
+/**
+ * Returns the settlement for the commit that ends a call; null for any other. Its event id is the
+ * one that metering would give it, so that the log has at most one.
+ */
+export const settlementInCommit = (events: readonly SessionEvent[]): Pick<CallExtension, 'settle'> | null => {
+  const completed = completedIn(events);
+  if (!completed) return null;
+  const { reservationId } = completed.data;
+  return { settle: { reservationId, eventId: v5('BudgetSettled ', reservationId) } };
+};
+
+/** Logs the usage record of a call that the commit settled, in the form of metering's. */
+export const logCharge = (
+  logger: Logger,
+  { started }: SessionState,
+  events: readonly SessionEvent[],
+  settled: BudgetEventOf<'BudgetSettled'>['data'],
+): void => {
+  const completed = completedIn(events);
+  if (!completed || !started) return;
+  const { provider, model, turnId, attempt, costMicroUsd } = completed.data;
+  const { sessionId, sessionKey, agentId } = started;
+  const { settledAt, inputTokens, outputTokens, microUsd, estimated, reservationId } = settled;
+  logger.info(
+    {
+      ...{ timestamp: settledAt, session_key: sessionKey, agent_id: agentId, provider, model },
+      ...{ input: inputTokens, output: outputTokens, cost: costMicroUsd === null ? null : microUsd / 1e6 },
+      ...{ reservationId, sessionId, turnId, attempt, event: 'BudgetSettled', estimated },
+    },
+    'model call charged',
+  );
+};
+
+const outcomeOfAborted = (data: SessionEventOf<'ModelCallAborted'>['data']): CallOutcome | null => {
+  // Nothing was reserved.
+  if (data.reason === 'budget_refused') return null;
+  if (!data.dispatched) return { kind: 'not_dispatched', reason: data.reason };
+  return data.usage ? { kind: 'used', ...data.usage } : { kind: 'unknown' };
+};
+
+/** Returns the settlement of an attempt that a committed event ended; null for other events. */
+const settlementOf = (event: SessionEvent): { reservationId: string; outcome: CallOutcome } | null => {
+  if (event.type === 'ModelCallCompleted')
+    return { reservationId: event.data.reservationId, outcome: { kind: 'used', ...event.data.usage } };
+  if (event.type !== 'ModelCallAborted') return null;
+  const outcome = outcomeOfAborted(event.data);
+  return outcome && { reservationId: event.data.reservationId, outcome };
+};
+
+/**
+ * Sends metering the usage of the attempts that just ended and that the commit did not settle,
+ * without waiting. A lost settlement loses no data: metering settles from the log.
+ */
+export const settleCalls = (
+  { requests, logger }: Pick<ReserveDeps, 'requests' | 'logger'>,
+  workspace: string,
+  events: readonly SessionEvent[],
+  settledId?: string,
+): void => {
+  for (const settlement of events.map(settlementOf)) {
+    if (!settlement || settlement.reservationId === settledId) continue;
+    requests.request(settleBudget, { workspace, ...settlement }).catch((error: unknown) => {
+      const { reservationId } = settlement;
+      logger.info({ err: error, reservationId }, 'budget settlement not delivered');
+    });
+  }
+};

@@ -1,0 +1,306 @@
+import { CALLER_CLOCK_SUBJECT, TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
+import type { CallerTime, ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
+import { retryDelay, retryPolicyOf } from '@antiphon/conversation-domain';
+import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
+import { clipText, isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
+import type { AppError, Clock } from '@antiphon/kernel';
+import type { NatsLink } from '@antiphon/messaging';
+import type { PolicyAgents } from '@antiphon/agents-features';
+import { Stopped } from '../sessions/stopped.js';
+import type { CallPermit, CallPermits } from './call-permits.js';
+import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';
+import type { LostCallDeps } from './lost-call.js';
+import type { Failpoint, StepContext } from './step-context.js';
+
+export interface ToolCallDeps extends LostCallDeps {
+  readonly agents: PolicyAgents;
+  readonly nats: NatsLink;
+  readonly clock: Clock;
+  /** Returns a number in [0, 1) for jitter. */
+  readonly random: () => number;
+  readonly failpoint: Failpoint;
+  readonly permits: CallPermits;
+  /** This process, unique for its incarnation. */
+  readonly owner: string;
+}
+
+/** Context of one attempt of a tool call: of its turn's driver, or of a later retry. */
+export interface ToolCallContext extends Pick<StepContext, 'actor' | 'signal'> {
+  /**
+   * Proves that the call is still this attempt's, right before its request is sent. Throws
+   * `Stopped`.
+   */
+  readonly confirmClaim: (callId: string) => Promise<void>;
+  /**
+   * Returns the epoch of the session's lease. The sandbox refuses one that is lower than it has
+   * seen.
+   */
+  readonly epoch: () => number;
+  /** False while the request of the call is being committed: a tool with a capability is not run. */
+  readonly isRequestCommitted?: boolean;
+}
+
+/** Records that a call's tool may be reached from now on. */
+export type Claim = (callId: string) => Promise<void>;
+
+/**
+ * Result of an attempt: the call's outcome, or the reason to retry with the outcome if no retry is
+ * left.
+ */
+type Attempted =
+  { readonly outcome: ToolOutcome } | { readonly retry: DeferralReason; readonly otherwise: ToolOutcome };
+
+/**
+ * Time after the proof of a claim within which the sandbox may start the call, ms. It ends before a
+ * call can be recorded as lost (`LOST_MS`), also when a request is delayed.
+ */
+const START_WITHIN_MS = 3_000;
+
+/** Maximum size of a result, bytes of JSON. An event holds 1 MiB. */
+const MAX_CONTENT_BYTES = 900_000;
+
+const storableContent = (content: string): string => {
+  const storable = toStorable(content);
+  const bytes = Buffer.byteLength(JSON.stringify(storable));
+  if (bytes <= MAX_CONTENT_BYTES) return storable;
+  return clipText(storable, Math.floor((storable.length * MAX_CONTENT_BYTES) / bytes));
+};
+
+const failed = (turnId: string, callId: string, code: string, message: string): ToolOutcome => ({
+  type: 'ToolCallFailed',
+  data: { turnId, callId, code, message: storableContent(message) },
+});
+
+/**
+ * Returns the outcome of a reply. A call that is not idempotent has an unknown outcome if its tool
+ * failed after it had reached the outside.
+ */
+const toOutcome = (turnId: string, { callId, idempotent }: TurnToolCall, reply: ToolReply): ToolOutcome => {
+  if (reply.outcome === 'failed')
+    return reply.mayHaveActed && !idempotent
+      ? unknownOutcome(turnId, callId, storableContent(`${reply.code}: ${reply.message}`))
+      : failed(turnId, callId, reply.code, reply.message);
+  const { content, isError, moduleDigest, durationMs } = reply;
+  return {
+    type: 'ToolCallCompleted',
+    data: { turnId, callId, content: storableContent(content), isError, moduleDigest, durationMs },
+  };
+};
+
+/** Returns the outcome of a call whose tool may or may not have acted. */
+export const unknownOutcome = (turnId: string, callId: string, why: string): ToolOutcome => ({
+  type: 'ToolCallUnknown',
+  data: { turnId, callId, message: `${why}; whether the tool acted is unknown, and it was not run again` },
+});
+
+const CALLERS_LOST = 'every process that made this call was lost, and the call may be the reason';
+
+/** Returns the outcome of a call that has lost too many processes. */
+export const lostOutcome = (turnId: string, callId: string): ToolOutcome => ({
+  type: 'ToolCallFailed',
+  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', message: CALLERS_LOST },
+});
+
+const unsent = (turnId: string, { callId }: TurnToolCall): Attempted => {
+  const message = 'the sandbox could not be reached; the tool was not run';
+  return { retry: 'unsent', otherwise: failed(turnId, callId, 'TOOL.UNAVAILABLE', message) };
+};
+
+/** Without its permission, a call that is not idempotent cannot have acted. */
+const afterLostResponse = (
+  turnId: string,
+  call: TurnToolCall,
+  why: string,
+  permit: CallPermit | null,
+): Attempted => {
+  const { callId } = call;
+  if (permit === null)
+    return { retry: 'lost', otherwise: unknownOutcome(turnId, callId, 'the answer of the tool was lost') };
+  return permit.withdraw() ? { outcome: unknownOutcome(turnId, callId, why) } : unsent(turnId, call);
+};
+
+const afterError = (
+  turnId: string,
+  call: TurnToolCall,
+  error: AppError,
+  permit: CallPermit | null,
+): Attempted => {
+  if (error.code === 'MESSAGING.NO_RESPONDERS') return unsent(turnId, call);
+  if (error.kind === 'transient' || error.kind === 'bug')
+    return afterLostResponse(turnId, call, error.message, permit);
+  if (error.code === 'SANDBOX.FENCED') throw new Stopped('lost');
+  return { outcome: failed(turnId, call.callId, error.code, error.message) };
+};
+
+const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Attempted => {
+  const code = reply.outcome === 'failed' ? reply.code : '';
+  if (code === 'TOOL.UNAVAILABLE') return unsent(turnId, call);
+  const outcome = toOutcome(turnId, call, reply);
+  return code === 'TOOL.TIMEOUT' && call.idempotent && retryPolicyOf(call).onTimeout
+    ? { retry: 'timed_out', otherwise: outcome }
+    : { outcome };
+};
+
+const isClaimed = ({ actor }: ToolCallContext, callId: string): boolean =>
+  actor
+    .fold()
+    .state.open?.steps.some(({ calls }) => calls.some((call) => call.callId === callId && call.claimed)) ??
+  false;
+
+const claimCall = async (
+  context: ToolCallContext,
+  { callId, idempotent }: TurnToolCall,
+  claim: Claim,
+): Promise<void> => {
+  if (idempotent || isClaimed(context, callId)) return;
+  await claim(callId);
+  // A cancel was recorded first.
+  if (!isClaimed(context, callId)) throw new Stopped('cancelled');
+};
+
+const toDeferral = (
+  now: number,
+  turnId: string,
+  callId: string,
+  reason: DeferralReason,
+  delayMs: number,
+): ToolDeferral => {
+  const at = (time: number): string => isoTime({ now: () => time });
+  return {
+    type: 'ToolCallDeferred',
+    data: { turnId, callId, reason, deferredAt: at(now), dueAt: at(now + delayMs) },
+  };
+};
+
+/** Publishes this process's clock to the sandbox, which measures delayed requests with it. */
+export const publishClock = async ({ nats, owner }: Pick<ToolCallDeps, 'nats' | 'owner'>): Promise<void> => {
+  if (!nats.isConnected()) return;
+  const message: CallerTime = { caller: owner, at: steadyNow() };
+  nats.connection.publish(CALLER_CLOCK_SUBJECT, JSON.stringify(message));
+};
+
+/** Calls tools in the sandbox. */
+export class ToolCaller {
+  constructor(private readonly deps: ToolCallDeps) {}
+
+  /**
+   * Makes one attempt of a tool call, claimed in the log first unless the tool is idempotent.
+   * Returns its outcome, or a deferral if the tool was certainly not reached or its policy allows a
+   * retry. Throws `Stopped` when another process holds the session or this one shuts down: the
+   * outcome is not ours to record then.
+   */
+  async call(
+    context: ToolCallContext,
+    turnId: string,
+    call: TurnToolCall,
+    claim: Claim,
+  ): Promise<ToolOutcome | ToolDeferral> {
+    const { clock, random } = this.deps;
+    // Claimed by an earlier attempt whose outcome is not known.
+    if (call.claimed) return unknownOutcome(turnId, call.callId, 'the answer of the tool was lost');
+    const attempted = await this.attempt(context, turnId, call, claim);
+    if ('outcome' in attempted) return attempted.outcome;
+    const { retry: reason, otherwise } = attempted;
+    const waitedMs = call.deferred ? clock.now() - Date.parse(call.deferred.since) : 0;
+    const delayMs = retryDelay(call, { reason, waitedMs, random: random() });
+    if (delayMs === null) return otherwise;
+    return toDeferral(clock.now(), turnId, call.callId, reason, Math.round(delayMs));
+  }
+
+  /**
+   * Publishes the cancellation of a call to all sandbox processes. The one that runs it stops it.
+   */
+  cancel({ actor }: Pick<ToolCallContext, 'actor'>, callId: string): void {
+    const { nats } = this.deps;
+    const { workspace, sessionId } = actor;
+    if (!nats.isConnected()) return;
+    const message: ToolCancel = { workspace, sessionId, callId, epoch: actor.lease.held()?.epoch ?? 0 };
+    nats.connection.publish(TOOL_CANCEL_SUBJECT, JSON.stringify(message));
+  }
+
+  private async attempt(
+    context: ToolCallContext,
+    turnId: string,
+    call: TurnToolCall,
+    claim: Claim,
+  ): Promise<Attempted> {
+    const { nats, failpoint, owner } = this.deps;
+    const { actor, signal } = context;
+    try {
+      signal.throwIfAborted();
+      // Without a connection nothing is sent, so no response can be lost.
+      if (!nats.isConnected()) return unsent(turnId, call);
+      await claimCall(context, call, claim);
+      await failpoint('agent.tool.claimed', actor.sessionId);
+      // Before the proof, so that the deadline counts a pause of this process after it.
+      const sentAt = { caller: owner, at: steadyNow() };
+      await context.confirmClaim(call.callId);
+      signal.throwIfAborted();
+      return await this.dispatch(context, turnId, call, sentAt);
+    } catch (error) {
+      if (!(error instanceof Stopped) || error.reason !== 'cancelled') throw error;
+      const message = 'the turn was cancelled before the tool ran';
+      return { outcome: failed(turnId, call.callId, 'TOOL.CANCELLED', message) };
+    }
+  }
+
+  private async dispatch(
+    context: ToolCallContext,
+    turnId: string,
+    call: TurnToolCall,
+    sentAt: CallerTime,
+  ): Promise<Attempted> {
+    const permit = call.idempotent ? null : this.deps.permits.open();
+    try {
+      await this.deps.failpoint('agent.tool.dispatched', context.actor.sessionId);
+      return afterReply(turnId, call, await this.send(context, call, sentAt, permit));
+    } catch (error) {
+      if (error instanceof Stopped && error.reason === 'cancelled') {
+        this.cancel(context, call.callId);
+        return { outcome: unknownOutcome(turnId, call.callId, 'the turn was cancelled while the tool ran') };
+      }
+      if (!isAppError(error)) throw error;
+      return afterError(turnId, call, error, permit);
+    } finally {
+      permit?.withdraw();
+    }
+  }
+
+  private async send(
+    context: ToolCallContext,
+    call: TurnToolCall,
+    sentAt: CallerTime,
+    permit: CallPermit | null,
+  ): Promise<ToolReply> {
+    const { workspace, sessionId } = context.actor;
+    const { callId, name, input, idempotent, idempotencyKey, timeoutMs, approval } = call;
+    const own = context.actor.fold().state.started?.agentId;
+    // The sandbox knows the approval rules of configured agents: those of the base apply.
+    const agentId = own && ((await this.deps.agents.load(workspace, own))?.base ?? own);
+    const payload = {
+      workspace,
+      sessionId,
+      callId,
+      epoch: context.epoch(),
+      ...(agentId === undefined ? {} : { agentId }),
+      sentAt,
+      notAfter: sentAt.at + START_WITHIN_MS,
+      name,
+      input: toStorableJson(input) as typeof input,
+      idempotencyKey,
+      ...(timeoutMs ? { timeoutMs } : {}),
+      ...(permit ? { attemptId: permit.attemptId } : {}),
+      ...(context.isRequestCommitted === false ? { onlyWithoutGrants: true as const } : {}),
+      ...(approval
+        ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } }
+        : {}),
+    };
+    const reply = sendAgainAtStart(
+      this.deps.nats,
+      (options) => this.deps.requests.request(callTool, payload, options),
+      { idempotent, signal: context.signal },
+    );
+    const pending = { workspace, sessionId, callId, mayHaveActed: () => permit?.withdraw() ?? false };
+    return detectLostCall(this.deps, pending, reply, context.signal);
+  }
+}

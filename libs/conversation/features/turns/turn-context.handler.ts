@@ -1,0 +1,190 @@
+import { createHash } from 'node:crypto';
+import { Controller, Inject } from '@nestjs/common';
+import {
+  attachedSections,
+  buildPrompt,
+  estimateTokens,
+  explainPrompt,
+  renderAttached,
+} from '@antiphon/conversation-domain';
+import type { ExplainedPrompt, PromptParts } from '@antiphon/conversation-domain';
+import type { ModelPrompt } from '@antiphon/providers-domain';
+import type { AntiphonConfig } from '@antiphon/config';
+import { MAX_CONTEXT_TURNS, readTurnContext } from '@antiphon/contracts/agent';
+import type { TurnContextView } from '@antiphon/contracts/agent';
+import type { BlobStore } from '@antiphon/database';
+import type { EventStore } from '@antiphon/event-store';
+import { requirePosition } from '@antiphon/event-store';
+import { isAppError, notFound } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import type { z } from 'zod';
+import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
+import type { AgentDirectory, DirectoryAgent } from '@antiphon/agents-features';
+import type { SessionLog } from '../sessions/session-log.js';
+import { findCall } from './find-call.js';
+import type { FoundCall } from './find-call.js';
+import { requestMemory, toModelTools, toRemembered } from './prepare-call.js';
+import type { ContextDeps } from './prepare-call.js';
+import { readAttachedTexts } from './read-attached.js';
+import type { RoleFiles } from './role-files.js';
+
+type Request = z.output<typeof readTurnContext.request>;
+type Reply = z.input<typeof readTurnContext.reply>;
+type Remembered = Awaited<ReturnType<typeof requestMemory>>;
+
+export interface TurnContextDeps extends ContextDeps {
+  readonly config: AntiphonConfig;
+  readonly store: Pick<EventStore, 'readStreamPage' | 'headPosition'>;
+  readonly log: SessionLog;
+  readonly agents: Pick<AgentDirectory, 'load'>;
+  readonly roles: Pick<RoleFiles, 'read'>;
+  readonly blobs: Pick<BlobStore, 'readPart'>;
+}
+
+/** Codes of bytes that are gone. */
+const GONE: ReadonlySet<string> = new Set(['FILE.ERASED', 'FILE.NO_BYTES']);
+
+/** A context that was built again. */
+interface Rebuilt {
+  readonly found: FoundCall;
+  readonly remembered: Remembered;
+  readonly systemPrompt: string | null;
+  /** Texts of the attached files in the prompt. */
+  readonly sections: ReturnType<typeof attachedSections>;
+  readonly prompt: ModelPrompt;
+  readonly explained: ExplainedPrompt;
+}
+
+/** Returns the hash of a prompt. */
+const hashOf = ({ system, messages, tools }: ModelPrompt): string =>
+  createHash('sha256').update(JSON.stringify({ system, messages, tools })).digest('hex');
+
+const toInstructions = ({ found, systemPrompt, explained }: Rebuilt): TurnContextView['instructions'] => {
+  const { role } = found.turn;
+  const source = role ? 'role_file' : systemPrompt === null ? 'none' : 'configuration';
+  return {
+    ...{ source, path: role?.path ?? null, digest: role?.digest ?? null },
+    ...{ isErased: role !== undefined && systemPrompt === null, tokens: explained.instructionTokens },
+  };
+};
+
+/** Position before the request of the turn: the context is requested with it. */
+const memoryPosition = ({ requested, turn }: FoundCall): number => (requested.get(turn.turnId) ?? 1) - 1;
+
+const toMemory = ({ found, remembered, explained }: Rebuilt): TurnContextView['memory'] => ({
+  tokens: explained.memoryTokens,
+  position: memoryPosition(found),
+  facts: remembered.facts.map(({ factId, subject, predicate, object, learnedAt, sourceEventId }, index) => ({
+    ...{ memoryId: factId, subject, predicate, object, learnedAt, eventId: sourceEventId },
+    tokens: explained.factTokens[index] ?? 0,
+  })),
+  leftOut: remembered.leftOut ?? 0,
+});
+
+const toFiles = ({ found, sections }: Rebuilt): TurnContextView['files'] =>
+  sections.map(({ file: { path, digest, size }, text, isCut }) => ({
+    ...{ path, digest, size, isCut, tokens: estimateTokens(text) },
+    position: found.attached.get(path) ?? null,
+  }));
+
+const toCall = ({ call, position }: FoundCall): TurnContextView['call'] => {
+  const { attempt, step, tryNumber, provider, model } = call;
+  return { attempt, step, tryNumber, provider, model, position };
+};
+
+/** Describes the contexts of model calls, built again from the facts. */
+@Controller()
+export class ReadTurnContext {
+  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: TurnContextDeps) {}
+
+  @HandleRequest(readTurnContext)
+  async handle(request: Request): Promise<Reply> {
+    const { workspace, sessionId, turnId, attempt, at, includesMemory, callerAgent } = request;
+    const { store, log } = this.deps;
+    const head = await store.headPosition();
+    const upTo = requirePosition(at, head);
+    const found = await findCall(store, log, { workspace, sessionId, turnId, attempt, upTo });
+    const agentId = found.state.started?.agentId ?? '';
+    const rebuilt = await this.#rebuild(request, found, agentId);
+    const seesMemory = includesMemory && (callerAgent === undefined || callerAgent === agentId);
+    return {
+      ...{ sessionId, turnId, agentId },
+      ...this.#describe(rebuilt, seesMemory),
+      ...(at === undefined ? {} : { position: upTo, head }),
+    };
+  }
+
+  async #rebuild({ workspace, sessionId }: Request, found: FoundCall, agentId: string): Promise<Rebuilt> {
+    const { deps } = this;
+    const { state, turn, version } = found;
+    const agent = await deps.agents.load(workspace, agentId);
+    if (!agent) throw notFound('AGENT.NOT_FOUND', `there is no agent ${agentId}`);
+    const upcoming = { sessionKey: state.started?.sessionKey ?? '', content: turn.content };
+    const source = { workspace, sessionId, fold: { version } };
+    const [remembered, tools, systemPrompt, texts] = await Promise.all([
+      requestMemory(deps, source, agent, upcoming, memoryPosition(found)),
+      deps.tools.toolsOf(workspace, agent.tools),
+      this.#instructions(workspace, found, agent),
+      readAttachedTexts(deps.blobs, workspace, state.attached),
+    ]);
+    const { contextTokens, episodicWindow: window } = deps.config.memory;
+    const canRead = agent.tools.includes('read');
+    const parts: PromptParts = {
+      ...{ choice: found.call, systemPrompt, remembered: toRemembered(remembered), window, contextTokens },
+      ...{ tools: toModelTools(tools), attached: renderAttached(texts, contextTokens, canRead) },
+    };
+    return {
+      ...{ found, remembered, systemPrompt },
+      sections: attachedSections(texts, contextTokens, canRead),
+      prompt: buildPrompt(state, turn, parts),
+      explained: explainPrompt(state, turn, parts, found.earlier),
+    };
+  }
+
+  /** Returns the instructions of a turn; null for none, and for a role file whose bytes are gone. */
+  async #instructions(
+    workspace: string,
+    { turn: { role } }: FoundCall,
+    { systemPrompt }: DirectoryAgent,
+  ): Promise<string | null> {
+    if (!role) return systemPrompt;
+    try {
+      return await this.deps.roles.read(workspace, role);
+    } catch (error) {
+      if (isAppError(error) && GONE.has(error.code)) return null;
+      throw error;
+    }
+  }
+
+  #describe(
+    rebuilt: Rebuilt,
+    seesMemory: boolean,
+  ): Omit<TurnContextView, 'sessionId' | 'turnId' | 'agentId'> {
+    const { found, explained, prompt, remembered } = rebuilt;
+    const { requested, turn, attempts, hasDeleted } = found;
+    const { contextTokens, episodicWindow } = this.deps.config.memory;
+    const instructions = toInstructions(rebuilt);
+    return {
+      call: toCall(found),
+      attempts: [...attempts],
+      ...{ limitTokens: contextTokens, window: episodicWindow, tokens: explained.tokens },
+      promptHash: hasDeleted || instructions.isErased ? null : hashOf(prompt),
+      instructions,
+      identity: remembered.soul ? { tokens: explained.identityTokens } : null,
+      memory: seesMemory ? toMemory(rebuilt) : null,
+      files: toFiles(rebuilt),
+      turns: explained.turns.slice(0, MAX_CONTEXT_TURNS).map((earlier) => ({
+        ...earlier,
+        position: requested.get(earlier.turnId) ?? null,
+      })),
+      earlierTurns: explained.turns.length,
+      message: {
+        tokens: explained.messageTokens,
+        received: turn.received.reduce((sum, { messages }) => sum + messages.length, 0),
+        position: requested.get(turn.turnId) ?? 1,
+      },
+      results: [...explained.results],
+      tools: [...explained.tools],
+    };
+  }
+}

@@ -1,0 +1,115 @@
+import { HAND_OVER } from '@antiphon/conversation-domain';
+import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
+import type {
+  AgentHalt,
+  AgentPolicy,
+  FollowUpContext,
+  SessionState,
+  TurnToolCall,
+} from '@antiphon/conversation-domain';
+import { isoTime } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { PolicyAgents, DirectoryAgent, InboxSignals } from '@antiphon/agents-features';
+import { guardedTools } from '../approvals/approval-rules.js';
+import type { CircuitBreakers } from '@antiphon/providers-features';
+import { toolDigestOf } from '@antiphon/agent-log';
+import type { SessionLog } from '../sessions/session-log.js';
+import { mustReadInbox } from './receive-messages.js';
+import { callPolicy } from './tool-catalog.js';
+import type { ToolCatalog } from './tool-catalog.js';
+
+export interface PolicyDeps {
+  readonly agents: PolicyAgents;
+  readonly inboxSignals: InboxSignals;
+  readonly tools: ToolCatalog;
+  readonly breakers: CircuitBreakers;
+  readonly log: SessionLog;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** False once the process accepts no more turns. */
+  readonly takesTurns: () => boolean;
+}
+
+/** Returns an agent from the cache; null for one that does not exist or is not loaded. */
+export const findAgent = (
+  { agents }: Pick<PolicyDeps, 'agents'>,
+  workspace: string,
+  agentId: string | undefined,
+): DirectoryAgent | null => agents.find(workspace, agentId ?? '') ?? null;
+
+/** Policy of an agent whose facts this process has not read. */
+const UNKNOWN: AgentPolicy = {
+  ...{ provider: '', model: '', fallback: null, maxIterations: 1 },
+  openCircuits: NO_OPEN_CIRCUITS,
+  guarded: new Set(),
+  halt: 'unknown',
+};
+
+const haltOf = ({ status }: DirectoryAgent): { halt?: AgentHalt } => {
+  if (status === 'none' || status === 'ready') return {};
+  return { halt: status === 'terminated' ? 'terminated' : 'paused' };
+};
+
+/**
+ * Returns the parts of the agent's definition, and of its providers' state, that a turn depends on
+ * now. Null for an agent that does not exist.
+ */
+export const policyOf = (
+  deps: PolicyDeps,
+  workspace: string,
+  { started, fork }: Pick<SessionState, 'started' | 'fork'>,
+): AgentPolicy | null => {
+  const agent = deps.agents.find(workspace, started?.agentId ?? '');
+  if (agent === undefined) return UNKNOWN;
+  if (!agent) return null;
+  const { provider, model } = fork?.choice ?? agent;
+  const isWhatIf = fork?.purpose === 'whatif';
+  return {
+    ...haltOf(agent),
+    provider,
+    model,
+    // A what-if compares one model with the record, so it uses no fallback.
+    fallback: isWhatIf ? null : agent.fallback,
+    maxIterations: agent.maxIterations,
+    // A what-if repeats the recorded steps only.
+    canHandOver: !isWhatIf && agent.tools.includes(HAND_OVER),
+    openCircuits: deps.breakers.openCircuitsOf(workspace),
+    // A what-if runs no tool, so no call needs an approval.
+    guarded: isWhatIf ? new Set() : guardedTools(agent, (name) => deps.tools.known(workspace, name)),
+  };
+};
+
+type ToolRequest = ReturnType<FollowUpContext['toolRequest']>;
+
+const toToolRequest = (
+  deps: PolicyDeps,
+  workspace: string,
+  agentId: string | undefined,
+  { callId, name, input }: TurnToolCall,
+): ToolRequest => {
+  // An unknown tool is not run at all; a tool that is not declared idempotent is not repeated.
+  const known = deps.tools.known(workspace, name) ?? { idempotent: false };
+  const policy = callPolicy(findAgent(deps, workspace, agentId), name, known);
+  const digest = toolDigestOf(name, input);
+  return { callId, digest, idempotencyKey: callId, idempotent: known.idempotent, ...policy };
+};
+
+/** Returns the inputs from outside of a session that its decisions need now. */
+export const followUpContext = (
+  deps: PolicyDeps,
+  actor: { readonly workspace: string; readonly sessionId: string },
+  state: Pick<SessionState, 'started' | 'fork'>,
+  {
+    begins = deps.takesTurns() ? 'any' : 'running_turns',
+    ignoresInbox = false,
+  }: { readonly begins?: FollowUpContext['begins']; readonly ignoresInbox?: boolean } = {},
+): FollowUpContext => ({
+  decider: deps.log.decider,
+  policy: policyOf(deps, actor.workspace, state),
+  now: isoTime(deps.clock),
+  // The driver reads the inbox before the call then.
+  begins: ignoresInbox || !mustReadInbox(deps, actor.workspace, state) ? begins : 'none',
+  // A new id for each decision: the reservation of a decision that was not committed is not reused.
+  reservationId: () => deps.ids.next(),
+  toolRequest: (call) => toToolRequest(deps, actor.workspace, state.started?.agentId, call),
+});

@@ -1,0 +1,213 @@
+import { SUSPECT_AFTER, backoffMs, beginCommand, countLostDrivers } from '@antiphon/conversation-domain';
+import type { BeginCall, Step, TurnToolCall } from '@antiphon/conversation-domain';
+import { createTrialLane, isAppError, isoTime, sleep } from '@antiphon/kernel';
+import { recordTurnStage } from '@antiphon/observability';
+import { isNativeTool } from '../tools/tool-schemas.js';
+import type { NativeToolPort } from '../tools/native-tool.port.js';
+import { MessageReceiver } from './receive-messages.js';
+import type { ReceiveMessagesDeps } from './receive-messages.js';
+import { ApprovalsInTurn } from './approvals-in-turn.js';
+import type { ApprovalDeps } from './approvals-in-turn.js';
+import { ModelCall } from './model-call.js';
+import type { CallResult, ModelCallDeps } from './model-call.js';
+import { toFailure } from './model-outcome.js';
+import { ToolRunner } from './run-tools.js';
+import type { RunToolsDeps, ToolResult } from './run-tools.js';
+import type { StepContext, StepOf } from './step-context.js';
+import { lostOutcome, unknownOutcome } from './tool-call.js';
+import type { ToolRetries } from './tool-retry.js';
+import { followUpContext } from './turn-policy.js';
+import type { PolicyDeps } from './turn-policy.js';
+
+/** Dependencies of the steps of a turn: each step's own, and the scheduler of tool retries. */
+export interface StepDeps extends ModelCallDeps, RunToolsDeps, ApprovalDeps, PolicyDeps, ReceiveMessagesDeps {
+  readonly retries: ToolRetries;
+  readonly nativeTools: NativeToolPort;
+}
+
+/** A step that needs this process to act. */
+export type ActiveStep = Exclude<Step, { kind: 'idle' | 'await_approvals' | 'await_resume' }>;
+
+const DRIVER_LOST = 'the process that drove this turn was lost';
+const PREPARER_LOST = 'the processes that prepared a tool call for its approval were lost';
+
+/** Performs the steps of turns and records their outcomes. */
+export class TurnSteps {
+  private readonly tools: ToolRunner;
+  private readonly approvals: ApprovalsInTurn;
+  private readonly receiver: MessageReceiver;
+  /** A lane of turns alone: a turn holds it for the time of a trial, and other work would wait. */
+  private readonly trials = createTrialLane();
+  /** Ends of the trials of calls, by call id. */
+  private readonly leaving = new Map<string, () => void>();
+
+  constructor(private readonly deps: StepDeps) {
+    this.receiver = new MessageReceiver(deps);
+    this.tools = new ToolRunner(deps);
+    this.approvals = new ApprovalsInTurn(deps);
+  }
+
+  /**
+   * Performs one step and records its outcome. Returns the minimum delay before the next model call
+   * that the provider asked for, ms. Throws `Stopped` if the step was stopped without an outcome.
+   */
+  async perform(context: StepContext, step: ActiveStep, retryAfterMs: number): Promise<number> {
+    if (step.kind === 'run_call') return this.runCall(context, step);
+    await this.performOther(context, step, retryAfterMs);
+    return 0;
+  }
+
+  /** Makes one attempt of a tool call whose request is being committed. */
+  runToolEarly(
+    context: Pick<StepContext, 'actor' | 'signal' | 'confirmLease'>,
+    turnId: string,
+    call: TurnToolCall,
+  ): Promise<ToolResult> {
+    return this.tools.runEarly(context, turnId, call);
+  }
+
+  private performOther(
+    context: StepContext,
+    step: Exclude<ActiveStep, { kind: 'run_call' }>,
+    retryAfterMs: number,
+  ): Promise<void> {
+    switch (step.kind) {
+      case 'begin_call':
+        return this.beginCall(context, step, retryAfterMs);
+      case 'abandon_call':
+        return this.abandonCall(context, step);
+      case 'run_tools':
+        return this.runTools(context, step);
+      case 'abandon_tools':
+        return this.abandonTools(context, step);
+      case 'restart_tools':
+        return this.restartTools(context, step);
+      case 'fail_tools':
+        return this.failTools(context, step);
+      case 'await_tools':
+        return this.scheduleRetries(context, step);
+      case 'request_approvals':
+        return this.approvals.requestApprovals(context, step);
+      case 'request_tools':
+        return this.approvals.requestTools(context, step);
+      case 'return_answer':
+      case 'forward':
+      case 'complete':
+      case 'cancel':
+      case 'fail':
+        return context.record(null);
+    }
+  }
+
+  private async beginCall(context: StepContext, step: BeginCall, retryAfterMs: number): Promise<void> {
+    const { random } = this.deps;
+    const { actor, signal, record } = context;
+    // Recorded with the start of the call, unless that waits for its backoff.
+    if (await this.receiver.receive(context, step.turnId)) return;
+    if (step.lostDrivers >= SUSPECT_AFTER) await this.trials.enter(signal);
+    if (step.failures > 0) await sleep(backoffMs(step.failures, random(), retryAfterMs), signal);
+    const { state } = actor.fold();
+    await record(beginCommand(step, state, followUpContext(this.deps, actor, state)));
+  }
+
+  private async runCall(context: StepContext, { call }: StepOf<'run_call'>): Promise<number> {
+    const result = await new ModelCall(this.deps, context, call).run();
+    const answeredAt = performance.now();
+    await this.recordResult(context, result);
+    recordTurnStage('answer_committed', answeredAt);
+    await this.deps.failpoint('agent.turn.recorded', context.actor.sessionId);
+    return result.retryAfterMs;
+  }
+
+  /**
+   * Records a failure instead of a response that the log refuses: the next response would be
+   * refused as well.
+   */
+  private async recordResult({ record }: StepContext, { command }: CallResult): Promise<void> {
+    try {
+      await record(command);
+    } catch (error) {
+      if (!isAppError(error) || error.code !== 'LOG.INVALID') throw error;
+      this.deps.logger.error({ err: error }, 'model call outcome not storable');
+      const message = 'the answer of the provider cannot be stored';
+      const failure = { reason: 'provider_protocol' as const, message, dispatched: true, retryable: false };
+      // Clients have received the streamed text, so it is stored.
+      const { attempt, text, thought, frames } = command.data;
+      await record(toFailure(attempt, failure, command.now, { text, thought, frames }));
+    }
+  }
+
+  private abandonCall({ record }: StepContext, { call }: StepOf<'abandon_call'>): Promise<void> {
+    const failure = {
+      reason: 'driver_lost' as const,
+      message: DRIVER_LOST,
+      dispatched: true,
+      retryable: true,
+    };
+    return record(toFailure(call.attempt, failure, isoTime(this.deps.clock)));
+  }
+
+  private async runTools(context: StepContext, step: StepOf<'run_tools'>): Promise<void> {
+    const { failpoint } = this.deps;
+    await failpoint('agent.tool.requested', context.actor.sessionId);
+    await this.tools.run(context, step).finally(() => this.leaveTrial(step));
+    await failpoint('agent.tool.recorded', context.actor.sessionId);
+  }
+
+  /**
+   * Records unknown outcomes. Calls that another process may still have in flight are cancelled in
+   * the sandbox.
+   */
+  private async abandonTools(
+    context: StepContext,
+    { turnId, calls }: StepOf<'abandon_tools'>,
+  ): Promise<void> {
+    for (const { callId, deferred } of calls) if (deferred) this.tools.caller.cancel(context, callId);
+    for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
+    const outcomes = calls.map(({ callId }) => unknownOutcome(turnId, callId, DRIVER_LOST));
+    return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(this.deps.clock) });
+  }
+
+  /** Starts calls of an ended process again. Those that lost more than one process start alone. */
+  private async restartTools(context: StepContext, step: StepOf<'restart_tools'>): Promise<void> {
+    const { turnId, calls } = step;
+    const isSuspect = calls.some((call) => countLostDrivers(call) >= SUSPECT_AFTER);
+    const callIds = calls.map(({ callId }) => callId);
+    if (isSuspect) {
+      const leave = await this.trials.enter(context.signal);
+      for (const callId of callIds) this.leaving.set(callId, leave);
+    }
+    const now = isoTime(this.deps.clock);
+    await context.record({ type: 'RestartTools', data: { turnId, callIds }, now });
+  }
+
+  /** Ends the trial of calls that have outcomes. */
+  private leaveTrial({ calls }: Pick<StepOf<'run_tools'>, 'calls'>): void {
+    for (const { callId } of calls) {
+      this.leaving.get(callId)?.();
+      this.leaving.delete(callId);
+    }
+  }
+
+  /**
+   * Fails calls that have lost too many processes. The turn itself fails where the calls were not
+   * requested yet.
+   */
+  private async failTools(context: StepContext, { turnId, calls }: StepOf<'fail_tools'>): Promise<void> {
+    const now = isoTime(this.deps.clock);
+    if (calls.some(({ status }) => status !== 'requested'))
+      return context.record({
+        ...{ type: 'EndTurn', now },
+        data: { turnId, ending: 'failed', code: 'TURN.DRIVER_LOST', message: PREPARER_LOST },
+      });
+    for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
+    const outcomes = calls.map(({ callId }) => lostOutcome(turnId, callId));
+    return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now });
+  }
+
+  private async scheduleRetries({ actor }: StepContext, { calls }: StepOf<'await_tools'>): Promise<void> {
+    const { workspace, sessionId } = actor;
+    const agentId = actor.fold().state.started?.agentId ?? '';
+    for (const { callId } of calls) this.deps.retries.schedule({ workspace, sessionId, callId, agentId });
+  }
+}

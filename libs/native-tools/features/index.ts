@@ -1,0 +1,1 @@
+export { NativeTools } from './tools/run-native-tool.js';

@@ -1,0 +1,180 @@
+import { agentStream } from '@antiphon/contracts/agent';
+import type { AgentActor, AgentHop, SessionAddress, cancelTurn, submitTurn } from '@antiphon/contracts/agent';
+import type { z } from 'zod';
+import { HANDOVER_LOOP, HAND_OVER, checkHop, factsOf, recipientOf } from '@antiphon/conversation-domain';
+import type { HopVerdict, OpenTurn, TurnToolCall } from '@antiphon/conversation-domain';
+import type { AntiphonConfig } from '@antiphon/config';
+import { createFactLog, digestOf } from '@antiphon/event-store';
+import type { EventStore } from '@antiphon/event-store';
+import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
+import type { Logger } from '@antiphon/observability';
+import { v5 } from 'uuid';
+import type { AgentDirectory, ConfiguredAgents } from '@antiphon/agents-features';
+import { requireReach } from '@antiphon/agents-features';
+import { agentUuidOf, eventMetadata } from '@antiphon/agent-log';
+import { readOutcome, keyOf, readBinding, Stopped } from '@antiphon/conversation-features';
+import type { TurnEndWatcher, TurnOutcome, TurnRef, NativeCall } from '@antiphon/conversation-features';
+
+type Submitted = Pick<z.output<typeof submitTurn.reply>, 'sessionId' | 'turnId'>;
+
+/** Turns of other agents, as native tools begin and cancel them. */
+export interface AgentTurns {
+  submit(request: z.output<typeof submitTurn.request>, chain: AgentHop[]): Promise<Submitted>;
+  cancel(request: z.output<typeof cancelTurn.request>): Promise<unknown>;
+}
+
+export interface AskAgentDeps {
+  readonly config: Pick<AntiphonConfig, 'messages'>;
+  readonly store: EventStore;
+  readonly configuredAgents: Pick<ConfiguredAgents, 'record'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
+  readonly agents: Pick<AgentDirectory, 'load'>;
+}
+
+/** Returns the principal of an agent's tool call. */
+export const actorOf = ({ agentId }: Pick<NativeCall, 'agentId'>): AgentActor => ({
+  caller: `agent/${agentId}`,
+  role: 'member',
+  agentId,
+});
+
+const addressOf = (from: string, to: string, callId: string): SessionAddress => ({
+  ...{ agentId: to, channel: 'agent', account: from, peer: callId },
+});
+
+/** The same request by every agent of a chain of hand-overs. */
+const openRequestOf = ({ chain, content }: OpenTurn): string => {
+  const last = chain.at(-1);
+  return last?.kind === 'hand_over' ? last.digest : digestOf({ content });
+};
+
+/**
+ * Runs a turn of another agent for a tool call, in a session of its own. The turn's idempotency key
+ * is the id of the call, so that a new driver joins it.
+ */
+export class AskAgent {
+  constructor(
+    private readonly deps: AskAgentDeps,
+    private readonly turns: () => AgentTurns,
+  ) {}
+
+  /** Asks another agent and returns its answer. */
+  ask(call: NativeCall, input: { readonly agent: string; readonly question: string }): Promise<string> {
+    const digest = digestOf({ content: input.question });
+    return this.request(call, { kind: 'ask', to: input.agent, digest }, input.question);
+  }
+
+  /** Gives the open turn to another agent and returns its answer. */
+  handOver(
+    call: NativeCall,
+    input: { readonly agent: string; readonly note?: string | undefined },
+  ): Promise<string> {
+    const { turn, agentId, callId } = call;
+    const first = turn.steps.at(-1)?.calls.find(({ name }) => name === HAND_OVER);
+    if (first && first.callId !== callId)
+      throw rejected('AGENT.NOT_ALLOWED', 'this step gives the turn to another agent already');
+    const note = input.note === undefined ? '' : `\n\n[note of the agent ${agentId}: ${input.note}]`;
+    const digest = openRequestOf(turn);
+    return this.request(call, { kind: 'hand_over', to: input.agent, digest }, `${turn.content}${note}`);
+  }
+
+  /** Cancels the turn that a call began, if it began one. */
+  async abandon(
+    { workspace, agentId }: Pick<NativeCall, 'workspace' | 'agentId'>,
+    { callId, input }: Pick<TurnToolCall, 'callId' | 'input'>,
+  ): Promise<void> {
+    const to = recipientOf(input);
+    if (to === '') return;
+    const sessionKey = keyOf(addressOf(agentId, to, callId));
+    const { sessionId } = await readBinding(this.deps.store, workspace, sessionKey);
+    if (sessionId !== null) await this.cancel({ workspace, sessionId }, `agent/${agentId}`);
+  }
+
+  private async request(
+    call: NativeCall,
+    { kind, to, digest }: Pick<AgentHop, 'kind' | 'to' | 'digest'>,
+    content: string,
+  ): Promise<string> {
+    const { workspace, sessionId, agentId: from, turn, callId } = call;
+    await requireReach(this.deps.agents, workspace, from, to);
+    const hop: AgentHop = {
+      ...{ kind, from, to, digest, facts: factsOf(turn) },
+      ...{ sessionId, turnId: turn.turnId, callId },
+    };
+    const verdict = checkHop(turn.chain, hop, this.deps.config.messages.maxHops);
+    if (!verdict.allowed) {
+      await this.recordBlocked(call, verdict);
+      throw rejected(verdict.code, verdict.message);
+    }
+    const submitted = await this.turns().submit(
+      {
+        workspace,
+        target: { address: addressOf(from, to, callId) },
+        content,
+        caller: `agent/${from}`,
+        idempotencyKey: callId,
+      },
+      [...turn.chain, hop],
+    );
+    const ref = { workspace, sessionId: submitted.sessionId, turnId: submitted.turnId };
+    return answerOf(to, await this.waitForOutcome(call, ref));
+  }
+
+  private async waitForOutcome(call: NativeCall, ref: TurnRef): Promise<TurnOutcome> {
+    const { signal, timeoutMs } = call;
+    const either = timeoutMs === null ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    try {
+      await this.deps.turnEnds.waitForEnd(ref, either);
+    } catch (error) {
+      const isCancelled =
+        signal.aborted && signal.reason instanceof Stopped && signal.reason.reason === 'cancelled';
+      if (isCancelled || !signal.aborted) await this.cancel(ref, actorOf(call).caller);
+      if (!signal.aborted) throw rejected('TOOL.TIMEOUT', `the agent did not answer within ${timeoutMs} ms`);
+      throw error;
+    }
+    return readOutcome(this.deps.store, ref);
+  }
+
+  private async cancel(
+    ref: Omit<TurnRef, 'turnId'> & { readonly turnId?: string },
+    caller: string,
+  ): Promise<void> {
+    await this.turns()
+      .cancel({ ...ref, caller })
+      .catch((error: unknown) => this.deps.logger.warn({ err: error }, 'asked turn not cancelled'));
+  }
+
+  /** The id of the event is derived from the call: a repeated call adds no second one. */
+  private async recordBlocked(
+    { workspace, sessionId, agentId, turn, callId }: NativeCall,
+    { code, chain, message }: Extract<HopVerdict, { allowed: false }>,
+  ): Promise<void> {
+    // Facts of an agent begin with its `AgentSpawned`.
+    await this.deps.configuredAgents.record(workspace);
+    const data = {
+      ...{ agentId, actor: 'runtime', reason: message, at: isoTime(this.deps.clock) },
+      ...{ code, sessionId, turnId: turn.turnId, chain: [...chain] },
+    };
+    const event = { eventId: v5('blocked', callId), type: 'AgentBlocked', schemaVersion: 1, data };
+    const log = createFactLog(this.deps.store, (_workspace, id) => agentStream(agentUuidOf(workspace, id)));
+    try {
+      await log.appendAt(workspace, agentId, 'any', [{ ...event, metadata: eventMetadata() }]);
+    } catch (error) {
+      // An earlier driver of the turn recorded it, at another time.
+      if (!isAppError(error) || error.code !== 'LOG.EVENT_ID_CONFLICT') throw error;
+    }
+  }
+}
+
+/** Returns the answer of an asked turn. Throws its failure: that of a circle ends every turn of it. */
+const answerOf = (agentId: string, outcome: TurnOutcome): string => {
+  if (outcome.kind === 'completed') return outcome.text;
+  if (outcome.kind === 'cancelled')
+    throw rejected('TURN.CANCELLED', `the turn of the agent ${agentId} was cancelled`);
+  const { code, message } = outcome;
+  if (code === HANDOVER_LOOP) throw new AppError('rejected', code, message);
+  throw rejected(code, `the agent ${agentId} failed: ${message}`);
+};

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { fileTreeStream } from '@antiphon/contracts/agent';
+import { inWorkspace } from '@antiphon/database';
+import { createTestDatabase } from '@antiphon/testing';
+import { WORKSPACE, createAgentWorld, testConfig } from '@antiphon/agent-features/testing/agent-world';
+import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
+import { call, runCalls } from '@antiphon/agent-features/testing/tool-calls';
+
+let world: AgentWorld;
+let agent: TestProcess;
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  agent = world.process({
+    config: testConfig({ tools: ['read', 'write', 'edit', 'rm', 'move'], maxIterations: 20 }),
+  });
+}, 60_000);
+afterAll(() => world.close(), 30_000);
+
+const run = (...calls: Parameters<typeof runCalls>[2][]) => runCalls(world, agent, ...calls);
+const treeId = (): Promise<string> => agent.runtime.services.workspaceFiles.treeIdOf(WORKSPACE);
+const put = async (path: string, text: string, mode: 0o644 | 0o755 = 0o644): Promise<void> => {
+  const { files, workspaceFiles } = agent.runtime.services;
+  const stored = await files.putBytes(WORKSPACE, new TextEncoder().encode(text));
+  const request = { workspace: WORKSPACE, treeId: await treeId(), cause: { actor: 'key/k1' } };
+  await workspaceFiles.change(request, () => [{ op: 'write', path, ...stored, mode }]);
+};
+/** Returns the text and the mode of a file. */
+const open = async (path: string): Promise<[string, number]> => {
+  const opened = await agent.runtime.services.workspaceFiles.open(WORKSPACE, await treeId(), path);
+  return [new TextDecoder().decode(await opened.readBytes()), opened.entry.mode];
+};
+
+describe('The facts of changes by tools', () => {
+  it('are one append with their bytes and the outcome of the call', async () => {
+    await put('one.txt', 'one\n');
+    const { events } = await run(
+      call('read', { path: 'one.txt' }),
+      call('edit', { path: 'one.txt', old: 'one', new: '1' }),
+      call('write', { path: 'two.txt', content: 'two\n' }),
+      call('move', { path: 'two.txt', to: 'three.txt' }),
+      call('rm', { path: 'three.txt' }),
+    );
+    const outcomes = events.filter(({ type }) => type === 'ToolCallCompleted').slice(1);
+    // The transaction of each outcome also wrote the event before it, and its bytes.
+    const { rows } = await inWorkspace(world.pool, WORKSPACE).query<{ type: string; blobs: string }>(
+      `select f.type, (select count(*) from file_blobs b where b.xmin = e.xmin and b.digest = f.data ->> 'digest') as blobs
+      from events e join events f on f.position = e.position - 1 and f.xmin = e.xmin
+      where e.event_id = any ($1) order by e.position`,
+      [outcomes.map(({ eventId }) => eventId)],
+    );
+    expect(rows.map(({ type, blobs }) => `${type} ${blobs}`)).toEqual([
+      ...['FileWritten 1', 'FileWritten 1', 'FileMoved 0', 'FileDeleted 0'],
+    ]);
+    expect((await open('one.txt'))[0]).toBe('1\n');
+  });
+
+  it('keep the mode of a file that is edited, written whole or moved', async () => {
+    await put('run.sh', '#!/bin/sh\nexit 1\n', 0o755);
+    await run(
+      call('read', { path: 'run.sh' }),
+      call('edit', { path: 'run.sh', old: 'exit 1', new: 'exit 0' }),
+      call('write', { path: 'run.sh', content: '#!/bin/sh\nexit 2\n' }),
+      call('move', { path: 'run.sh', to: 'bin/run.sh' }),
+    );
+    const facts = (await world.store.readStream(WORKSPACE, fileTreeStream(await treeId()))).filter(
+      ({ data }) => [data['path'], data['to']].includes('run.sh'),
+    );
+    expect(facts.map(({ type, data }) => [type, data['mode']])).toEqual([
+      ['FileWritten', 0o755],
+      ['FileWritten', 0o755],
+      ['FileWritten', 0o755],
+      ['FileMoved', 0o755],
+    ]);
+    expect(await open('bin/run.sh')).toEqual(['#!/bin/sh\nexit 2\n', 0o755]);
+  });
+});

@@ -1,0 +1,17 @@
+export { readRetention } from './maintenance/archive-old-events.js';
+export { LogQuotaInterceptor } from './maintenance/log-quota.interceptor.js';
+export { LogUsage } from './maintenance/log-usage.js';
+export { PlansRuntime } from './plans/plans-runtime.js';
+export { PLAN_SERVICES, Plans } from './plans/plans.handler.js';
+export { CancelRun } from './runs/cancel-run.handler.js';
+export { RunQueries } from './runs/run-queries.handler.js';
+export { RUN_SERVICES, createRunServices } from './runs/run-streams.js';
+export type { RunServices } from './runs/run-streams.js';
+export { RUN_STARTER, StartRun } from './runs/start-run.handler.js';
+export { Workflows } from './runs/workflows.handler.js';
+export { ExternalClaims } from './tasks/external-claims.handler.js';
+export { createTaskBudgets, createTaskOf } from './tasks/task-budgets.js';
+export type { TaskOf } from './tasks/task-budgets.js';
+export { TASK_SERVICES, TasksRuntime, turnsInAnyProcess } from './tasks/tasks-runtime.js';
+export { Tasks } from './tasks/tasks.handler.js';
+export { RunWorker } from './temporal/run-worker.js';

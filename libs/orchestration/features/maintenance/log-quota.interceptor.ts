@@ -1,0 +1,72 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
+import {
+  attachChatFile,
+  changeFiles,
+  changeMessage,
+  checkFileWrite,
+  createChat,
+  createTask,
+  forkSession,
+  newSession,
+  renameChat,
+  rewindFiles,
+  runPlan,
+  saveWorkflow,
+  sendAgentMessage,
+  spawnAgent,
+  startRun,
+  submitTurn,
+  subscribeAgent,
+} from '@antiphon/contracts/agent';
+import { of } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { LogUsage } from './log-usage.js';
+
+/** Requests that begin work or store texts. Others end, cancel, erase or read it. */
+const ADDING: ReadonlySet<string> = new Set(
+  [
+    ...[submitTurn, newSession, forkSession, createTask, startRun, runPlan, saveWorkflow, spawnAgent],
+    ...[sendAgentMessage, subscribeAgent, createChat, renameChat, attachChatFile, changeMessage],
+    ...[changeFiles, checkFileWrite, rewindFiles],
+  ].map(({ subject }) => subject),
+);
+
+interface AddingRequest {
+  readonly workspace?: unknown;
+  /** Null deletes a message. */
+  readonly content?: unknown;
+  readonly changes?: readonly { readonly op?: unknown }[];
+}
+
+/** Returns true for a request that only deletes. */
+const isDeletion = ({ content, changes }: AddingRequest): boolean =>
+  content === null || (changes?.every(({ op }) => op === 'delete') ?? false);
+
+/** Returns true for a request that a full log refuses. */
+export const addsToLog = (subject: string, request: unknown): boolean =>
+  ADDING.has(subject) && !isDeletion((request ?? {}) as AddingRequest);
+
+/**
+ * Refuses requests that add to the log of a workspace over its quota. The refusal is an outcome, as
+ * `HandleRequest` makes one of a thrown error.
+ */
+@Injectable()
+export class LogQuotaInterceptor implements NestInterceptor {
+  constructor(@Inject(LogUsage) private readonly usage: LogUsage) {}
+
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    if (context.getType() !== 'rpc') return next.handle();
+    const rpc = context.switchToRpc();
+    const request: unknown = rpc.getData();
+    const subject = rpc.getContext<{ getSubject(): string }>().getSubject();
+    const { workspace } = (request ?? {}) as AddingRequest;
+    if (typeof workspace !== 'string' || !addsToLog(subject, request)) return next.handle();
+    try {
+      this.usage.requireRoom(workspace);
+    } catch (error) {
+      return of({ ok: false, error });
+    }
+    return next.handle();
+  }
+}

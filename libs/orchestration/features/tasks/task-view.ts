@@ -1,0 +1,166 @@
+import type pg from 'pg';
+import type { ListedRow, WorkspaceQueries } from '@antiphon/database';
+import { TaskItem } from '@antiphon/contracts/agent';
+import type { TaskState } from '@antiphon/contracts/agent';
+import type { TaskFold } from '@antiphon/orchestration-domain';
+import { cutListPage, listPageSql, translateDatabaseError } from '@antiphon/database';
+import { requireCursor } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
+
+/** Returns the error of an unknown task. */
+export const taskNotFound = (): Error => notFound('TASK.NOT_FOUND', 'there is no task with this id');
+
+/** Returns the public view of a task of the queue. Throws `TASK.NOT_FOUND`. */
+export const taskItem = (state: TaskFold): TaskItem => {
+  const { queued, status } = state;
+  if (queued === null || status === 'new') throw taskNotFound();
+  return {
+    id: queued.taskId,
+    kind: 'task',
+    title: queued.title,
+    state: status,
+    priority: queued.priority,
+    capabilities: queued.capabilities,
+    agentId: state.agentId ?? queued.agentId,
+    worker: state.worker,
+    epoch: state.epoch,
+    strikes: [...state.strikes],
+    project: queued.project,
+    parentAgentId: queued.parentAgentId,
+    parentTaskId: queued.parentTaskId,
+    deadline: queued.deadline,
+    sessionId: state.sessionId,
+    turnId: state.turnId,
+    queuedAt: queued.at,
+    startedAt: state.startedAt,
+    endedAt: state.endedAt,
+    result: state.result,
+  };
+};
+
+interface TaskRow {
+  readonly id: string;
+  readonly kind: TaskItem['kind'];
+  readonly title: string;
+  readonly state: TaskState;
+  readonly priority: number;
+  readonly capabilities: string[];
+  readonly agent_id: string | null;
+  readonly worker: string | null;
+  readonly epoch: number;
+  readonly strikes: string[];
+  readonly project: string | null;
+  readonly parent_agent_id: string | null;
+  readonly parent_task_id: string | null;
+  readonly deadline: Date | null;
+  readonly session_id: string | null;
+  readonly turn_id: string | null;
+  readonly queued_at: Date;
+  readonly started_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly result: unknown;
+  readonly first_position: string;
+}
+
+const toItem = (row: TaskRow): TaskItem =>
+  TaskItem.parse({
+    id: row.id,
+    kind: row.kind,
+    title: row.title,
+    state: row.state,
+    priority: row.priority,
+    capabilities: row.capabilities,
+    agentId: row.agent_id,
+    worker: row.worker,
+    epoch: row.epoch,
+    strikes: row.strikes,
+    project: row.project,
+    parentAgentId: row.parent_agent_id,
+    parentTaskId: row.parent_task_id,
+    deadline: row.deadline?.toISOString() ?? null,
+    sessionId: row.session_id,
+    turnId: row.turn_id,
+    queuedAt: row.queued_at.toISOString(),
+    startedAt: row.started_at?.toISOString() ?? null,
+    endedAt: row.ended_at?.toISOString() ?? null,
+    result: row.result,
+  });
+
+/** Nodes of one run have the same position, so that the cursor also has the id. */
+const encodeCursor = ({ first_position, id }: TaskRow): string =>
+  Buffer.from(`t${first_position}/${id}`, 'utf8').toString('base64url');
+
+const decodeCursor = (cursor: string): readonly [position: string, id: string] | undefined => {
+  const match = /^t(\d{1,15})\/(.{1,200})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'));
+  return match?.[1] && match[2] ? [match[1], match[2]] : undefined;
+};
+
+const COLUMNS = `id, kind, title, state, priority, capabilities, agent_id, worker, epoch, strikes, project,
+  parent_agent_id, parent_task_id, deadline, session_id, turn_id, queued_at, started_at, ended_at, result, first_position`;
+const LIST_SQL = listPageSql(
+  `select ${COLUMNS} from agent_tasks
+  where workspace = $1 and ($2::bigint is null or (first_position, id) < ($2, $3))
+    and ($4::text is null or state = $4) and ($5::text is null or agent_id = $5)
+    and ($6::text is null or project = $6)
+  order by first_position desc, id desc limit $7 offset $8`,
+  `octet_length(r.title) + coalesce(octet_length(r.result::text), 0)`,
+);
+const ROW_SQL = `select ${COLUMNS} from agent_tasks where workspace = $1 and id = $2`;
+
+export interface TaskFilter {
+  readonly workspace: string;
+  readonly state?: string | undefined;
+  readonly agent?: string | undefined;
+  readonly project?: string | undefined;
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+  /** Number of tasks to skip after the cursor. */
+  readonly offset?: number;
+}
+
+const select = async <Row extends TaskRow>(
+  queries: WorkspaceQueries,
+  query: pg.QueryConfig,
+): Promise<Row[]> => {
+  try {
+    return (await queries.query<Row>(query)).rows;
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+};
+
+/** Lists tasks of the queue and nodes of runs, newest first. */
+export const readTasks = async (
+  queries: WorkspaceQueries,
+  { workspace, state = undefined, agent, project, limit, cursor, offset = 0 }: TaskFilter,
+): Promise<{ readonly tasks: TaskItem[]; readonly nextCursor: string | null }> => {
+  const [before, id] = cursor === undefined ? [null, ''] : requireCursor(decodeCursor(cursor));
+  const filter = [state ?? null, agent ?? null, project ?? null];
+  const values = [workspace, before, id, ...filter, limit + 1, offset];
+  const rows = await select<TaskRow & ListedRow>(queries, {
+    name: 'agent_tasks_list',
+    text: LIST_SQL,
+    values,
+  });
+  const { shown, hasMore } = cutListPage(rows, limit);
+  const last = shown.at(-1);
+  return { tasks: shown.map(toItem), nextCursor: hasMore && last ? encodeCursor(last) : null };
+};
+
+/**
+ * Reads the row of a node of a run, or of a task whose events were archived. Throws
+ * `TASK.NOT_FOUND`.
+ */
+export const readTaskRow = async (
+  queries: WorkspaceQueries,
+  workspace: string,
+  id: string,
+): Promise<TaskItem> => {
+  const [row] = await select(queries, {
+    name: 'agent_tasks_row',
+    text: ROW_SQL,
+    values: [workspace, id],
+  });
+  if (!row) throw taskNotFound();
+  return toItem(row);
+};
