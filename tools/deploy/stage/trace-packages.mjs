@@ -3,6 +3,8 @@ import { dirname, join, relative } from 'node:path';
 
 const SPECIFIER = /(\.{1,2}\/[\w./-]+|[@a-z][\w@./-]*)/.source;
 const IMPORT = new RegExp(`(?:\\bfrom\\s*|\\bimport\\s*\\(\\s*|^\\s*import\\s*)['"]${SPECIFIER}['"]`, 'gm');
+/** Matches a call that runs the functions of `text-jobs.js`, next to its file, in threads. */
+const TEXT_JOBS = /\btextJobsOf\(import\.meta\.url\)/;
 /** Matches the program of a worker thread, which no import names. */
 const THREAD = /new URL\('(\.{1,2}\/[\w./-]+\.js)', import\.meta\.url\)/g;
 /** Matches a line whose JSDoc names a type of another module, which is no import at run time. */
@@ -45,6 +47,7 @@ const importsOf = (file) => {
     throw new Error(`${file} is missing. What to do: build the project first (npm run build)`);
   const code = readFileSync(file, 'utf8').replaceAll(JSDOC_IMPORT, '');
   const threads = [...code.matchAll(THREAD)].map(([, path]) => path);
+  if (TEXT_JOBS.test(code)) threads.push('./text-jobs.js');
   return [
     ...[...code.matchAll(IMPORT)].map((match) => match[1] ?? ''),
     ...threads.filter((path) => existsSync(join(dirname(file), path))),
