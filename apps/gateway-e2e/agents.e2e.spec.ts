@@ -230,6 +230,44 @@ describe('an agent with a fallback, whose provider fails over HTTP', () => {
   });
 });
 
+describe('open tasks', () => {
+  it('of a project are cancelled page by page, and those of another project stay', async () => {
+    const headers = { ...BEARER, 'content-type': 'application/json' };
+    const post = async (path: string, body: object) => {
+      const options = { method: 'POST', headers, body: JSON.stringify(body) };
+      const response = await fetch(`${stack.gatewayUrl}/api/v1${path}`, options);
+      if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+      return (await response.json()) as { id: string; cancelled: string[]; nextCursor: string | null };
+    };
+    const create = async (project: string) =>
+      (await post('/tasks', { prompt: 'wait', capabilities: ['nobody-has-it'], project })).id;
+    const other = await create('other');
+    const ids: string[] = [];
+    for (let n = 0; n < 105; n++) ids.push(await create('website'));
+    // The list is a projection of the log.
+    await waitForValue('the tasks', async () => {
+      const list = await fetch(`${stack.gatewayUrl}/api/v1/tasks?project=website&limit=500`, { headers });
+      return ((await list.json()) as { tasks: object[] }).tasks.length === ids.length || undefined;
+    });
+    const cancelled: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null;) {
+      const page = await post('/tasks/cancel', { project: 'website', reason: 'over', cursor });
+      expect(page.cancelled.length).toBeLessThanOrEqual(100);
+      cancelled.push(...page.cancelled);
+      cursor = page.nextCursor;
+    }
+    expect(cancelled.toSorted()).toEqual(ids.toSorted());
+    const stateOf = async (id: string) =>
+      (
+        (await (await fetch(`${stack.gatewayUrl}/api/v1/tasks/${id}`, { headers })).json()) as {
+          state: string;
+        }
+      ).state;
+    expect(new Set(await Promise.all(ids.map(stateOf)))).toEqual(new Set(['cancelled']));
+    expect(await stateOf(other)).toBe('queued');
+  });
+});
+
 describe('a run of three agents in three roles', () => {
   const WORKFLOW = {
     name: 'roles',

@@ -141,7 +141,7 @@ export const TASK_METHODS = [
     answer: CancelledTasks,
     example: {
       params: { project: 'website', reason: 'the project has ended' },
-      result: { cancelled: [IDS.task], hasMore: false },
+      result: { cancelled: [IDS.task], nextCursor: null },
     },
   },
 ] as const satisfies readonly SocketMethod[];

@@ -25,7 +25,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   createTask: 'small',
   getTask: 'past',
   cancelTask: 'small',
-  cancelTasks: 'small',
+  cancelTasks: 'heavy',
   claimTask: 'small',
   renewTask: 'small',
   finishTask: 'small',
@@ -161,7 +161,7 @@ export const METHOD_COSTS: Readonly<Record<SocketMethodName, RequestCost>> = {
   'task.create': 'small',
   'task.get': 'small',
   'task.cancel': 'small',
-  'task.cancelAll': 'small',
+  'task.cancelAll': 'heavy',
   'memory.query': 'heavy',
   'memory.recall': 'small',
 };

@@ -18,10 +18,19 @@ export const CancelTasksBody = z.strictObject({
   agent: TasksQuery.shape.agent,
   project: TasksQuery.shape.project,
   reason: TaskPatchBody.shape.reason,
+  cursor: z
+    .string()
+    .regex(/^[0-2]\./, 'is no cursor of this route')
+    .max(510)
+    .optional()
+    .describe('`nextCursor` of the request before.'),
 });
 export const CancelledTasks = z.object({
   cancelled: z.array(z.string()).describe('Ids of the tasks that were cancelled or are cancelling.'),
-  hasMore: z.boolean().describe('True if the same request would find more tasks.'),
+  nextCursor: z
+    .string()
+    .nullable()
+    .describe('Cursor of the next tasks, null after the last. A page may be empty.'),
 });
 
 const TASK_ID = { id: TASK.id };
@@ -112,12 +121,13 @@ export const TASK_ROUTES = {
     summary: 'Cancel all open tasks',
     description:
       'Cancels up to 100 tasks that have not ended, and the turns that work on them: those of `agent`, of `project`, or ' +
-      'all of the workspace. Nodes of runs are left out. Repeat the request while `hasMore` is true.',
+      'all of the workspace. Nodes of runs, and tasks that the caller may not cancel, are left out. Repeat the request ' +
+      'with `nextCursor` until it is null.',
     body: CancelTasksBody,
     reply: { schema: CancelledTasks },
     example: {
       body: { project: 'website', reason: 'the project has ended' },
-      reply: { cancelled: [TASK.id], hasMore: false },
+      reply: { cancelled: [TASK.id], nextCursor: null },
     },
   }),
   claimTask: defineRoute({

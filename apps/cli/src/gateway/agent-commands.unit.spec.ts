@@ -6,7 +6,7 @@ import { parseAgentText } from './agent-file.js';
 import { confirmEnd } from './confirm-end.js';
 import { parseBudget, renderTable } from './agent-views.js';
 import { messageOf } from './message.command.js';
-import { taskSpecOf } from './task.command.js';
+import { taskSpecOf, tasksToCancel } from './task.command.js';
 
 const usage = (message: string) => ({
   code: 'CLI.USAGE',
@@ -150,6 +150,19 @@ describe('antiphon task create', () => {
     expect(caught(() => taskSpecOf('Count.', { deadline: 'soon' }))).toMatchObject(
       usage('--deadline soon: expected a duration'),
     ));
+});
+
+describe('antiphon task cancel-all', () => {
+  it.each([[{}], [{ reason: 'over' }], [{ project: 'website', all: true }]])(
+    'refuses %j: it needs an agent, a project or the whole workspace',
+    (options) => expect(caught(() => tasksToCancel(options))).toMatchObject(usage('which tasks?')),
+  );
+
+  it('sends the filter of its options', () =>
+    expect([tasksToCancel({ all: true }), tasksToCancel({ agent: 'ada', reason: 'over' })]).toEqual([
+      {},
+      { agent: 'ada', reason: 'over' },
+    ]));
 });
 
 describe('antiphon message send', () => {

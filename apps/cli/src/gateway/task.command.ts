@@ -161,18 +161,34 @@ const cancel = async (
   output.result(task, `${id}: ${task.endedAt === null ? `${task.state}, cancelling` : task.state}`);
 };
 
-type CancelAllOptions = RouteRequest<'cancelTasks'>['body'];
+interface CancelAllOptions {
+  readonly agent?: string;
+  readonly project?: string;
+  readonly reason?: string;
+  readonly all?: boolean;
+}
 
-const cancelAll = async ({ output, http }: CommandContext, body: CancelAllOptions): Promise<void> => {
+/** Returns the filter of the tasks to cancel. Throws `CLI.USAGE` where the options name none. */
+export const tasksToCancel = ({ all, ...filter }: CancelAllOptions): Omit<CancelAllOptions, 'all'> => {
+  const hasFilter = filter.agent !== undefined || filter.project !== undefined;
+  if (hasFilter === (all === true))
+    throw invalid(
+      'CLI.USAGE',
+      'which tasks? Name --agent or --project, or say --all for the whole workspace',
+    );
+  return filter;
+};
+
+const cancelAll = async ({ output, http }: CommandContext, options: CancelAllOptions): Promise<void> => {
+  const filter = tasksToCancel(options);
   const { cancelTasks } = await http();
-  const found = new Set<string>();
-  // A task that is cancelling stays open until its turn has ended: such a page has no new task.
-  for (let hasNew = true; hasNew;) {
-    const { cancelled, hasMore } = await cancelTasks({ body });
-    hasNew = hasMore && cancelled.some((id) => !found.has(id));
-    for (const id of cancelled) found.add(id);
+  const cancelled: string[] = [];
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const page = await cancelTasks({ body: { ...filter, ...(cursor === undefined ? {} : { cursor }) } });
+    cancelled.push(...page.cancelled);
+    cursor = page.nextCursor;
+    if (cancelled.length > 0 && cursor !== null) output.note(`${cancelled.length} tasks cancelled …`);
   }
-  const cancelled = [...found];
   output.result({ cancelled }, [...cancelled, `${cancelled.length} tasks cancelled`].join('\n'));
 };
 
@@ -243,6 +259,7 @@ export const addTask = (program: Command, context: ContextOf): void => {
     .description('cancel all tasks that have not ended, of an agent, a project or the workspace')
     .option('--agent <id>', 'only tasks that this agent has or must do')
     .option('--project <name>', 'only tasks of this project')
+    .option('--all', 'all tasks of the workspace')
     .option('--reason <text>', 'why; the log shows it')
     .addHelpText('after', '\nExample:\n  antiphon task cancel-all --project website')
     .action((options: CancelAllOptions, command: Command) => cancelAll(context(command), options));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Principal } from '@antiphon/contracts/identity';
-import { transient } from '@antiphon/kernel';
+import { notFound, transient } from '@antiphon/kernel';
 import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
@@ -116,24 +116,42 @@ describe('the routes of agents, tasks and messages', () => {
     ]);
   });
 
-  it('cancel the open tasks of a project that the caller may read, and no node of a run', async () => {
+  it('cancel the open tasks of a project that the caller may cancel, and no node of a run', async () => {
     const sent: Sent[] = [];
-    const [queued, node] = [
+    const foreign = '0192f0c1-7e10-7a31-8a6e-3f0d5b9c2e77';
+    const queued = [
       { id: TASK_ID, kind: 'task' },
+      { id: foreign, kind: 'task' },
       { id: 'run/node', kind: 'run_node' },
     ];
     const others = { agentId: 'main', parentAgentId: null };
     const request: GatewayRequests['request'] = (contract, payload) => {
-      const parsed = contract.request.parse(payload) as { state?: string };
+      const parsed = contract.request.parse(payload) as { state?: string; cursor?: string; taskId?: string };
+      if (parsed.taskId === foreign) return Promise.reject(notFound('TASK.NOT_FOUND', 'no task'));
       sent.push({ subject: contract.subject, payload: parsed });
-      const tasks = parsed.state === 'queued' ? [queued, node].map((task) => ({ ...task, ...others })) : [];
-      return Promise.resolve({ tasks, nextCursor: null } as never);
+      const isFirst = parsed.state === 'queued' && parsed.cursor === undefined;
+      const tasks = isFirst ? queued.map((task) => ({ ...task, ...others })) : [];
+      return Promise.resolve({ tasks, nextCursor: isFirst ? 'p9' : null } as never);
     };
     const access = new AgentAccess({ request });
     const params = { project: 'website', reason: 'over' };
     const ask = { params: undefined, query: undefined, idempotencyKey: undefined, body: params };
     const reply = await new TasksController({ request }, access).cancelAll(ask, AGENT_KEY);
-    expect(reply).toEqual({ cancelled: [TASK_ID], hasMore: false });
+    expect(reply).toEqual({ cancelled: [TASK_ID], nextCursor: '0.p9' });
+    const next = async (cursor: string) =>
+      new TasksController({ request }, access).cancelAll({ ...ask, body: { ...params, cursor } }, AGENT_KEY);
+    expect([await next('0.p9'), await next('1.'), await next('2.')]).toEqual([
+      ...['1.', '2.', null].map((nextCursor) => ({ cancelled: [], nextCursor })),
+    ]);
+    const lists = sent
+      .filter(({ subject }) => subject === 'cmd.agent.task.list')
+      .map(({ payload }) => payload);
+    expect(lists).toMatchObject([
+      { state: 'queued', project: 'website' },
+      { state: 'queued', cursor: 'p9' },
+      { state: 'assigned' },
+      { state: 'running' },
+    ]);
     expect(await call(taskMethods({ request }, access), 'task.cancelAll', params)).toEqual(reply);
     expect(sent.filter(({ subject }) => subject === 'cmd.agent.task.cancel')).toEqual(
       Array.from({ length: 2 }, () => ({

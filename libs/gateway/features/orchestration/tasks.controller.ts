@@ -12,6 +12,7 @@ import {
 import { TaskCancelParams, TaskCreateParams, TaskParams } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { TASK_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { isAppError } from '@antiphon/kernel';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
@@ -37,26 +38,37 @@ const MAX_CANCELLED = 100;
 const { body: Filter } = TASK_ROUTES.cancelTasks;
 type Cancelled = z.output<Routes['cancelTasks']['reply']['schema']>;
 
-/** Cancels open tasks that the principal may read. */
+/**
+ * Cancels a page of the open tasks that the principal may read. A cursor is the number of a state,
+ * and the cursor of its next page: a task that leaves its state moves no page.
+ */
 const cancelTasks = async (
   { requests, access }: { readonly requests: GatewayRequests; readonly access: AgentAccess },
   principal: Principal,
-  { reason, ...filter }: z.output<typeof Filter>,
+  { reason, cursor = '0.', ...filter }: z.output<typeof Filter>,
 ): Promise<Cancelled> => {
   const { workspace } = principal;
-  const found: TaskItem[] = [];
-  for (const state of OPEN_STATES) {
-    const limit = MAX_CANCELLED + 1;
-    const { tasks } = await requests.request(listTasks, { workspace, state, limit, ...filter });
-    found.push(...(await access.filter(principal, tasks, agentsOf)));
-  }
-  const open = found.filter(({ kind }) => kind === 'task');
+  const [index, after] = [Number(cursor[0]), cursor.slice(2)];
+  const place = {
+    state: OPEN_STATES[index],
+    limit: MAX_CANCELLED,
+    ...(after === '' ? {} : { cursor: after }),
+  };
+  const page = await requests.request(listTasks, { workspace, ...place, ...filter });
   const cancelled: string[] = [];
-  for (const { id: taskId } of open.slice(0, MAX_CANCELLED)) {
-    await requests.request(cancelTask, { ...commonOf(principal), taskId, reason });
-    cancelled.push(taskId);
+  for (const { id: taskId, kind } of await access.filter(principal, page.tasks, agentsOf)) {
+    if (kind !== 'task') continue;
+    const command = { ...commonOf(principal), taskId, reason };
+    if (await requests.request(cancelTask, command).catch(skipUnknownTask)) cancelled.push(taskId);
   }
-  return { cancelled, hasMore: open.length > MAX_CANCELLED };
+  const nextState = index + 1 < OPEN_STATES.length ? `${index + 1}.` : null;
+  return { cancelled, nextCursor: page.nextCursor === null ? nextState : `${index}.${page.nextCursor}` };
+};
+
+/** Returns null for a task that the caller may read but not cancel. Throws any other error. */
+const skipUnknownTask = (error: unknown): null => {
+  if (isAppError(error) && error.code === 'TASK.NOT_FOUND') return null;
+  throw error;
 };
 
 /** Serves tasks, for their clients and for external workers. */
