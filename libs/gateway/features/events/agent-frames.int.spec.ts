@@ -120,6 +120,12 @@ describe('agent.subscribe', () => {
 
   it('shows speaking from the first text of an answer on, before the log has it, and thinking while a tool runs', async () => {
     const script = createSessionScript();
+    // This gateway may still read the turn of the test before.
+    const early = await connect(0);
+    await until(async () => {
+      const { agents } = (await early.call('agent.subscribe', { agent: 'main' })) as { agents: object[] };
+      return (agents[0] as { state?: string }).state === 'idle';
+    });
     const client = await connect(0);
     await client.call('agent.subscribe', { agent: 'main', frames: ['state'] });
     await world.commit(script.sessionId, [...script.events, ...script.request()]);
