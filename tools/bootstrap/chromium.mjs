@@ -98,9 +98,13 @@ const installByNpm = async ({ cache, root, env, signal }) => {
   }
 };
 
+/** Projects and files of tests that drive a browser. */
+const DRIVERS = /^(?:e2e|compact)$|dashboard|client-drops/;
+
 /** Returns true if these arguments of Jest select tests that may drive a browser. */
 export const needsChromium = (args) =>
-  args.length === 0 || args.some((arg) => arg === 'e2e' || /dashboard|client-drops/.test(arg));
+  !args.some((arg) => ['--selectProjects', '--runTestsByPath'].includes(arg)) ||
+  args.some((arg) => DRIVERS.test(arg));
 
 /**
  * Finds Chromium, or gets it: by Debian's package where root permits that, else by a package of

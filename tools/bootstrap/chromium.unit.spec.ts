@@ -12,9 +12,11 @@ const contextOf = (env: Record<string, string>): ChromiumContext =>
 describe('Chromium for the tests', () => {
   it.each([
     [[], true],
+    [['--maxWorkers=1'], true],
     [['--selectProjects', 'e2e'], true],
     [['--runTestsByPath', 'apps/gateway-e2e/dashboard-views.nightly.spec.ts'], true],
     [['--selectProjects', 'unit', '--', 'libs/kernel'], false],
+    [['--runTestsByPath', 'libs/kernel/money.unit.spec.ts'], false],
   ])('is needed for the arguments %j: %s', (args, isNeeded) => expect(needsChromium(args)).toBe(isNeeded));
 
   it('is the one that the developer names', () =>
