@@ -6,6 +6,7 @@ import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { createPool } from './pool.js';
 import { createWorkStarts } from './work-starts.js';
+import { acrossWorkspaces } from './workspace.js';
 import { WorkTrials } from './work-trials.js';
 
 let database: TestDatabase;
@@ -141,6 +142,17 @@ describe('work that is taken up', () => {
     leave.resolve();
     await Promise.all([one, two]);
     expect(await starts.read('other', second)).toBe(0);
+  });
+
+  it('is counted where the clock was set back since, unless only older starts count', async () => {
+    const item = randomUUID();
+    const starts = createWorkStarts(pool);
+    await starts.begin('spec', item);
+    await acrossWorkspaces(pool).query(
+      `update work_starts set started_at = clock_timestamp() + interval '1 hour' where item = $1`,
+      [item],
+    );
+    expect([await starts.read('spec', item), await starts.read('spec', item, 2_000)]).toEqual([1, 0]);
   });
 
   it('is counted for each service on its own', async () => {

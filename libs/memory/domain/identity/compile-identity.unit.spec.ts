@@ -128,6 +128,15 @@ describe('an identity', () => {
     expect(conflicts).toEqual([{ section: 'part 1999', key: null, kept: 'SOUL.md', dropped: 'USER.md' }]);
   });
 
+  it.each([
+    [2_000, 'key 0'],
+    [2_001, null],
+  ])('of %s key lines has keys that can differ: %j', (count, key) => {
+    const soul = Array.from({ length: count }, (_, n) => `Key ${n}: x`).join('\n');
+    const { conflicts } = compile({ soul, user: 'Key 0: y' });
+    expect(conflicts).toEqual(key === null ? [] : [expect.objectContaining({ key, kept: 'SOUL.md' })]);
+  });
+
   it('reads underlined headings', () =>
     expect(
       compile({ soul: 'Tone\n====\n\nSoft.\n\nWork\n----\n\nRust.', user: '## Work\n\nGo.' }),
