@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { WorkStarts } from '@antiphon/database';
 import { createKeyedQueue } from '@antiphon/kernel';
+import type { TrialLane } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { NatsLink } from '../link/nats-link.js';
 import { ConsumerLoop } from './consumer-loop.js';
@@ -38,6 +39,8 @@ export interface ConsumerHostOptions {
   readonly drainTimeoutMs?: number;
   /** Counts of starts of messages (`MessageWorker`). */
   readonly starts?: WorkStarts;
+  /** Starts suspicious messages alone. Default: the lane of the process. */
+  readonly lane?: TrialLane;
 }
 
 const DEFAULT_CONCURRENCY = 16;
@@ -45,7 +48,7 @@ const DEFAULT_CONCURRENCY = 16;
 const runConsumer = <Schema extends z.ZodType, Dependencies>(
   definition: ConsumerDefinition<Schema, Dependencies>,
   dependencies: Dependencies,
-  { link, logger, drainTimeoutMs = 10_000, starts }: ConsumerHostOptions,
+  { link, logger, drainTimeoutMs = 10_000, starts, lane }: ConsumerHostOptions,
 ): RunningConsumer => {
   const { durable, order = 'none', concurrency = DEFAULT_CONCURRENCY } = definition;
   if (!durable.startsWith(`${link.service}-`))
@@ -53,7 +56,7 @@ const runConsumer = <Schema extends z.ZodType, Dependencies>(
   const queue = createKeyedQueue(concurrency);
   const handle = definition.handle(dependencies);
   const ledger = new DeliveryLedger();
-  const worker = new MessageWorker({ settings: definition, handle, link, logger, ledger, starts });
+  const worker = new MessageWorker({ settings: definition, handle, link, logger, ledger, starts, lane });
   const loop = new ConsumerLoop({
     settings: definition,
     link,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { WorkStarts } from '@antiphon/database';
+import { createTrialLane } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { createMemoryStarts, until } from '@antiphon/testing';
 import { z } from 'zod';
@@ -17,10 +18,11 @@ describe('a message that ends each process which handles it', () => {
       ...{ durable: 'metering-spec', subject: 'evt.*.session.>', schema: z.object({ n: z.number() }) },
       ...{ ackWaitMs: 400, handle: (given: Handle) => given },
     });
-    return createConsumerHost({ link, logger: silentLogger, starts, drainTimeoutMs: 50 }).run(
-      definition,
-      handle,
-    );
+    return createConsumerHost({
+      ...{ link, logger: silentLogger, starts, drainTimeoutMs: 50 },
+      // Each process of the test has a lane of its own, as a process has.
+      lane: createTrialLane(),
+    }).run(definition, handle);
   };
 
   it('is a dead letter after three, and the messages next to it are handled', async () => {

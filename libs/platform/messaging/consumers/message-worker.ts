@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { MAX_LOST_PROCESSES } from '@antiphon/database';
 import type { WorkStarts } from '@antiphon/database';
 import { PROCESS_LANE, failpoint, invalid, isAppError } from '@antiphon/kernel';
+import type { TrialLane } from '@antiphon/kernel';
 import { contextFrom, countError, runWithContext, withSpan } from '@antiphon/observability';
 import type { Logger, RequestContext, SpanStart } from '@antiphon/observability';
 import { HEADERS } from '@antiphon/contracts/messaging';
@@ -23,6 +24,8 @@ export interface WorkerOptions<Schema extends z.ZodType> {
   readonly ledger: DeliveryLedger;
   /** Counts of starts of messages whose earlier delivery had no outcome. Absent: not counted. */
   readonly starts?: WorkStarts | undefined;
+  /** Starts suspicious messages alone. Default: the lane of the process. */
+  readonly lane?: TrialLane | undefined;
 }
 
 /** Kind of the counted starts. */
@@ -211,7 +214,7 @@ export class MessageWorker<Schema extends z.ZodType> {
         `${MAX_LOST_PROCESSES} processes that handled the message were lost, and it may be the reason`,
       );
     }
-    const leave = await PROCESS_LANE.enter();
+    const leave = await (this.#options.lane ?? PROCESS_LANE).enter();
     try {
       await starts.begin(MESSAGE, item);
       this.#handling.add(item);
