@@ -44,14 +44,12 @@ fi
 exec "$here/chromium" "$@"
 `;
 
-const isRoot = () => process.getuid?.() === 0;
-
 /**
  * Installs Debian's package. Returns null, or why that failed.
- * @type {(context: { env: NodeJS.ProcessEnv; signal?: AbortSignal }, apt: string) => Promise<string | null>}
+ * @type {(context: { env: NodeJS.ProcessEnv; signal?: AbortSignal }, machine: { apt: string; isRoot: boolean }) => Promise<string | null>}
  */
-const installByApt = async ({ env, signal }, apt) => {
-  if (!isRoot()) return 'apt-get needs root';
+const installByApt = async ({ env, signal }, { apt, isRoot }) => {
+  if (!isRoot) return 'apt-get needs root';
   if (!existsSync(apt)) return 'this system has no apt-get';
   const options = { env: { ...env, DEBIAN_FRONTEND: 'noninteractive' }, signal, timeoutMs: APT_MS };
   try {
@@ -115,14 +113,14 @@ export const needsChromium = (args) =>
 export const prepareChromium = async (
   context,
   progress,
-  { places = CHROMIUM_PLACES, apt = '/usr/bin/apt-get' } = {},
+  { places = CHROMIUM_PLACES, apt = '/usr/bin/apt-get', isRoot = process.getuid?.() === 0 } = {},
 ) => {
   const { env, signal } = context;
   if (env.ANTIPHON_CHROMIUM) return env.ANTIPHON_CHROMIUM;
   const isInstalled = () => places.some((place) => existsSync(place));
   if (isInstalled()) return undefined;
   return progress.step('Chromium for the tests of the dashboard: installing it', async () => {
-    const problem = await installByApt(context, apt);
+    const problem = await installByApt(context, { apt, isRoot });
     if (problem === null && isInstalled()) return undefined;
     try {
       return await installByNpm(context);

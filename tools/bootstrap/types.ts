@@ -143,7 +143,7 @@ export type ChromiumContext = Pick<PrepareContext, 'root' | 'signal'> & {
 export type PrepareChromium = (
   context: ChromiumContext,
   progress: Progress,
-  machine?: { readonly places?: readonly string[]; readonly apt?: string },
+  machine?: { readonly places?: readonly string[]; readonly apt?: string; readonly isRoot?: boolean },
 ) => Promise<string | undefined>;
 export type ProbeEngine = (engine: EngineSpec, folder: string, major?: number | null) => Promise<Probe>;
 export type FindOnPath = (program: string, path?: string) => string | null;
