@@ -46,11 +46,12 @@ describe('stopStack after a killed supervisor', () => {
   });
 
   it('ends an unrecorded process, but none of another home', async () => {
-    const mark = (of: string): string => `export ANTIPHON_SUPERVISED_HOME='${of}'; echo up; sleep 1000; true`;
+    const mark = (of: string): string =>
+      `export ANTIPHON_SUPERVISED_HOME='${of}'; sh -c 'echo up; exec sleep 1000'; true`;
     const forgotten = await start(`exec sh -c "$0"`, mark(home));
     const other = await start(`exec sh -c "$0"`, mark(`${home}-2`));
     // A shell's export reaches its children's environment, not its own: the sleeping child bears
-    // the mark.
+    // the mark, and is there once it has said so.
     record([]);
     const { wasRunning } = await stopStack(home);
     expect(wasRunning).toBe(true);
