@@ -362,6 +362,16 @@ const hostileTextPart = (isQuick) => ({
   env: { ANTIPHON_HOSTILE_TEXTS: isQuick ? '500' : '10000' },
 });
 
+/**
+ * The readers of large events, with more of them than their process may keep.
+ * @type {Part}
+ */
+const LARGE_EVENTS_PART = {
+  ...{ name: 'large-events', shows: '900 MB of large events are read within 400 MiB', minutes: 10 },
+  args: ['tools/bootstrap/test.cjs', '--selectProjects', 'int', '--', 'large-tasks', 'large-events'],
+  env: { ANTIPHON_BIG_EVENTS: '300' },
+};
+
 const DEFAULT_SPEC = { shows: '(no description in tools/nightly/parts.mjs)', minutes: 30 };
 
 /** Finds the nightly specs of the tree, so that a new one cannot be forgotten. */
@@ -425,6 +435,7 @@ export const listParts = ({ quick, cold }, root = ROOT) => {
     },
     ...compactParts(quick),
     hostileTextPart(quick),
+    LARGE_EVENTS_PART,
     {
       ...{ name: 'phoenix', shows: 'a trace backend shows a turn as one tree of spans', minutes: 30 },
       ...{ args: ['tools/nightly/traces-in-phoenix.mjs'], missing: needCommand('python3') },
