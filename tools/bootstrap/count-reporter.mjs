@@ -11,7 +11,7 @@ const failedFiles = (results) =>
       passed: file.numPassingTests,
     }));
 
-const SLOWEST = 5;
+const SLOWEST = 10;
 
 /** Returns the spec files that took longest, with their seconds, the slowest first. */
 const slowestFiles = (results) =>

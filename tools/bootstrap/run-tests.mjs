@@ -6,7 +6,7 @@ import { projectRoot } from './project.mjs';
 
 const JEST = join(projectRoot, 'node_modules/jest/bin/jest.js');
 const REPORTER = join(projectRoot, 'tools/bootstrap/count-reporter.mjs');
-const MAX_REPEATED_FILES = 6;
+const MAX_REPEATED_FILES = 2;
 const NONE = { passed: 0, failed: 0, skipped: 0, files: [] };
 
 /** Renders `7 passed, 1 failed`. A suite that could not be loaded counts as one failure. */
@@ -14,7 +14,7 @@ export const summary = ({ passed = 0, failed = 0 }) => `${passed} passed, ${fail
 
 /**
  * Returns the spec files to run a second time, or none. A shared machine can miss the deadline of a
- * spec, so CI repeats up to six failed files, alone. More failures are a fault of the change.
+ * spec, so CI repeats up to two failed files, alone. A run that needs more repeats fails.
  */
 export const filesToRepeat = (count, ci) => {
   const files = count.files ?? [];
@@ -49,6 +49,15 @@ export const repeatedFiles = (first, second) => {
   ].flatMap(([what, files]) => (files === '' ? [] : [`${what}: ${files}`]));
 };
 
+/** Renders how many spec files of a run of CI ran a second time, and why none did. */
+export const repeatCount = (repeated, { files = [] }) => {
+  const reason =
+    files.length > MAX_REPEATED_FILES
+      ? ` (${files.length} failed; at most ${MAX_REPEATED_FILES} repeat)`
+      : '';
+  return `repeated spec files: ${repeated}${reason}`;
+};
+
 /** Renders the spec files that took longest, none without a time. */
 export const slowestFiles = ({ slowest = [] }) =>
   slowest
@@ -79,10 +88,13 @@ export const runTests = async (args, runBundled) => {
     const first = await run([...workers, ...args]);
     let { code, count } = { ...first, count: first.count ?? NONE };
     const notes = slowestFiles(count);
-    const files = filesToRepeat(count, process.env.CI === 'true');
+    const isCi = process.env.CI === 'true';
+    const files = filesToRepeat(count, isCi);
+    let repeats = 0;
     const deadline = Number(process.env.ANTIPHON_TEST_DEADLINE ?? Infinity) * 1_000;
     if (code !== 0 && files.length > 0 && Date.now() < deadline) {
       console.log(`running ${files.length} failed spec files again, alone`);
+      repeats = files.length;
       const repeated = await run(['--maxWorkers=1', '--runTestsByPath', ...files]);
       // A repeated run that a spec ended has no totals: the results of the first run hold.
       if (repeated.count !== null) {
@@ -91,6 +103,7 @@ export const runTests = async (args, runBundled) => {
         count = mergeCounts(count, repeated.count);
       }
     }
+    if (isCi) notes.push(repeatCount(repeats, first.count ?? NONE));
     if (count.skipped > 0) notes.push(`${count.skipped} skipped`);
     for (const line of [...notes, summary(count)]) console.log(line);
     return code === 0 && count.passed === 0 ? 1 : code;
