@@ -1,6 +1,7 @@
 import tseslint from 'typescript-eslint';
 import { functionLength } from './tools/lint/function-length.mjs';
 import { linearRegexp } from './tools/lint/linear-regexp.mjs';
+import { namedWaits } from './tools/lint/named-waits.mjs';
 import { moduleBoundaries } from './tools/lint/module-boundaries.mjs';
 import { plainNames } from './tools/lint/plain-names.mjs';
 
@@ -37,6 +38,7 @@ export default tseslint.config(
           'function-length': functionLength,
           'plain-names': plainNames,
           'linear-regexp': linearRegexp,
+          'named-waits': namedWaits,
         },
       },
     },
@@ -139,8 +141,11 @@ export default tseslint.config(
       'house/function-length': 'off',
       // Specs read their own texts.
       'house/linear-regexp': 'off',
+      'house/named-waits': 'error',
       'no-restricted-syntax': 'off',
       '@typescript-eslint/no-non-null-assertion': 'off',
     },
   },
+  // They define the waits, and test what a sleep is made of.
+  { files: ['libs/testing/waits.ts', 'libs/kernel/async/*.spec.ts'], rules: { 'house/named-waits': 'off' } },
 );

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { checkFigure, measureContention, percentile, report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { ChatStream, type ChatEvent } from './chat-stream.js';
 import { scriptedConfig, startStackWith, waitForValue } from './stack-under-test.js';
 
@@ -242,7 +242,7 @@ const sendOnce = async (chat: string, content: string, nth: number): Promise<num
   for (let tries = 0; ; tries++) {
     const sent = post<Reply>(`/${chat}`, { command: 'message', content }, nth + tries, content);
     if (await sent.catch(() => null)) return tries;
-    await sleep(50);
+    await letTimePass(50);
   }
 };
 

@@ -1,7 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import {
   checkFigure,
   countEnds,
@@ -12,6 +11,7 @@ import {
 } from '@antiphon/testing/load';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { ChatStream, parseEvent, type ChatEvent } from './chat-stream.js';
 import { watchMemory } from './slow-readers.js';
 import { CANARY_KEY, twoVendorConfig } from './stack-under-test.js';
@@ -175,7 +175,7 @@ const streamLong = async (chat: string, isOver: (startedAt: number) => boolean):
       () => reader.events.filter(({ event }) => event === 'done').length >= turns,
       60_000,
     );
-    await sleep(PAUSE_MS);
+    await letTimePass(PAUSE_MS);
   }
   reader.close();
   return turns;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { sleep } from '@antiphon/kernel';
 import { auditUntilQuiet } from '@antiphon/testing/faults';
 import { checkFigure, percentile, report } from '@antiphon/testing/load';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { CANARY_KEY, readEvents, twoVendorConfig, waitForValue } from './stack-under-test.js';
 
 const CHILDREN = Number(process.env['ANTIPHON_CHILDREN'] ?? 1_000);
@@ -59,7 +59,7 @@ const call = async (method: string, path: string, body?: Json): Promise<Json> =>
     if (answer && answer.status < 500 && answer.status !== 429)
       throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.json)}`);
     if (Date.now() > deadline) throw new Error(`${method} ${path} has no answer in ${REQUEST_MS} ms`);
-    await sleep(200);
+    await letTimePass(200);
   }
 };
 
@@ -85,7 +85,7 @@ const raiseChildren = async (parent: string, children: string[]): Promise<void> 
 /** Kills each service in turn, once at least, until `isOver`. Returns the number of kills. */
 const killInTurn = async (isOver: () => boolean): Promise<number> => {
   for (let kills = 0; ; kills++) {
-    await sleep(KILL_EVERY_MS);
+    await letTimePass(KILL_EVERY_MS);
     if (isOver() && kills >= SERVICES.length) return kills;
     const living = stack.stackJson().services[SERVICES[kills % SERVICES.length] ?? 'agent'];
     const pids = living.flatMap(({ pid }) => (pid ? [pid] : []));

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { auditUntilQuiet, createWrongClocks, readFacts, type WrongClocks } from '@antiphon/testing/faults';
 import {
@@ -16,6 +15,7 @@ import {
 import type { EndedRun, TimedTurn } from '@antiphon/testing/load';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { CANARY_KEY, readEvents, twoVendorConfig, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(900_000);
@@ -51,7 +51,7 @@ const runs: EndedRun[] = [];
 beforeAll(async () => {
   clocks = createWrongClocks();
   mock = await startMockModel(async ({ user, toolResults }) => {
-    await sleep(20);
+    await letTimePass(20);
     if (toolResults.length > 0) return { text: ['it is ', `${toolResults[0]}`] };
     const name = user === 'calculate' ? 'calculator' : 'echo';
     return { tools: [{ id: 'c', name, input: { expression: '6*7' } }] };
@@ -106,7 +106,7 @@ const msToMonthEnd = (): number => {
 describe(`wrong clocks, by seed ${seed}`, () => {
   it('lose and repeat nothing when processes differ by ten minutes', async () => {
     setAll((nth) => (nth % 2 === 0 ? 5 : -5) * MINUTE);
-    await runUnderLoad(() => sleep(LOAD_MS / 2));
+    await runUnderLoad(() => letTimePass(LOAD_MS / 2));
     await assertHolds('clocks apart');
     // Proof that the clocks were wrong: times that services wrote differ from this process's time.
     const requested = await readEvents(stack, { type: 'TurnRequested' });
@@ -124,7 +124,7 @@ describe(`wrong clocks, by seed ${seed}`, () => {
       while (performance.now() < endsAt) {
         const jumps = [0, 60 * MINUTE, -60 * MINUTE, 5 * MINUTE, -5 * MINUTE, msToMonthEnd() - 1_000];
         clocks.set(random.pick(PROCESSES), random.pick(jumps));
-        await sleep(random.between(200, 1_500));
+        await letTimePass(random.between(200, 1_500));
       }
     });
     setAll(() => 0);

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { waitForValue } from './stack-under-test.js';
+import { letTimePass } from '@antiphon/testing/waits';
 
 jest.setTimeout(120_000);
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
       if (user.includes('fast'))
         return {
           reply: { text: FAST },
-          before: (piece) => (piece.includes('Sentence') ? sleep(PACE_MS) : undefined),
+          before: (piece) => (piece.includes('Sentence') ? letTimePass(PACE_MS) : undefined),
         };
       if (!user.includes('slow')) return { text: ['Well. And good.'] };
       const before = (piece: string) =>

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { checkFigure, measureContention, percentile, report } from '@antiphon/testing/load';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
+import { giveTimeToFail, letTimePass, until } from '@antiphon/testing/waits';
 import pg from 'pg';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from './chromium.js';
@@ -33,7 +33,7 @@ const script: MockScript = ({ user }) => {
     before: async (_, index) => {
       if (index === 0) startedAt = performance.now();
       const wait = startedAt + index * 5 - performance.now();
-      if (wait > 0) await sleep(wait);
+      if (wait > 0) await letTimePass(wait);
     },
   };
 };
@@ -169,7 +169,7 @@ describe('figures of the dashboard', () => {
     page.on('request', (request) => requests.push(request.url()));
     for (const width of [390, 1_024, 1_440]) {
       await page.setViewportSize({ width, height: 900 });
-      await sleep(300);
+      await giveTimeToFail(300);
     }
     page.removeAllListeners('request');
     expect(requests).toEqual([]);
@@ -264,10 +264,12 @@ describe('figures of the dashboard', () => {
       found.slice(0, 1),
     );
     for (let turn = 0; turn < 25; turn++) await chat('latency', `turn ${turn}`);
-    await sleep(1_000);
-    const seen = (await page.evaluate('window.seenAt')) as Record<string, number>;
     const reply = await fetch(`${stack.gatewayUrl}/api/v1/events?after=${before?.position}&limit=1000`);
     const { events } = (await reply.json()) as { events: { position: number; recordedAt: string }[] };
+    const readSeen = () => page.evaluate('window.seenAt') as Promise<Record<string, number>>;
+    const last = events.at(-1)?.position ?? 0;
+    await until(async () => (await readSeen())[last] !== undefined);
+    const seen = await readSeen();
     const delays = events.flatMap(({ position, recordedAt }) => {
       const at = seen[position];
       return at === undefined ? [] : [at - Date.parse(recordedAt)];
@@ -302,7 +304,7 @@ describe('figures of the dashboard', () => {
     const typeFor = async (presses: number): Promise<void> => {
       for (let key = 0; key < presses; key++) {
         await box.press('a');
-        await sleep(100);
+        await letTimePass(100);
       }
     };
     await typeFor(100);

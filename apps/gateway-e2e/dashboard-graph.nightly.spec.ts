@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { checkFigure, measureContention, report } from '@antiphon/testing/load';
+import { letTimePass } from '@antiphon/testing/waits';
 import { readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { waitForValue } from './stack-under-test.js';
 
@@ -67,7 +67,7 @@ describe('a large graph', () => {
       unit: 'ms',
       atMost: 2_500 * slowdown,
     });
-    await sleep(1_000);
+    await letTimePass(1_000);
     compare('a whole graph of 1,000 nodes', await pan(), empty);
     compare('a whole graph that is zoomed', await zoom(), empty);
     expect(await countRenders()).toBe(0);
@@ -76,14 +76,14 @@ describe('a large graph', () => {
     const cards = page.locator('.react-flow__node');
     for (let step = 0; step < 10 && (await cards.count()) === 0; step++) {
       await page.getByRole('button', { name: 'Zoom in' }).click();
-      await sleep(300);
+      await letTimePass(300);
     }
     const shown = await cards.count();
     expect(shown).toBeGreaterThan(10);
     const before = await countRenders();
     await cards.nth(5).click();
     await page.locator('[data-current]').waitFor();
-    await sleep(1_000);
+    await letTimePass(1_000);
     // A choice renders one card, and 50 changes in a second those of them that are in sight.
     const after = await countRenders();
     checkFigure({

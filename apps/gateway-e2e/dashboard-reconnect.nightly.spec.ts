@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { checkFigure } from '@antiphon/testing/load';
 import { createFaultyLink, type FaultyLink } from '@antiphon/testing/network';
 import type { MockScript } from '@antiphon/testing/providers';
+import { letTimePass } from '@antiphon/testing/waits';
 import type { Page } from 'playwright-core';
 import { startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { createApiCaller, readEvents, waitForValue } from './stack-under-test.js';
@@ -14,7 +14,7 @@ const OFFLINE_MS = Number(process.env['ANTIPHON_OFFLINE_MS'] ?? 60_000);
 /** Sends an answer in forty pieces over two seconds, so that a run is open while its gateway dies. */
 const script: MockScript = () => ({
   reply: { text: Array.from({ length: 40 }, (_, index) => `piece ${index} `) },
-  before: () => sleep(50),
+  before: () => letTimePass(50),
 });
 
 let world: DashboardWorld;
@@ -164,7 +164,7 @@ describe('a lost connection', () => {
       atMost: 2_000,
     });
     await waitForEnd(runId);
-    await sleep(Math.max(0, OFFLINE_MS - (performance.now() - cutAt)));
+    await letTimePass(Math.max(0, OFFLINE_MS - (performance.now() - cutAt)));
     link.heal();
     await shown('Connected').waitFor({ timeout: 40_000 });
     await expectEachOnce();

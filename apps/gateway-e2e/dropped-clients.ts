@@ -5,6 +5,7 @@ import { createReconnectingClient, sendTurn } from '@antiphon/testing/load';
 import type { ReconnectingClient, SeededRandom, SentTurn } from '@antiphon/testing/load';
 import type { MockScript } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 
 export interface DropsOptions {
   readonly stack: TestStack;
@@ -48,7 +49,7 @@ const POLL_MS = 20;
  */
 export const createSlowModel = (random: SeededRandom): MockScript => {
   const broken = new Set<string>();
-  const before = (): Promise<void> => sleep(random.below(20));
+  const before = (): Promise<void> => letTimePass(random.below(20));
   return ({ user, toolResults }) => {
     const text = Array.from({ length: random.between(8, 40) }, () => random.pick(WORDS));
     if (toolResults.length > 0) return { reply: { text: [`It is ${toolResults[0]}. `, ...text] }, before };
@@ -182,7 +183,7 @@ class DroppedClients {
    * Cancels the open turn of a session after a while. The request fails when its agent is killed.
    */
   private async cancelSoon(client: SocketClient, sessionId: string): Promise<void> {
-    await sleep(this.options.random.below(80));
+    await letTimePass(this.options.random.below(80));
     await client.call('session.cancel', { sessionId }).catch(() => undefined);
   }
 }

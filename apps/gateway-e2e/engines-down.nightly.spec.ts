@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import {
   createTestDatabase,
   startNatsServer,
@@ -19,6 +18,7 @@ import {
 import { startEngineProxy, type EngineProxy } from '@antiphon/testing/network';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { CANARY_KEY, waitForValue, readEvents, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(300_000);
@@ -41,7 +41,7 @@ const addressOf = (url: string) => {
 
 beforeAll(async () => {
   mock = await startMockModel(async ({ user }) => {
-    await sleep(50);
+    await letTimePass(50);
     return { text: ['You said: ', user] };
   });
   database = await createTestDatabase();
@@ -80,7 +80,7 @@ const takeAway = async (engine: string, down: () => Promise<void>, up: () => Pro
   await waitForValue('turns', async () => (load.done.length >= 50 ? true : undefined));
   const downAt = performance.now();
   await down();
-  await sleep(DOWN_MS);
+  await letTimePass(DOWN_MS);
   const upAt = performance.now();
   await up();
   const first = await waitForValue(
@@ -88,7 +88,7 @@ const takeAway = async (engine: string, down: () => Promise<void>, up: () => Pro
     async () => load.done.find(({ doneAt }) => doneAt > upAt),
     60_000,
   );
-  await sleep(5_000);
+  await letTimePass(5_000);
   await load.stop();
   const accepted = countWithin(load.accepted, downAt + 1_000, upAt);
   const refused = load.refused.filter(({ at }) => at > downAt && at < upAt).length;

@@ -14,7 +14,6 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { sleep } from '@antiphon/kernel';
 import { auditUntilQuiet } from '@antiphon/testing/faults';
 import {
   ALL_COMPLETE,
@@ -26,6 +25,7 @@ import {
   type Load,
 } from '@antiphon/testing/load';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { readEvents, scriptedConfig, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(600_000);
@@ -131,7 +131,7 @@ const keepFull = async (disks: SmallDisks, stack: TestStack, kills: boolean): Pr
       isKilled = true;
       killAll(stack);
     }
-    await sleep(REFILL_MS);
+    await letTimePass(REFILL_MS);
   }
 };
 

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { IssuedKey, IssuedWorkspace } from '@antiphon/contracts/keys';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
-import { sleep } from '@antiphon/kernel';
 import { checkFigure, growLog, percentile, report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { type HostileRequest, startHostileClient } from './hostile-client.js';
 import { createApiCaller, scriptedConfig, startQuickStack, waitForValue } from './stack-under-test.js';
 
@@ -81,7 +81,7 @@ const timesOfNeighbour = async (hasEnded: (rounds: number) => boolean): Promise<
     const turn = await call(neighbour, 'GET', `/turns/${sessionId}`);
     times.push(performance.now() - from);
     expect([keys.status, sessions.status, turn.status]).toEqual([200, 200, 404]);
-    await sleep(PAUSE_MS);
+    await letTimePass(PAUSE_MS);
   }
   return times;
 };

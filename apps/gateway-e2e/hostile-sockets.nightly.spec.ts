@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { checkFigure, percentile, report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass, until } from '@antiphon/testing/waits';
 import { WebSocket } from 'ws';
 import { scriptedConfig, startStackWith } from './stack-under-test.js';
 
@@ -46,7 +46,7 @@ afterAll(async () => {
 
 const measurePings = async (ms: number): Promise<number> => {
   const took: number[] = [];
-  for (const end = performance.now() + ms; performance.now() < end; await sleep(PING_EVERY_MS)) {
+  for (const end = performance.now() + ms; performance.now() < end; await letTimePass(PING_EVERY_MS)) {
     const began = performance.now();
     expect(await healthy.call('ping')).toBe('pong');
     took.push(performance.now() - began);
@@ -89,12 +89,12 @@ const attack = async ({ first, step, everyMs }: Attack, isOver: () => boolean): 
     connections++;
     socket.write(first);
     for (let nth = 0; !socket.destroyed && !isOver(); nth++) {
-      await sleep(everyMs);
+      await letTimePass(everyMs);
       const next = step(nth);
       if (next !== null && socket.writable) socket.write(next);
     }
     socket.destroy();
-    await sleep(100);
+    await letTimePass(100);
   }
 };
 
@@ -105,7 +105,7 @@ describe(`${HOSTILE} hostile sockets: slow, fragmented, silent and oversized bef
     const attacks = Array.from({ length: HOSTILE }, (_, nth) =>
       attack(ATTACKS[nth % ATTACKS.length] as Attack, () => isOver),
     );
-    await sleep(1_000);
+    await until(() => connections >= HOSTILE);
     const p99 = await measurePings(ATTACK_MS);
     isOver = true;
     await Promise.all(attacks);
@@ -139,7 +139,7 @@ describe(`${IDLE} idle sockets`, () => {
       sockets.push(...batch);
       await Promise.all(batch.map((socket) => once(socket, 'open')));
     }
-    await sleep(5_000);
+    await letTimePass(5_000);
     const resident = residentMiB();
     const each = ((resident - before) * MIB) / IDLE / 1024;
     report(`idle sockets: ${resident.toFixed(0)} MiB, ${each.toFixed(0)} KiB each`);

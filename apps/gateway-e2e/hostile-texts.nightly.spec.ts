@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { IssuedKey, IssuedWorkspace } from '@antiphon/contracts/keys';
-import { sleep } from '@antiphon/kernel';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { sampleHostileTexts } from '@antiphon/testing/hostile-text';
 import { checkFigure, percentile, report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { type HostileRequest, startHostileClient } from './hostile-client.js';
 import { createApiCaller, scriptedConfig, startQuickStack } from './stack-under-test.js';
 
@@ -80,7 +80,7 @@ const measurePings = async (hasEnded: (pings: Pings) => boolean): Promise<Pings>
     pings.agent.push(
       await timeOf(async () => expect((await call(other, 'GET', '/sessions?limit=1')).status).toBe(200)),
     );
-    await sleep(PING_EVERY_MS);
+    await letTimePass(PING_EVERY_MS);
   }
   return pings;
 };

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { checkFigure, report } from '@antiphon/testing/load';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import pg from 'pg';
 import { waitForValue } from './stack-under-test.js';
 
@@ -51,9 +51,9 @@ const countTransactions = async (): Promise<number> => {
 };
 
 const measureRest = async (): Promise<Rest> => {
-  await sleep(SETTLE_MS);
+  await letTimePass(SETTLE_MS);
   const [ticks, transactions] = [sumOf(cpuTicks), await countTransactions()];
-  await sleep(OBSERVED_MS);
+  await letTimePass(OBSERVED_MS);
   const seconds = OBSERVED_MS / 1_000;
   return {
     mib: sumOf(residentMib),

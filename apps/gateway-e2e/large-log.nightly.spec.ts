@@ -3,6 +3,7 @@ import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import { checkFigure, growLog, percentile, report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { scriptedConfig, startQuickStack, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(3_600_000);
@@ -146,7 +147,7 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
     while (performance.now() < endsAt) {
       const { rows } = await pool.query<{ bytes: string }>(TEMPORARY_SQL);
       most = Math.max(most, Number(rows[0]?.bytes) / 2 ** 20);
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      await letTimePass(1_000);
     }
     await Promise.all(viewers);
     await pool.end();

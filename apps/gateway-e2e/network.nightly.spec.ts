@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
-import { sleep } from '@antiphon/kernel';
 import { createTestDatabase, startNatsServer, until } from '@antiphon/testing';
 import type { TestDatabase, TestNatsServer } from '@antiphon/testing';
 import { CHAOS_CONFIG, auditUntilQuiet, readFacts } from '@antiphon/testing/faults';
@@ -18,6 +17,7 @@ import type { SentTurn } from '@antiphon/testing/load';
 import { createFaultyLink, natsName, postgresName } from '@antiphon/testing/network';
 import type { FaultyLink } from '@antiphon/testing/network';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 
 const CLIENTS = 6;
 const CUT_MS = 20_000;
@@ -147,7 +147,7 @@ describe('a service that is cut off under load', () => {
     expect(links[engine].connections(service)).toBeGreaterThan(0);
     const before = conversations.turns.length;
     links[engine].cut(service);
-    await sleep(CUT_MS);
+    await letTimePass(CUT_MS);
     report(`${what}: ${conversations.turns.length - before} turns ended during the cut`);
     links[engine].heal();
     await conversations.waitForProgress(what, RESUME_MS);
@@ -163,7 +163,7 @@ describe('a slow network that resets connections', () => {
     const endsAt = performance.now() + ROUGH_MS;
     let resets = 0;
     while (performance.now() < endsAt) {
-      await sleep(1_000);
+      await letTimePass(1_000);
       for (const link of Object.values(links))
         resets += link.reset(() => random.below(1_000) < RESETS_PER_MILLE);
     }
@@ -185,7 +185,7 @@ describe('a database that waits', () => {
       `session-${conversations.turns[0]?.sessionId ?? ''}`,
     ]);
     const before = conversations.turns.length;
-    await sleep(WAIT_MS);
+    await letTimePass(WAIT_MS);
     const during = conversations.turns.length - before;
     await holder.query('rollback');
     await holder.end();
@@ -198,7 +198,7 @@ describe('a database that waits', () => {
     const conversations = startConversations('late');
     await conversations.waitForFirstTurns();
     links.postgres.delay({ ms: 1_000, jitterMs: 0 });
-    await sleep(WAIT_MS);
+    await letTimePass(WAIT_MS);
     healAll();
     await conversations.waitForProgress('late database', 5_000);
     await assertHolds('late database', conversations);

@@ -5,10 +5,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { HTTP_ROUTES } from '@antiphon/contracts/reference';
 import { parseSigningKeys, signReport } from '@antiphon/event-store';
-import { sleep } from '@antiphon/kernel';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { checkFigure, percentile, report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { scriptedConfig, startQuickStack, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(1_800_000);
@@ -217,7 +217,7 @@ const headOf = async (): Promise<{ head: number; isSettled: boolean }> => {
 const settled = (): Promise<number> =>
   waitForValue('a log at rest', async () => {
     const before = await headOf();
-    await sleep(150);
+    await letTimePass(150);
     const after = await headOf();
     return after.isSettled && after.head === before.head ? after.head : undefined;
   });

@@ -7,6 +7,7 @@ import { newEvent } from '@antiphon/testing';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
+import { letTimePass } from '@antiphon/testing/waits';
 import pg from 'pg';
 import { runCli, waitForValue, startStackWith, twoVendorConfig } from './stack-under-test.js';
 
@@ -65,7 +66,7 @@ describe('projections under live load', () => {
       const headers = { 'content-type': 'application/json' };
       const body = JSON.stringify({ workflow: chain });
       await fetch(`${stack.gatewayUrl}/api/v1/runs`, { method: 'POST', headers, body });
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await letTimePass(200);
     }
   };
   const rebuild = async (...args: string[]): Promise<readonly Compared[]> => {

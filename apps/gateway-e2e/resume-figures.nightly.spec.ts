@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { SERVICES, type ServiceName } from '@antiphon/contracts/messaging';
-import { sleep } from '@antiphon/kernel';
 import { auditUntilQuiet } from '@antiphon/testing/faults';
 import {
   ALL_COMPLETE,
@@ -16,6 +15,7 @@ import {
 } from '@antiphon/testing/load';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { CANARY_KEY, readEvents, twoVendorConfig, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(3_600_000);
@@ -43,7 +43,7 @@ let stack: TestStack;
 
 beforeAll(async () => {
   mock = await startMockModel(async ({ toolResults }) => {
-    await sleep(50);
+    await letTimePass(50);
     return toolResults.length > 0
       ? { text: ['it is ', `${toolResults[0]}`] }
       : { tools: [{ id: 'c', name: 'calculator', input: { expression: '6*7' } }] };
@@ -72,7 +72,7 @@ const killOnce = async (service: ServiceName, { done }: Load): Promise<number> =
     },
     60_000,
   );
-  await sleep(HEALTHY_MS);
+  await letTimePass(HEALTHY_MS);
   await waitForValue(
     'a turn of every session',
     async () => {

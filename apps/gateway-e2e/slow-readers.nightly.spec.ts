@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { assembleFrames, followSession } from '@antiphon/testing/client';
 import {
   checkFigure,
@@ -11,6 +10,7 @@ import {
 } from '@antiphon/testing/load';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import {
   openReader,
   openStalledReader,
@@ -114,7 +114,7 @@ const resumeClosedReaders = async (isOver: () => boolean): Promise<void> => {
     if (closed.length > 0) firstAt = Math.min(firstAt, performance.now());
     if (closed.length === READERS || performance.now() - firstAt > DISCARD_MS)
       for (const { client } of closed) client.socket.resume();
-    await sleep(250);
+    await letTimePass(250);
   }
 };
 

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { IssuedWorkspace } from '@antiphon/contracts/keys';
-import { sleep } from '@antiphon/kernel';
 import {
   auditUntilQuiet,
   CHAOS_CONFIG,
@@ -19,6 +18,7 @@ import {
   type SentTurn,
 } from '@antiphon/testing/load';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import pg from 'pg';
 import { readEvents } from './stack-under-test.js';
 
@@ -76,7 +76,7 @@ const runSession = async (tenant: Tenant, session: number, until: number): Promi
 const injectFaults = async (until: number): Promise<void> => {
   const random = createSeededRandom(seed);
   for (;;) {
-    await sleep(random.between(2_000, 8_000));
+    await letTimePass(random.between(2_000, 8_000));
     if (performance.now() > until) return;
     const fault = nextFault(random);
     report(fault.what);

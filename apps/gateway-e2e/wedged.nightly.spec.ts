@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { until } from '@antiphon/testing';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import {
@@ -13,6 +12,7 @@ import {
 } from '@antiphon/testing/load';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { startStackWith, twoVendorConfig, waitForAccepted } from './stack-under-test.js';
 
 /** Promised maximum of p95 of a turn next to a wedged session, over p95 without one. */
@@ -39,7 +39,7 @@ let hanging = 0;
 beforeAll(async () => {
   mock = await startMockModel(async ({ user }) => {
     if (user === 'wedge') await new Promise(() => hanging++);
-    await sleep(20);
+    await letTimePass(20);
     return { text: ['You said: ', user] };
   });
   stack = await startStackWith(twoVendorConfig(mock.url));
@@ -53,9 +53,9 @@ afterAll(async () => {
 
 /** Runs a block of load. Returns p95 of its turns, ms. */
 const measureBlock = async (): Promise<number> => {
-  await sleep(REST_MS);
+  await letTimePass(REST_MS);
   const load = startLoad({ wsUrls: [stack.wsUrl], sessions: 4, agent: 'gpt', pauseMs: 20 });
-  await sleep(BLOCK_MS);
+  await letTimePass(BLOCK_MS);
   await load.stop();
   expect(countEnds(load.done)).toEqual({ completed: load.done.length });
   return percentile(

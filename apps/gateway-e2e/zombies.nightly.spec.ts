@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { connectClient, textOf, type FrameStream, type SocketClient } from '@antiphon/testing/client';
 import { auditUntilQuiet } from '@antiphon/testing/faults';
 import { ALL_COMPLETE, assertCommandsHold, checkCommands, report, startLoad } from '@antiphon/testing/load';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import pg from 'pg';
 import {
   CANARY_KEY,
@@ -71,9 +71,9 @@ const readSession = async (sessionId: string) => {
 
 /** Continues a stopped process 20 s after it was stopped, and lets it run for a while. */
 const wake = async (pid: number, stoppedAt: number): Promise<void> => {
-  await sleep(Math.max(0, STOPPED_MS - (performance.now() - stoppedAt)));
+  await letTimePass(Math.max(0, STOPPED_MS - (performance.now() - stoppedAt)));
   process.kill(pid, 'SIGCONT');
-  await sleep(AWAKE_MS);
+  await letTimePass(AWAKE_MS);
 };
 
 describe('an agent that is stopped for 20 s and continues', () => {
@@ -155,12 +155,12 @@ describe('an agent that is stopped for 20 s and continues', () => {
 
   it('completes every accepted message once under load, one agent after the other', async () => {
     script = async ({ user }) => {
-      await sleep(100);
+      await letTimePass(100);
       return { text: ['You said: ', user] };
     };
     const load = startLoad({ wsUrls: stack.wsUrls(), sessions: 24, agent: 'claude', answerMs: 15_000 });
     for (const { pid } of stack.stackJson().services.agent) {
-      await sleep(2_000);
+      await letTimePass(2_000);
       process.kill(pid as number, 'SIGSTOP');
       await wake(pid as number, performance.now());
     }

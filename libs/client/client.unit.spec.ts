@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { ClientError } from './index.js';
 import type { ClientOptions, TurnFrame, TurnStream } from './index.js';
 import { ScriptedGateway, type ScriptedSocket } from './testing/scripted-gateway.js';
+import { giveTimeToFail, letTimePass, until } from '@antiphon/testing/waits';
 
 const SESSION = '0d6cfc0c-3b39-4b6a-8d1c-6d2cf1f4a111';
 const TURN = '0d6cfc0c-3b39-4b6a-8d1c-6d2cf1f4a222';
@@ -147,7 +148,7 @@ describe('a slow reader', () => {
     end(socket, 1, 31);
     const read = turn.text();
     for (let request = 1; !requests[request - 1]?.params['isLast']; request++) {
-      while (requests.length <= request) await new Promise((resolve) => setTimeout(resolve, 1));
+      await until(() => requests.length > request);
       const { id, params } = requests[request]!;
       for (let offset = Number(params['after']) + 1; offset <= 30; offset++)
         socket.frame(id, 'text', `${offset - 10} `, offset);
@@ -255,7 +256,7 @@ describe('a connection', () => {
     socket.message({ id: 'connect', error: { code: -32_001, message: 'the token is not valid', data: {} } });
     socket.drop(4401);
     expect(await codeOf(turn.text())).toBe('RPC.-32001');
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await giveTimeToFail(20);
     expect(gateway.sockets).toHaveLength(1);
   });
 
@@ -264,11 +265,11 @@ describe('a connection', () => {
     const connecting = codeOf(gateway.client.connect());
     for (const index of [0, 1]) {
       const socket = await gateway.socket(index);
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await letTimePass(1);
       socket.drop();
     }
     expect(await connecting).toBe('CLIENT.UNREACHABLE');
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await giveTimeToFail(20);
     expect(gateway.sockets).toHaveLength(2);
   });
 
@@ -300,7 +301,7 @@ describe('a connection', () => {
     expect(await codeOf(turn.text())).toBe('CLIENT.CLOSED');
     expect(await codeOf(gateway.client.call('ping'))).toBe('CLIENT.CLOSED');
     // The waits of the scripted gateway end within 5 ms.
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await giveTimeToFail(20);
     expect(timers()).toBeLessThanOrEqual(before);
   });
 });

@@ -11,7 +11,7 @@ export type { DatabaseRole, TestDatabase } from './test-database.js';
 export { indexConditions } from './index-conditions.js';
 export { createMemoryStarts } from './memory-starts.js';
 export type { MemoryStarts } from './memory-starts.js';
-export { until } from './wait-until.js';
+export { giveTimeToFail, letTimePass, until } from './waits.js';
 export {
   eventStoreContract,
   freshStream,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { createProgress } from './progress.mjs';
+import { letTimePass } from '@antiphon/testing/waits';
 
 describe('progress', () => {
   const lines: string[] = [];
@@ -10,10 +11,8 @@ describe('progress', () => {
   });
   afterEach(() => void jest.useRealTimers());
 
-  const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
-
   it('prints nothing about a short step', async () => {
-    const step = progress.step('migrating', () => after(1_900));
+    const step = progress.step('migrating', () => letTimePass(1_900));
     await jest.advanceTimersByTimeAsync(1_900);
     await step;
     expect(lines).toEqual([]);
@@ -22,7 +21,7 @@ describe('progress', () => {
   it('reports a step after two seconds, every ten seconds, and when it is done', async () => {
     const step = progress.step('fetching', async (detail) => {
       detail('3 of 9 MiB');
-      await after(13_000);
+      await letTimePass(13_000);
     });
     await jest.advanceTimersByTimeAsync(13_000);
     await step;
@@ -34,7 +33,9 @@ describe('progress', () => {
   });
 
   it('stops reporting when the step fails', async () => {
-    const step = progress.step('building', () => after(3_000).then(() => Promise.reject(new Error('no'))));
+    const step = progress.step('building', () =>
+      letTimePass(3_000).then(() => Promise.reject(new Error('no'))),
+    );
     const failed = expect(step).rejects.toThrow('no');
     await jest.advanceTimersByTimeAsync(60_000);
     await failed;

@@ -147,6 +147,34 @@ describe('the house rules', () => {
     expect(await broken('libs/kernel', 'export const wallClock = 1;\nexport const order = 2;')).toEqual([]));
 
   it.each([
+    ['a sleep in a spec', `import { sleep } from '@antiphon/kernel';\nawait sleep(5);`, 'unit.spec'],
+    ['a poll in a spec', `import { sleep } from '@antiphon/kernel';\nfor (;;) await sleep(5);`, 'unit.spec'],
+    [
+      'a sleep by another name',
+      `import { setTimeout as pause } from 'node:timers/promises';\nawait pause(5);`,
+      'int.spec',
+    ],
+    [
+      'a timer as a promise',
+      'export const f = () => new Promise((resolve) => setTimeout(resolve, 5));',
+      'e2e.spec',
+    ],
+    ['a sleep in a helper', `import { sleep } from '@antiphon/kernel';\nawait sleep(5);`, 'helper'],
+  ])('refuse %s', async (_, code, role) => {
+    const folder = role === 'helper' ? 'libs/agent/features/testing' : 'libs/agent/features';
+    expect(await broken(folder, code, `lint-fixture.${role}.ts`)).toEqual(['house/named-waits']);
+  });
+
+  it('accept a named wait, the poll of a helper, and a timer that is no wait', async () => {
+    const spec = (code: string) => broken('libs/agent/features', code, 'lint-fixture.unit.spec.ts');
+    const waits = `import { letTimePass, until } from '@antiphon/testing/waits';`;
+    expect(await spec(`${waits}\nawait letTimePass(5);\nawait until(() => true);`)).toEqual([]);
+    expect(await spec('export const f = (stop: () => void) => setTimeout(stop, 5);')).toEqual([]);
+    const poll = `import { sleep } from '@antiphon/kernel';\nfor (;;) await sleep(5);`;
+    expect(await broken('libs/agent/features/testing', poll)).toEqual([]);
+  });
+
+  it.each([
     ['blanks at the end', String.raw`/[ \t]+(?=\r?$)/`],
     ['blanks after no backslash', String.raw`/(?<!\\)[ \t]+$/`],
     ['blanks before a comment', String.raw`/[ \t]*<!--[ \t]*(s\d+)[ \t]*-->[ \t]*$/`],

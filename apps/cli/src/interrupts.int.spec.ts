@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
+import { until } from '@antiphon/testing/waits';
 
 jest.setTimeout(30_000);
 
@@ -48,9 +49,7 @@ const run = (...args: string[]) => {
   child.stdout.on('data', (chunk: Buffer) => (shown.out += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (shown.err += chunk.toString()));
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
-  const waitForOutput = async (text: string): Promise<void> => {
-    while (!shown.out.includes(text)) await new Promise((resolve) => setTimeout(resolve, 20));
-  };
+  const waitForOutput = (text: string): Promise<void> => until(() => shown.out.includes(text));
   return { child, shown, ended, waitForOutput };
 };
 

@@ -1,4 +1,3 @@
-import { sleep } from '@antiphon/kernel';
 import { until } from '@antiphon/testing';
 import { CHAOS_CONFIG, auditUntilQuiet, readFacts, rotateGateways } from '@antiphon/testing/faults';
 import type { Audit } from '@antiphon/testing/faults';
@@ -13,6 +12,7 @@ import {
 import type { AllowedEnds, EndedRun, SentTurn, Verdict } from '@antiphon/testing/load';
 import { startStack } from '@antiphon/testing/stack';
 import type { TestStack } from '@antiphon/testing/stack';
+import { letTimePass } from '@antiphon/testing/waits';
 import { findTreeFaults, liveTree, spawnChain } from './agent-trees.js';
 import { GUARDED_AGENT, GUARDED_CONFIG, answerApprovals, findApprovalFaults } from './approval-turns.js';
 import { FailpointPlan } from './failpoint-plan.js';
@@ -130,7 +130,7 @@ export class FailpointSweep {
     this.plan.arm(point, fault === 'stop' ? 'stop' : 'kill9');
     const pid = await this.plan.waitForHit();
     if (fault === 'stop') {
-      await sleep(stoppedMs);
+      await letTimePass(stoppedMs);
       process.kill(pid, 'SIGCONT');
     }
     if (fault === 'kill9 twice') {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { sleep } from '@antiphon/kernel';
 import { ToolKills, countOutcomes } from './tool-kills.js';
 import type { ToolRequest } from './tool-kills.js';
 import { TARGET_HOST } from './counting-target.js';
+import { giveTimeToFail } from '@antiphon/testing/waits';
 
 jest.setTimeout(240_000);
 
@@ -30,7 +30,7 @@ describe('tool calls that a suspended sandbox process has received', () => {
     const effects = new Map(tools.target.requests);
     const tally = countOutcomes(events, tools.target);
     process.kill(Number(pid), 'SIGCONT');
-    await sleep(5_000);
+    await giveTimeToFail(5_000);
     expect(events.at(-1)).toMatchObject({ type: 'TurnCompleted' });
     expect(tally).toMatchObject({ 'once ToolCallUnknown, acted 0': expect.any(Number) });
     expect(tools.target.requests).toEqual(effects);

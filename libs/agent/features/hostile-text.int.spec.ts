@@ -16,6 +16,7 @@ import { roleJobs } from '@antiphon/conversation-features/text-work';
 import { toolJobs } from '@antiphon/native-tools-features/text-work';
 import { workJobs } from '@antiphon/orchestration-features/text-work';
 import { splitRole } from '@antiphon/conversation-features/turns/role-text';
+import { letTimePass } from '@antiphon/testing/waits';
 
 const MIB = 1024 * 1024;
 const SAMPLE = 60;
@@ -125,7 +126,7 @@ const pingAsOther = async (isDone: () => boolean): Promise<readonly number[]> =>
   const times: number[] = [];
   while (!isDone()) {
     const from = performance.now();
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await letTimePass(5);
     times.push(performance.now() - from - 5);
     const input = { path: 'a', bytes: encoder.encode('one two'), edits: [{ old: 'two', new: '2' }] };
     const edited = await toolJobs.run({
@@ -169,7 +170,7 @@ describe('hostile text', () => {
       let isDone = false;
       let isQuiet = false;
       const quiet = pingAsOther(() => isQuiet);
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      await letTimePass(1_000);
       isQuiet = true;
       const before = p99(await quiet);
       const other = pingAsOther(() => isDone);

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { isAlive, identify } from '@antiphon/bootstrap/processes';
 import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { SERVICES } from '@antiphon/contracts/messaging';
-import { until } from '../wait-until.js';
+import { until } from '../waits.js';
 import { startStack } from './start-stack.js';
 import type { TestStack } from './start-stack.js';
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { LeaseAttempt } from '@antiphon/event-store';
-import { until } from '../wait-until.js';
+import { until } from '../waits.js';
 import { freshWorkspace, type LogUnderTest, type OpenedLog } from './log-under-test.js';
 
 const HOUR = 3_600_000;

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { verifyChain } from '@antiphon/event-store';
 import type { AppendRequest, IdempotencyClaim } from '@antiphon/event-store';
-import { until } from '../wait-until.js';
+import { until } from '../waits.js';
 import {
   eventsOf,
   freshStream,

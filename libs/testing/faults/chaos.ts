@@ -1,4 +1,3 @@
-import { sleep } from '@antiphon/kernel';
 import type { TestStack } from '../engines/start-stack.js';
 import { RUN_KEY_INPUT, checkCommands } from '../load/check-commands.js';
 import type { AllowedEnds, Verdict } from '../load/check-commands.js';
@@ -8,6 +7,7 @@ import { createSeededRandom } from '../load/seeded-random.js';
 import type { SeededRandom } from '../load/seeded-random.js';
 import { createReconnectingClient, sendTurn } from '../load/send-turn.js';
 import type { SentTurn } from '../load/send-turn.js';
+import { letTimePass } from '../waits.js';
 import { auditUntilQuiet, readFacts } from './check-stack.js';
 import type { Audit } from './check-stack.js';
 import { nextFault } from './stack-faults.js';
@@ -147,7 +147,7 @@ class ChaosRun {
     for (let turn = 1; !this.isOver(); turn++) {
       const key = `chaos-${seed}-${session}-${turn}`;
       const isDropped = random.below(20) === 0;
-      const dropped = isDropped ? sleep(random.below(100)).then(() => client.disconnect()) : undefined;
+      const dropped = isDropped ? letTimePass(random.below(100)).then(() => client.disconnect()) : undefined;
       const command = { key, peer: `p${session}`, content: chooseContent(random, key) };
       this.turns.push(await sendTurn(client, command));
       await dropped;
@@ -164,7 +164,7 @@ class ChaosRun {
       const cancel = random.below(5) === 0;
       const inputs = { [RUN_KEY_INPUT]: key };
       this.runs.push(await runToEnd(nextGateway, { key, workflow: WORKFLOW, inputs, cancel }));
-      await sleep(RUN_PAUSE_MS);
+      await letTimePass(RUN_PAUSE_MS);
     }
   }
 
@@ -172,7 +172,7 @@ class ChaosRun {
     const random = createSeededRandom(this.options.seed);
     let faults = 0;
     while (!this.isOver()) {
-      await sleep(random.between(1_000, 8_000));
+      await letTimePass(random.between(1_000, 8_000));
       const fault = nextFault(random);
       if (this.isOver()) break;
       faults++;

@@ -1,8 +1,8 @@
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { sleep } from '@antiphon/kernel';
 import type { TestStack } from '../engines/start-stack.js';
 import type { SeededRandom } from '../load/seeded-random.js';
+import { letTimePass, until } from '../waits.js';
 
 const SERVICES = ['gateway', 'agent', 'metering', 'memory', 'sandbox'] as const;
 type Service = (typeof SERVICES)[number];
@@ -53,7 +53,7 @@ const stopService = (random: SeededRandom): Fault => {
     inflict: async (stack) => {
       const pids = pickOne(pidsOf(stack, service), nth);
       for (const pid of pids) signal(pid, 'SIGSTOP');
-      await sleep(seconds * 1_000);
+      await letTimePass(seconds * 1_000);
       for (const pid of pids) signal(pid, 'SIGCONT');
     },
   };
@@ -73,6 +73,15 @@ const isGone = (pid: number): boolean => {
   }
 };
 
+/** Returns true for a process that has ended, also for one whose parent has not taken note of it. */
+const hasEnded = (pid: number): boolean => {
+  try {
+    return /^\d+ \(.*\) [ZX] /s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return true;
+  }
+};
+
 /**
  * Stops the supervisor while the folder is deleted, so that NATS does not restart with half of its
  * files.
@@ -86,12 +95,12 @@ export const forgetNats = (): Fault => ({
     try {
       for (const pid of pids) signal(pid, 'SIGKILL');
       // Its parent is stopped, so the process stays a zombie. A zombie holds no file.
-      await sleep(200);
+      await until(() => pids.every(hasEnded));
       rmSync(join(stack.home, 'nats', 'jetstream'), { recursive: true, force: true });
     } finally {
       signal(supervisor.pid, 'SIGCONT');
     }
-    for (let i = 0; i < 100 && !pids.every(isGone); i++) await sleep(50);
+    await until(() => pids.every(isGone));
   },
 });
 

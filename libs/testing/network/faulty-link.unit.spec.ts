@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import { until } from '../wait-until.js';
+import { until } from '../waits.js';
 import { createFaultyLink, natsName, postgresName } from './faulty-link.js';
 import type { FaultyLink } from './faulty-link.js';
 

@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { homeLayout } from '@antiphon/bootstrap/project';
 import { identify } from '@antiphon/bootstrap/processes';
@@ -62,7 +61,8 @@ describe('SupervisedProcess', () => {
           },
         }),
       whenReady: async (_child, signal) => {
-        while (!existsSync(at('ready'))) await sleep(5, undefined, { signal });
+        await until(() => signal.aborted || existsSync(at('ready')), 60_000);
+        signal.throwIfAborted();
         return 4711;
       },
       afterExit: (incarnation) => {

@@ -13,6 +13,7 @@ import {
 } from '@antiphon/agent-features/testing/agent-world';
 import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
 import { hangs, streams } from '@antiphon/agent-features/testing/test-model';
+import { giveTimeToFail } from '@antiphon/testing/waits';
 import { ReadAgents } from './read-agents.handler.js';
 
 jest.setTimeout(60_000);
@@ -65,7 +66,7 @@ describe('a paused agent', () => {
     expect(await codeOf(control(agent.id, 'pause'))).toBe('none');
     world.model.reply = streams('hello');
     const later = await submitTo(at(0), { address: newAddress(agent.id) });
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await giveTimeToFail(1_500);
     expect(await world.types(later.sessionId)).not.toContain('ModelCallStarted');
     await control(agent.id, 'resume', 2);
     await world.ended(later.sessionId);
@@ -121,7 +122,7 @@ describe('a terminated agent', () => {
     const elapsed = performance.now() - started;
     // The goal is one second on two free cores; other work shares them here.
     expect(elapsed).toBeLessThan(3_000);
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await giveTimeToFail(1_000);
     expect(world.model.requests.length).toBe(calls);
     const types = await Promise.all(all.map(({ id }) => typesOf(id)));
     expect(types.every((seen) => seen.filter((type) => type === 'AgentTerminated').length === 1)).toBe(true);

@@ -11,6 +11,7 @@ import {
   until,
 } from '@antiphon/agent-features/testing/agent-world';
 import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
+import { letTimePass } from '@antiphon/testing/waits';
 
 /** Load of one run: messages and ends of children, by several senders, while processes are killed. */
 export interface FaultLoad {
@@ -145,7 +146,7 @@ export class MessageFaults {
 
   private async killProcesses(): Promise<number> {
     for (let kill = 0; kill < this.load.kills; kill++) {
-      await new Promise((resolve) => setTimeout(resolve, this.load.killEveryMs));
+      await letTimePass(this.load.killEveryMs);
       this.processes.push(this.start());
       const victim = this.processes.shift() as TestProcess;
       victim.kill();

@@ -16,6 +16,7 @@ import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/a
 import { echoTool } from '@antiphon/agent-features/testing/responders';
 import { asksFor, says } from '@antiphon/agent-features/testing/test-model';
 import type { Reply } from '@antiphon/agent-features/testing/test-model';
+import { letTimePass } from '@antiphon/testing/waits';
 
 jest.setTimeout(120_000);
 
@@ -42,7 +43,7 @@ const createChoose = (seed: number) => {
   };
 };
 const choose = createChoose(SEED);
-const soon = () => new Promise((resolve) => setTimeout(resolve, choose(25)));
+const soon = () => letTimePass(choose(25));
 
 /** A slow model that sometimes fails, and that calls idempotent and other tools. */
 const moody: Reply = async (request, sink) => {
@@ -75,10 +76,7 @@ const createCrew = () => {
 /** Submits with an idempotency key until a process responds: a killed process does not. */
 const persist = async <T>(ask: () => Promise<T>): Promise<T> => {
   for (;;) {
-    const answer = await Promise.race([
-      ask(),
-      new Promise<null>((resolve) => setTimeout(resolve, 1_500, null)),
-    ]);
+    const answer = await Promise.race([ask(), letTimePass(1_500).then(() => null)]);
     if (answer !== null) return answer;
   }
 };

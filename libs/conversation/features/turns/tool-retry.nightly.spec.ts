@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { sleep, transient } from '@antiphon/kernel';
+import { transient } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
 import {
   WORKSPACE,
@@ -13,6 +13,7 @@ import { echoTool } from '@antiphon/agent-features/testing/responders';
 import { createRunsWorld } from '@antiphon/agent-features/testing/runs-world';
 import type { RunsProcess, RunsWorld } from '@antiphon/agent-features/testing/runs-world';
 import { asksFor, says } from '@antiphon/agent-features/testing/test-model';
+import { letTimePass } from '@antiphon/testing/waits';
 
 jest.setTimeout(60_000);
 
@@ -256,7 +257,7 @@ describe('a deferred call', () => {
   it('carries a deadline that counts a pause after the proof of its claim', async () => {
     let pauses = 0;
     const failpoint = async (name: string): Promise<void> => {
-      if (name === 'agent.tool.dispatched' && ++pauses === 2) await sleep(3_100);
+      if (name === 'agent.tool.dispatched' && ++pauses === 2) await letTimePass(3_100);
     };
     const process = heldBack({ failpoint });
     const { call } = await deferred(process);

@@ -7,6 +7,7 @@ import { until } from '@antiphon/agent-features/testing/agent-world';
 import { configWith, createTasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import type { TasksProcess, TasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import { says } from '@antiphon/agent-features/testing/test-model';
+import { letTimePass } from '@antiphon/testing/waits';
 
 jest.setTimeout(120_000);
 
@@ -111,7 +112,7 @@ describe('the turns of tasks', () => {
     let most: number[] = [];
     world.agents.model.reply = async (request) => {
       held.push(asked(request));
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await letTimePass(30);
       const working = processes.map(({ runtime }) => runtime.working());
       most = working.map((count, index) => Math.max(count, most[index] ?? 0));
       return says(asked(request));
@@ -133,7 +134,7 @@ describe('workspaces that share the agents', () => {
     const order: string[] = [];
     world.agents.model.reply = async (request) => {
       order.push(asked(request).split('/')[0] ?? '');
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await letTimePass(20);
       return says('done');
     };
     const workspaces = ['many', 'few-a', 'few-b'];

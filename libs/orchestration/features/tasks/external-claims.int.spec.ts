@@ -5,6 +5,7 @@ import { agentUuidOf } from '@antiphon/agent-log/derived-ids';
 import { WORKSPACE, until } from '@antiphon/agent-features/testing/agent-world';
 import { ACTOR, WORKER, createTasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import type { TasksProcess, TasksWorld } from '@antiphon/agent-features/testing/tasks-world';
+import { letTimePass } from '@antiphon/testing/waits';
 
 jest.setTimeout(60_000);
 
@@ -120,7 +121,7 @@ describe('an external worker', () => {
     const end = Date.now() + 8_000;
     while (Date.now() < end) {
       await renew(id, 1);
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      await letTimePass(1_000);
     }
     expect((await historyOf(id)).map(({ type }) => type)).toEqual([
       'TaskQueued',

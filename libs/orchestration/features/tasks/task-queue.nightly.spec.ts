@@ -6,6 +6,7 @@ import { WORKSPACE, newAddress, submitTo, until } from '@antiphon/agent-features
 import { WORKER, configWith, createTasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import type { TasksProcess, TasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import { says } from '@antiphon/agent-features/testing/test-model';
+import { letTimePass } from '@antiphon/testing/waits';
 
 const TASKS = Number(process.env['ANTIPHON_TASKS'] ?? 10_000);
 const CLAIMS = Number(process.env['ANTIPHON_TASK_CLAIMS'] ?? 5_000);
@@ -104,7 +105,7 @@ describe('the queue of tasks', () => {
         if (dying) others.push(start());
         if (dying) kills++;
       }
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await letTimePass(200);
       return (await countEnded()) >= ids.length;
     }, 1_500_000);
     const history = await world.history();

@@ -2,11 +2,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import { spawnAgent } from '@antiphon/contracts/agent';
 import { ModelFailure } from '@antiphon/providers-domain';
 import type { ModelRequest } from '@antiphon/providers-domain';
+import { acrossWorkspaces } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, newAddress, submitTo, until } from '@antiphon/agent-features/testing/agent-world';
 import { ACTOR, configWith, createTasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import type { TasksProcess, TasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import { hangs, says } from '@antiphon/agent-features/testing/test-model';
+import { giveTimeToFail, letTimePass } from '@antiphon/testing/waits';
 
 jest.setTimeout(60_000);
 
@@ -30,6 +32,11 @@ beforeEach(() => {
 const fast = { retry: { backoffMs: 20 } };
 const failing = async (): Promise<never> => {
   throw new ModelFailure({ reason: 'provider_error', message: 'no', dispatched: true, retryable: false });
+};
+/** Returns true when the projection shows an open turn of a session. */
+const hasOpenTurn = async (sessionId: string): Promise<boolean> => {
+  const text = 'select from agent_sessions where session_id = $1 and open_turns > 0';
+  return (await acrossWorkspaces(world.agents.pool).query(text, [sessionId])).rowCount === 1;
 };
 const stateOf = async (id: string) => (await world.get(agent, id)).state;
 
@@ -141,7 +148,7 @@ describe('an agent', () => {
     let most = 0;
     world.agents.model.reply = async (request) => {
       most = Math.max(most, ++open);
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await letTimePass(30);
       open--;
       return says(asked(request));
     };
@@ -171,10 +178,9 @@ describe('an agent', () => {
     };
     const { sessionId } = await submitTo(agent, { address: newAddress('rust') }, 'chat');
     await begun.promise;
-    // The projection shows the open turn.
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await until(() => hasOpenTurn(sessionId));
     const id = await world.send(agent, { agent: 'rust' });
-    await new Promise((resolve) => setTimeout(resolve, 800));
+    await giveTimeToFail(800);
     expect(await stateOf(id)).toBe('queued');
     end.resolve();
     await world.agents.ended(sessionId);

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg } from '@antiphon/event-store';
-import { sleep } from '@antiphon/kernel';
 import { createTestDatabase, freshStream, toStream, type TestDatabase } from '@antiphon/testing';
+import { letTimePass } from '@antiphon/testing/waits';
 import type pg from 'pg';
 
 jest.setTimeout(90_000);
@@ -98,7 +98,7 @@ describe('a stream whose head another transaction locks', () => {
     await append(locked, 0);
     const waiting = await whileLocked(locked, async () => {
       const appends = [append(locked, 1), append(locked, 2), append(locked, 3)];
-      await sleep(1_000);
+      await letTimePass(1_000);
       await append(other);
       return { results: Promise.all(appends) };
     });

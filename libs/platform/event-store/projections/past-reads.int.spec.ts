@@ -10,6 +10,7 @@ import {
   type ProjectionDefinition,
 } from '@antiphon/event-store';
 import { createTestDatabase, toStream, type TestDatabase } from '@antiphon/testing';
+import { giveTimeToFail } from '@antiphon/testing/waits';
 
 jest.setTimeout(60_000);
 
@@ -230,7 +231,7 @@ describe('reads of the past that wait for others', () => {
       busy.read('default', index % head, () => Promise.resolve(++worked)),
     );
     const outcomes = Promise.allSettled(waiting);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await giveTimeToFail(500);
     release();
     expect((await first).value.rows).toEqual([{ one: 1 }]);
     for (const outcome of await outcomes)

@@ -14,6 +14,7 @@ import {
   runProjection,
 } from '@antiphon/event-store';
 import { createTestDatabase, freshStream, type TestDatabase, toStream, until } from '@antiphon/testing';
+import { letTimePass } from '@antiphon/testing/waits';
 
 const OWN_READ = 'antiphon_projection_snapshot';
 const SHARED_READ = 'antiphon_shared_tail';
@@ -101,7 +102,7 @@ describe('projections of one process', () => {
     const polling = Array.from({ length: 4 }, () => start({ subscribe: undefined, pollMs: 200 }));
     await reachHead(...polling);
     queries = [];
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await letTimePass(1_000);
     expect(count(SHARED_READ)).toBeLessThanOrEqual(11);
     await append();
     const expected = await logged('session');

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
-import { setTimeout } from 'node:timers/promises';
 import { ModelFailure, type ModelRequest } from '@antiphon/providers-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { createPool } from '@antiphon/database';
@@ -8,6 +7,7 @@ import { uuidIds } from '@antiphon/observability';
 import { createPrismaClient, type OperationalClient } from '@antiphon/prisma-client';
 import { createTestDatabase, type TestDatabase } from '@antiphon/testing';
 import { startHttpProvider, type HttpProvider } from '@antiphon/testing/providers';
+import { letTimePass } from '@antiphon/testing/waits';
 import type { Pool } from 'pg';
 import { createModels } from '../adapters/create-models.js';
 import { CredentialStore } from './credential-store.js';
@@ -209,7 +209,7 @@ describe('a new master key', () => {
       const running: Promise<void>[] = [];
       while (!isRotated || elapsed() < 1_000) {
         while (operations < (elapsed() * PER_SECOND) / 1_000) running.push(operate());
-        await setTimeout(5);
+        await letTimePass(5);
       }
       // The rate is that of the starts: slow ends are not the load's.
       const rate = (operations * 1_000) / elapsed();

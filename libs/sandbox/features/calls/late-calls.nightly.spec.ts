@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { armFailpoints, sleep } from '@antiphon/kernel';
+import { armFailpoints } from '@antiphon/kernel';
+import { letTimePass } from '@antiphon/testing/waits';
 import { proven, startCallWorld, unavailable } from '../testing/call-world.fixture.spec.js';
 import type { CallWorld } from '../testing/call-world.fixture.spec.js';
 
@@ -18,7 +19,7 @@ afterAll(() => world.close());
 
 describe('a tool call that comes late', () => {
   it('does not run when this process was suspended after it took the call', async () => {
-    armFailpoints((name) => (name === 'sandbox.call.taken' ? sleep(GIVEN_UP_MS) : Promise.resolve()));
+    armFailpoints((name) => (name === 'sandbox.call.taken' ? letTimePass(GIVEN_UP_MS) : Promise.resolve()));
     try {
       expect(await world.box.call('fetch-ok', {}, proven(0))).toMatchObject(
         unavailable('after its deadline'),
@@ -41,7 +42,7 @@ describe('a tool call that comes late', () => {
     const occupies = world.box.call('loop', {}, { timeoutMs: GIVEN_UP_MS + 500 });
     const callId = randomUUID();
     const call = world.box.call('fetch-ok', {}, { ...proven(0), callId });
-    await sleep(2_000);
+    await letTimePass(2_000);
     await world.box.sandbox.calls.find({ workspace: 'default', sessionId: randomUUID(), callId });
     expect(await call).toMatchObject({ outcome: 'completed' });
     await occupies;

@@ -11,3 +11,12 @@ export const until = async (fact: () => boolean | Promise<boolean>, timeoutMs = 
     await sleep(POLL_MS);
   }
 };
+
+/**
+ * Lets time pass that is an input of the test: the length of an outage, the pace of a load, the
+ * slowness of a model. A test that waits for a fact uses `until`.
+ */
+export const letTimePass = (ms: number): Promise<void> => sleep(ms);
+
+/** Waits before the test asserts that something did not happen: time in which it would. */
+export const giveTimeToFail = (ms: number): Promise<void> => sleep(ms);
