@@ -38,7 +38,7 @@ export { LOG_ROUTES, RecordedBackup } from './log-routes.js';
 export { METHOD_COSTS, ROUTE_COSTS, isHeavy } from './request-costs.js';
 export type { RequestCost } from './request-costs.js';
 export { SESSION_ROUTES, SessionView } from './session-routes.js';
-export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
+export { METHODS, SOCKET_METHODS, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
 export { EVENT_FRAMES, STREAM_FRAMES } from './stream-frames.js';
 export type { StreamFrameData, StreamFrameKind } from './stream-frames.js';

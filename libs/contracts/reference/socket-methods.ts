@@ -214,7 +214,7 @@ const CONNECTION = [
   },
 ] as const satisfies readonly SocketMethod[];
 
-const METHODS = [
+const ALL = [
   ...CONNECTION,
   ...CONVERSATION,
   ...APPROVALS,
@@ -226,20 +226,17 @@ const METHODS = [
 ] as const;
 
 /** Name of a method of `/ws`. */
-export type SocketMethodName = (typeof METHODS)[number]['name'];
+export type SocketMethodName = (typeof ALL)[number]['name'];
 
 /** Type of all methods of `/ws` by name, with their schemas. */
-export type SocketMethodTable = { readonly [M in (typeof METHODS)[number] as M['name']]: M };
+export type SocketMethodTable = { readonly [M in (typeof ALL)[number] as M['name']]: M };
 
 /** All methods of `/ws`. */
-export const SOCKET_METHODS: readonly SocketMethod[] = METHODS;
+export const SOCKET_METHODS: readonly SocketMethod[] = ALL;
 
-const BY_NAME: ReadonlyMap<string, SocketMethod> = new Map(
-  SOCKET_METHODS.map((method) => [method.name, method]),
-);
+/** All methods of `/ws` by name. */
+export const METHODS = Object.fromEntries(ALL.map((method) => [method.name, method])) as SocketMethodTable;
 
 /** Returns a method of the reference; undefined for an unknown method. */
-export const findMethod = (name: string): SocketMethod | undefined => BY_NAME.get(name);
-
-/** Returns the rule of a method; undefined for an unknown method. */
-export const accessOfMethod = (name: string): Access | undefined => findMethod(name)?.access;
+export const findMethod = (name: string): SocketMethod | undefined =>
+  Object.hasOwn(METHODS, name) ? METHODS[name as SocketMethodName] : undefined;

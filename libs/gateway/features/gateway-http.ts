@@ -11,7 +11,7 @@ import { judgeHeaders } from './access/session-cookie.js';
 import type { DashboardFiles } from './dashboard/dashboard-files.js';
 import { findDashboardContent, sendDashboardContent } from './dashboard/serve-dashboard.js';
 import { AUTHENTICATOR, DASHBOARD_FILES } from './gateway.ports.js';
-import { GatewayClients, SocketAdapter } from './sockets/client-gateway.js';
+import { SocketAdapter, SocketMethods } from './sockets/socket-adapter.js';
 
 /**
  * Sends a page or a file of the dashboard, which need no credential, and returns true; returns
@@ -64,7 +64,7 @@ export const configureGatewayHttp = (app: NestFastifyApplication): void => {
   const authenticator = app.get<Authenticator>(AUTHENTICATOR);
   const logger = app.get<Logger>(LOGGER);
   const dashboard = app.get<DashboardFiles>(DASHBOARD_FILES);
-  app.useWebSocketAdapter(new SocketAdapter(app.get(GatewayClients)));
+  app.useWebSocketAdapter(new SocketAdapter(app.get(SocketMethods)));
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
   addBodyParsers(fastify);
   fastify.decorateRequest('principal', null);

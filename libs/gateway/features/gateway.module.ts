@@ -2,7 +2,7 @@ import { Module, type Provider } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
-import type { Clock, JsonValue } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import { onLogNotification, type NatsLink, type RequestClient } from '@antiphon/messaging';
 import { countError, type Logger } from '@antiphon/observability';
 import {
@@ -27,19 +27,18 @@ import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
 import { HeavyRequestsInterceptor } from './admission/heavy-requests.interceptor.js';
 import { HeavyRequests } from './admission/heavy-requests.js';
-import { agentMethods, AgentsController } from './agents/agents.controller.js';
-import { approvalMethods, ApprovalsController } from './agents/approvals.controller.js';
+import { AgentMethods, AgentsController } from './agents/agents.controller.js';
+import { ApprovalMethods, ApprovalsController } from './agents/approvals.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
-import { MemoryController, memoryMethods } from './agents/memory.controller.js';
-import { messageMethods, MessagesController } from './agents/messages.controller.js';
+import { MemoryController, MemoryMethods } from './agents/memory.controller.js';
+import { MessageMethods, MessagesController } from './agents/messages.controller.js';
 import { ChatStreams } from './chats/chat-streams.js';
 import { ChatsController } from './chats/chats.controller.js';
 import { FilesController } from './chats/files.controller.js';
 import { DashboardFiles, dashboardFolder } from './dashboard/dashboard-files.js';
 import { DashboardController } from './dashboard/dashboard.controller.js';
 import { PolicyReportsController } from './dashboard/policy-reports.controller.js';
-import { AgentStates } from './events/agent-states.js';
-import { eventMethodsProviders } from './events/event-methods.provider.js';
+import { eventProviders } from './events/event.providers.js';
 import { EventsController } from './events/events.controller.js';
 import { LogTail } from './events/log-tail.js';
 import { FrameLog } from './frames/frame-log.js';
@@ -51,13 +50,10 @@ import {
   AUTHENTICATOR,
   CHAT_STREAMS,
   DASHBOARD_FILES,
-  EVENT_METHODS,
   FRAME_LOG,
   IDENTITIES,
   LOG_TAIL,
-  METHODS,
   SESSION_FEEDS,
-  SESSION_METHODS,
   STATUS,
 } from './gateway.ports.js';
 import { CredentialsController } from './identity/credentials.controller.js';
@@ -66,20 +62,17 @@ import { KeysController, WorkspacesController } from './identity/keys.controller
 import { AuditsController } from './log/audits.controller.js';
 import { LogStatusController } from './log/log-status.controller.js';
 import { PlansController } from './orchestration/plans.controller.js';
-import { taskMethods, TasksController } from './orchestration/tasks.controller.js';
+import { TaskMethods, TasksController } from './orchestration/tasks.controller.js';
 import { RunsController, WorkflowsController } from './orchestration/workflows.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
-import { sessionMethodsProvider } from './sessions/session-methods.provider.js';
+import { ResumeMethod } from './sessions/resume-session.js';
+import { SendMethods } from './sessions/send-message.js';
+import { SessionMethods, WorkspaceRouters } from './sessions/session-methods.js';
 import { SessionsController } from './sessions/sessions.controller.js';
 import { SubmitTurns } from './sessions/submit-turns.js';
-import { ClientGateway, GatewayClients } from './sockets/client-gateway.js';
+import { ConnectionMethods } from './sockets/connection-methods.js';
 import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
-import {
-  connectionMethods,
-  createMethodTable,
-  type MethodTable,
-  type RpcMethod,
-} from './sockets/rpc-method.js';
+import { SocketMethods } from './sockets/socket-adapter.js';
 import { SocketLifecycle } from './sockets/socket-lifecycle.js';
 import { ConfigController } from './status/config.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './status/status.controller.js';
@@ -108,32 +101,6 @@ const statusProvider: Provider = {
       ownHealth: () => health.report(),
       temporalUi: env['ANTIPHON_TEMPORAL_UI_URL'] || null,
     }),
-};
-
-const methodsProvider: Provider = {
-  provide: METHODS,
-  inject: [REQUESTS, STATUS, AgentAccess, SESSION_METHODS, EVENT_METHODS, AgentStates],
-  useFactory: (
-    requests: RequestClient,
-    readStatus: StatusReader,
-    access: AgentAccess,
-    sessions: RpcMethod[],
-    events: RpcMethod[],
-    states: AgentStates,
-  ): MethodTable =>
-    createMethodTable([
-      ...connectionMethods(
-        async (reader) => (await readStatus(reader)) as unknown as JsonValue,
-        (...named) => states.beginFor(...named),
-      ),
-      ...sessions,
-      ...approvalMethods(requests, access),
-      ...agentMethods(requests, access),
-      ...memoryMethods(requests),
-      ...messageMethods(requests),
-      ...taskMethods(requests, access),
-      ...events,
-    ]),
 };
 
 /**
@@ -222,13 +189,20 @@ const methodsProvider: Provider = {
       inject: [ENVIRONMENT],
       useFactory: (env: Environment) => new DashboardFiles(dashboardFolder(env['ANTIPHON_DASHBOARD_FOLDER'])),
     },
-    ...eventMethodsProviders,
     statusProvider,
-    sessionMethodsProvider,
-    methodsProvider,
-    ClientGateway,
     EngineStatusBroadcaster,
-    GatewayClients,
+    SocketMethods,
+    ConnectionMethods,
+    WorkspaceRouters,
+    SendMethods,
+    SessionMethods,
+    ResumeMethod,
+    ApprovalMethods,
+    ...eventProviders,
+    AgentMethods,
+    MessageMethods,
+    TaskMethods,
+    MemoryMethods,
     SocketLifecycle,
   ],
 })

@@ -20,13 +20,6 @@ export const LOG_TAIL = Symbol('LOG_TAIL');
 export const CHAT_STREAMS = Symbol('CHAT_STREAMS');
 /** Token of the `DashboardFiles`. */
 export const DASHBOARD_FILES = Symbol('DASHBOARD_FILES');
-/** Token of the `MethodTable`. */
-export const METHODS = Symbol('METHODS');
-/** Token of the methods of sessions: `RpcMethod[]`. */
-export const SESSION_METHODS = Symbol('SESSION_METHODS');
-
-/** Token of the methods that follow the log: `RpcMethod[]`. */
-export const EVENT_METHODS = Symbol('EVENT_METHODS');
 
 /** Client for requests to the other services. */
 export interface GatewayRequests {

@@ -8,7 +8,7 @@ import {
 import type { AntiphonConfig } from '@antiphon/config';
 import type { Feature } from '@antiphon/contracts/gateway';
 import { isPermitted, type Access, type Principal } from '@antiphon/contracts/identity';
-import { findMethod, HTTP_ROUTES, routerPath, type HttpRoute } from '@antiphon/contracts/reference';
+import { HTTP_ROUTES, routerPath, type HttpRoute, type SocketMethod } from '@antiphon/contracts/reference';
 import { bug, forbidden, notFound, unauthenticated } from '@antiphon/kernel';
 import { CONFIG } from '@antiphon/service-host';
 import type { FastifyRequest } from 'fastify';
@@ -34,6 +34,9 @@ export const routeOf = ({
   const verb = method === 'HEAD' ? 'get' : method.toLowerCase();
   return ROUTES.get(`${verb} ${routeOptions.url ?? ''}`);
 };
+
+/** Key of the metadata of a handler: the method of the reference that it serves. */
+export const METHOD_OF_HANDLER = Symbol('METHOD_OF_HANDLER');
 
 /** Returns the error of a request without a valid credential. */
 export const missingCredential = (): Error =>
@@ -85,8 +88,9 @@ export class AccessGuard implements CanActivate {
     const kind = context.getType();
     if (kind === 'rpc') return true;
     if (kind === 'ws') {
-      const { principal } = context.switchToWs().getClient<{ readonly principal: Principal }>();
-      this.check(principal, findMethod(context.switchToWs().getPattern()));
+      const { principal } = context.switchToWs().getData<{ readonly principal: Principal }>();
+      const handler = context.getHandler();
+      this.check(principal, Reflect.getMetadata(METHOD_OF_HANDLER, handler) as SocketMethod | undefined);
       return true;
     }
     const request = context.switchToHttp().getRequest<FastifyRequest>();

@@ -78,7 +78,7 @@ export class HeavyRequestsInterceptor implements NestInterceptor, OnApplicationB
     if (context.getType() !== 'ws') return next.handle();
     const ws = context.switchToWs();
     if (METHOD_COSTS[ws.getPattern() as SocketMethodName] !== 'heavy') return this.runSmall(next);
-    const { principal } = ws.getClient<{ readonly principal: Principal }>();
+    const { principal } = ws.getData<{ readonly principal: Principal }>();
     const leave = await this.heavy.enter(principal);
     return next.handle().pipe(finalize(leave));
   }

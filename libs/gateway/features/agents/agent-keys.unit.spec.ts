@@ -8,11 +8,11 @@ import { FilesController } from '../chats/files.controller.js';
 import { RunsController } from '../orchestration/workflows.controller.js';
 import { HeavyRequests } from '../admission/heavy-requests.js';
 import { SessionsController } from '../sessions/sessions.controller.js';
-import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
 import { AgentAccess } from '../access/agent-access.js';
 import { PlansController } from '../orchestration/plans.controller.js';
-import { taskMethods, TasksController } from '../orchestration/tasks.controller.js';
-import { approvalMethods, ApprovalsController } from './approvals.controller.js';
+import { TaskMethods, TasksController } from '../orchestration/tasks.controller.js';
+import { callMethod } from '../testing/call-method.js';
+import { ApprovalMethods, ApprovalsController } from './approvals.controller.js';
 import { BudgetsController } from './budgets.controller.js';
 
 const ID = '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5';
@@ -53,11 +53,8 @@ const storeOf = (agentId: string) =>
     readStreamPage: () => Promise.resolve({ events: [{ data: { agentId } }], hasMore: false }),
   }) as never;
 
-const call = async (methods: readonly RpcMethod[], name: string, params: Record<string, unknown>) => {
-  const method = methods.find((one) => one.name === name);
-  const { workspace, caller } = KEY;
-  return method?.handle({ params, principal: KEY, workspace, caller } as RpcCall<Record<string, unknown>>);
-};
+const call = (gateway: object, name: string, params: Record<string, unknown>) =>
+  callMethod(gateway, name, params, KEY);
 const input = { params: { id: ID }, query: {}, body: {}, idempotencyKey: undefined } as never;
 const chatInput = { params: { id: 'default', chat: ID }, query: {}, body: {}, idempotencyKey: undefined };
 
@@ -76,9 +73,9 @@ const usesOf = (agentId: string): Readonly<Record<string, () => Promise<unknown>
   return {
     'POST /sessions/{id}/files/rewind': () => sessions.rewind(input, KEY),
     'GET /approvals/{id}': () => approvals.get(input, KEY),
-    'approval.get': () => call(approvalMethods(requests, access), 'approval.get', { approvalId: ID }),
+    'approval.get': () => call(new ApprovalMethods(requests, access), 'approval.get', { approvalId: ID }),
     'GET /tasks/{id}': () => tasks.get(input, KEY),
-    'task.get': () => call(taskMethods(requests, access), 'task.get', { taskId: ID }),
+    'task.get': () => call(new TaskMethods(requests, access), 'task.get', { taskId: ID }),
     'GET /plans': () => new PlansController(requests, new AgentAccess(requests)).get(input, KEY),
     'GET /chats/{chat}/events': () => chats.stream(chatInput as never, KEY, undefined),
     'GET /budgets?session=': () =>
@@ -114,7 +111,7 @@ describe('the key of an agent', () => {
     const access = new AgentAccess(requests);
     const listed = await Promise.all([
       new ApprovalsController(requests, new AgentAccess(requests)).list(input, KEY),
-      call(approvalMethods(requests, access), 'approval.list', { limit: 10 }),
+      call(new ApprovalMethods(requests, access), 'approval.list', { limit: 10 }),
       new TasksController(requests, new AgentAccess(requests)).list(input, KEY),
       new ChatsController(
         requests,

@@ -3,17 +3,17 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { notFound, transient } from '@antiphon/kernel';
 import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
 import { AgentAccess } from '../access/agent-access.js';
 import { RunsController, WorkflowsController } from '../orchestration/workflows.controller.js';
 import { HeavyRequests } from '../admission/heavy-requests.js';
 import { SessionsController } from '../sessions/sessions.controller.js';
-import { sessionMethods } from '../sessions/session-methods.js';
-import { taskMethods, TasksController } from '../orchestration/tasks.controller.js';
-import { agentMethods, AgentsController } from './agents.controller.js';
+import { SessionMethods } from '../sessions/session-methods.js';
+import { TaskMethods, TasksController } from '../orchestration/tasks.controller.js';
+import { AgentMethods, AgentsController } from './agents.controller.js';
 import { BudgetsController } from './budgets.controller.js';
-import { memoryMethods } from './memory.controller.js';
-import { messageMethods, MessagesController } from './messages.controller.js';
+import { MemoryMethods } from './memory.controller.js';
+import { MessageMethods, MessagesController } from './messages.controller.js';
+import { callMethod } from '../testing/call-method.js';
 
 const AGENT_KEY: Principal = {
   ...LOCAL_OPERATOR,
@@ -41,13 +41,9 @@ const recordRequests = (reply: unknown = {}): { requests: GatewayRequests; sent:
   return { requests: { request }, sent };
 };
 
-const call = (methods: readonly RpcMethod[], name: string, params: Record<string, unknown>) => {
-  const method = methods.find((one) => one.name === name);
-  if (!method) throw new Error(`no method ${name}`);
-  const { workspace, caller } = AGENT_KEY;
-  const request = { params, principal: AGENT_KEY, workspace, caller } as RpcCall<Record<string, unknown>>;
-  return method.handle(request);
-};
+const call = (gateway: object, name: string, params: Record<string, unknown>) =>
+  callMethod(gateway, name, params, AGENT_KEY);
+const ROUTERS = { of: () => ({ route: () => 'main' }) };
 
 describe('the routes of budgets', () => {
   it('ask metering for the budgets and the cost in the workspace of the caller', async () => {
@@ -152,7 +148,7 @@ describe('the routes of agents, tasks and messages', () => {
       { state: 'assigned' },
       { state: 'running' },
     ]);
-    expect(await call(taskMethods({ request }, access), 'task.cancelAll', params)).toEqual(reply);
+    expect(await call(new TaskMethods({ request }, access), 'task.cancelAll', params)).toEqual(reply);
     expect(sent.filter(({ subject }) => subject === 'cmd.agent.task.cancel')).toEqual(
       Array.from({ length: 2 }, () => ({
         subject: 'cmd.agent.task.cancel',
@@ -179,7 +175,7 @@ describe('the routes of agents, tasks and messages', () => {
 describe('the socket methods of memory', () => {
   it('ask memory for a session or an agent, in the workspace and as the agent of the key', async () => {
     const { requests, sent } = recordRequests({});
-    const methods = memoryMethods(requests);
+    const methods = new MemoryMethods(requests);
     await call(methods, 'memory.query', { agent: 'main', query: 'name', detail: 'full', limit: 5 });
     await call(methods, 'memory.query', { sessionId: TASK_ID, superseded: true, at: 7 });
     await call(methods, 'memory.recall', { memoryId: TASK_ID });
@@ -208,7 +204,7 @@ describe('the socket methods of memory', () => {
     async (params) => {
       const { requests, sent } = recordRequests({});
       await expect(
-        Promise.resolve().then(() => call(memoryMethods(requests), 'memory.query', params)),
+        Promise.resolve().then(() => call(new MemoryMethods(requests), 'memory.query', params)),
       ).rejects.toMatchObject({ code: 'GATEWAY.INVALID_PARAMS' });
       expect(sent).toEqual([]);
     },
@@ -219,16 +215,16 @@ describe('the socket methods of agents, tasks and messages', () => {
   it('keep the idempotency key apart from what is created', async () => {
     const { requests, sent } = recordRequests({ agent: {}, task: {}, messageId: TASK_ID });
     const idempotencyKey = 'once';
-    await call(agentMethods(requests, new AgentAccess(requests)), 'agent.spawn', {
+    await call(new AgentMethods(requests, new AgentAccess(requests)), 'agent.spawn', {
       name: 'Ada',
       idempotencyKey,
     });
-    await call(taskMethods(requests, new AgentAccess(requests)), 'task.create', {
+    await call(new TaskMethods(requests, new AgentAccess(requests)), 'task.create', {
       prompt: 'count',
       idempotencyKey,
     });
     const message = { to: { everyone: true }, content: { text: 'hello' } };
-    await call(messageMethods(requests), 'message.send', { ...message, idempotencyKey });
+    await call(new MessageMethods(requests), 'message.send', { ...message, idempotencyKey });
     const common = { workspace: 'acme', actor: ACTOR, idempotencyKey };
     expect(sent).toMatchObject([
       { subject: 'cmd.agent.agent.spawn', payload: { ...common, spec: { name: 'Ada' } } },
@@ -240,7 +236,9 @@ describe('the socket methods of agents, tasks and messages', () => {
   it('terminate an agent by agent.control and return it', async () => {
     const { requests, sent } = recordRequests({ agent: { id: 'main', state: 'terminated' } });
     const params = { agentId: 'main', action: 'terminate' };
-    expect(await call(agentMethods(requests, new AgentAccess(requests)), 'agent.control', params)).toEqual({
+    expect(
+      await call(new AgentMethods(requests, new AgentAccess(requests)), 'agent.control', params),
+    ).toEqual({
       id: 'main',
       state: 'terminated',
     });
@@ -254,12 +252,14 @@ describe('the socket methods of agents, tasks and messages', () => {
     ['message.send', { to: { topic: '-' }, content: {} }, 'to'],
   ])('refuse %s with %j and name the field', async (name, params, field) => {
     const { requests, sent } = recordRequests();
-    const methods = [
-      ...agentMethods(requests, new AgentAccess(requests)),
-      ...taskMethods(requests, new AgentAccess(requests)),
-      ...messageMethods(requests),
-    ];
-    await expect(call(methods, name, params)).rejects.toMatchObject({
+    const access = new AgentAccess(requests);
+    const gateways = {
+      agent: new AgentMethods(requests, access),
+      task: new TaskMethods(requests, access),
+      message: new MessageMethods(requests),
+    };
+    const gateway = gateways[name.split('.')[0] as keyof typeof gateways];
+    await expect(call(gateway, name, params)).rejects.toMatchObject({
       code: 'GATEWAY.INVALID_PARAMS',
       message: expect.stringContaining(field),
     });
@@ -272,7 +272,7 @@ describe('the key of an agent', () => {
 
   it('is named in each request about a session, so that the agent service limits it', async () => {
     const { requests, sent } = recordRequests({ cancelled: true });
-    const methods = sessionMethods({ requests, routerOf: () => ({ route: () => 'main' }) });
+    const methods = new SessionMethods(requests, ROUTERS);
     await call(methods, 'session.new', { sessionId: TASK_ID });
     await call(methods, 'session.fork', { sessionId: TASK_ID });
     await call(methods, 'session.cancel', { sessionId: TASK_ID });
@@ -312,7 +312,7 @@ describe('a channel of the runtime', () => {
     'is refused to clients, and nothing is sent: %s',
     async (channel) => {
       const { requests, sent } = recordRequests();
-      const methods = sessionMethods({ requests, routerOf: () => ({ route: () => 'main' }) });
+      const methods = new SessionMethods(requests, ROUTERS);
       const address = { channel, account: TASK_ID, peer: '1' };
       await expect(call(methods, 'session.new', address)).rejects.toMatchObject({
         code: 'GATEWAY.INVALID_PARAMS',
@@ -329,7 +329,7 @@ describe('a channel of the runtime', () => {
 describe('a message to a workspace without an agent', () => {
   it('is refused with what to do, and nothing is sent', async () => {
     const { requests, sent } = recordRequests();
-    const methods = sessionMethods({ requests, routerOf: () => ({ route: () => '' }) });
+    const methods = new SessionMethods(requests, { of: () => ({ route: () => '' }) });
     const address = { channel: 'web', account: 'main', peer: 'ada' };
     await expect(call(methods, 'session.new', address)).rejects.toMatchObject({
       code: 'AGENT.NOT_FOUND',

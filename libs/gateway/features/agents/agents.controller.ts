@@ -1,4 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
+import { WebSocketGateway } from '@nestjs/websockets';
 import {
   controlAgent,
   getAgent,
@@ -8,21 +9,16 @@ import {
   spawnAgent,
   type AgentView,
 } from '@antiphon/contracts/agent';
-import {
-  AgentControlParams,
-  AgentListParams,
-  AgentParams,
-  AgentSpawnParams,
-} from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
-import { AGENT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { AGENT_ROUTES, METHODS, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../route/handle-route.js';
 import { createStaleCache, type Cached } from '../route/stale-cache.js';
-import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+import { HandleMethod } from '../sockets/handle-method.js';
+import type { MethodCall } from '../sockets/rpc-method.js';
 import { AgentAccess } from '../access/agent-access.js';
 import { actorOf } from './agent-actor.js';
 
@@ -121,28 +117,42 @@ const readable = async (access: AgentAccess, principal: Principal, page: ListRep
 const changeState = async (
   requests: GatewayRequests,
   principal: Principal,
-  change: z.output<typeof AgentControlParams>,
+  change: MethodCall<'agent.control'>['params'],
 ): Promise<AgentView> => {
   const { workspace } = principal;
   const { agent } = await requests.request(controlAgent, { workspace, ...change, actor: actorOf(principal) });
   return agent;
 };
 
-/** Returns `agent.spawn`, `agent.list`, `agent.status` and `agent.control` of the WebSocket. */
-export const agentMethods = (requests: GatewayRequests, access: AgentAccess): RpcMethod[] => [
-  defineMethod('agent.spawn', AgentSpawnParams, async ({ params, principal }) => {
+/** Serves agents over the WebSocket. */
+@WebSocketGateway()
+export class AgentMethods {
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
+
+  @HandleMethod(METHODS['agent.spawn'])
+  async spawn({ params, workspace, principal }: MethodCall<'agent.spawn'>): Promise<AgentView> {
     const { idempotencyKey, ...spec } = params;
-    const command = { workspace: principal.workspace, spec, actor: actorOf(principal), idempotencyKey };
-    return (await requests.request(spawnAgent, command)).agent;
-  }),
-  defineMethod('agent.list', AgentListParams, async ({ params, workspace, principal }) =>
-    readable(access, principal, await requests.request(listAgents, { workspace, ...params })),
-  ),
-  defineMethod('agent.status', AgentParams, async ({ params, workspace, principal }) => {
-    await access.require(principal, params.agentId);
-    return (await requests.request(getAgent, { workspace, ...params })).agent;
-  }),
-  defineMethod('agent.control', AgentControlParams, ({ params, principal }) =>
-    changeState(requests, principal, params),
-  ),
-];
+    const command = { workspace, spec, actor: actorOf(principal), idempotencyKey };
+    return (await this.requests.request(spawnAgent, command)).agent;
+  }
+
+  @HandleMethod(METHODS['agent.list'])
+  async list({ params, workspace, principal }: MethodCall<'agent.list'>): Promise<ListReply> {
+    const page = await this.requests.request(listAgents, { workspace, ...params });
+    return readable(this.access, principal, page);
+  }
+
+  @HandleMethod(METHODS['agent.status'])
+  async status({ params, workspace, principal }: MethodCall<'agent.status'>): Promise<AgentView> {
+    await this.access.require(principal, params.agentId);
+    return (await this.requests.request(getAgent, { workspace, ...params })).agent;
+  }
+
+  @HandleMethod(METHODS['agent.control'])
+  control({ params, principal }: MethodCall<'agent.control'>): Promise<AgentView> {
+    return changeState(this.requests, principal, params);
+  }
+}

@@ -1,16 +1,17 @@
 import { Controller, Inject } from '@nestjs/common';
+import { WebSocketGateway } from '@nestjs/websockets';
 import { answerApproval, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { ApprovalView, Approver } from '@antiphon/contracts/agent';
-import { ApprovalAnswerParams, ApprovalParams, ApprovalsQuery } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
-import { APPROVAL_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { APPROVAL_ROUTES, METHODS, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import { AgentAccess } from '../access/agent-access.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 import { HandleRoute } from '../route/handle-route.js';
+import { HandleMethod } from '../sockets/handle-method.js';
+import type { MethodCall } from '../sockets/rpc-method.js';
 
 type Routes = typeof APPROVAL_ROUTES;
 
@@ -31,7 +32,7 @@ const list = async (
   requests: GatewayRequests,
   access: AgentAccess,
   principal: Principal,
-  { session: sessionId, root: rootId, ...query }: z.output<typeof ApprovalsQuery>,
+  { session: sessionId, root: rootId, ...query }: MethodCall<'approval.list'>['params'],
 ): Promise<z.output<typeof listApprovals.reply>> => {
   const { workspace } = principal;
   const page = await requests.request(listApprovals, { workspace, sessionId, rootId, ...query });
@@ -88,18 +89,28 @@ export class ApprovalsController {
   }
 }
 
-/** Returns `approval.answer`, `approval.list` and `approval.get` of the WebSocket. */
-export const approvalMethods = (requests: GatewayRequests, access: AgentAccess): RpcMethod[] => [
-  defineMethod('approval.answer', ApprovalAnswerParams, async ({ params, principal }): Promise<RpcResult> => {
-    const { workspace } = principal;
-    const approver = approverOf(principal);
-    const { recorded } = await requests.request(answerApproval, { workspace, approver, ...params });
+/** Serves approvals over the WebSocket. */
+@WebSocketGateway()
+export class ApprovalMethods {
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
+
+  @HandleMethod(METHODS['approval.answer'])
+  async answer({ params, workspace, principal }: MethodCall<'approval.answer'>) {
+    const answer = { workspace, approver: approverOf(principal), ...params };
+    const { recorded } = await this.requests.request(answerApproval, answer);
     return { recorded };
-  }),
-  defineMethod('approval.list', ApprovalsQuery, ({ params, principal }) =>
-    list(requests, access, principal, params),
-  ),
-  defineMethod('approval.get', ApprovalParams, ({ params, principal }) =>
-    get(requests, access, principal, params),
-  ),
-];
+  }
+
+  @HandleMethod(METHODS['approval.list'])
+  list({ params, principal }: MethodCall<'approval.list'>) {
+    return list(this.requests, this.access, principal, params);
+  }
+
+  @HandleMethod(METHODS['approval.get'])
+  get({ params, principal }: MethodCall<'approval.get'>) {
+    return get(this.requests, this.access, principal, params);
+  }
+}

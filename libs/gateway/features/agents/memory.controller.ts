@@ -1,16 +1,17 @@
 import { Controller, Inject } from '@nestjs/common';
+import { WebSocketGateway } from '@nestjs/websockets';
 import { listTurnsOfEntry } from '@antiphon/contracts/agent';
-import { MemoryQueryParams, MemoryRecallParams } from '@antiphon/contracts/gateway';
 import { isPermitted } from '@antiphon/contracts/identity';
 import type { Principal } from '@antiphon/contracts/identity';
 import { queryMemory, recallMemory } from '@antiphon/contracts/memory';
-import { MEMORY_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { MEMORY_ROUTES, METHODS, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../route/handle-route.js';
-import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+import { HandleMethod } from '../sockets/handle-method.js';
+import type { MethodCall } from '../sockets/rpc-method.js';
 
 type Routes = typeof MEMORY_ROUTES;
 type Page = z.output<typeof queryMemory.reply>;
@@ -24,7 +25,7 @@ const callerOf = ({ workspace, agentId }: Principal) => ({
 const query = (
   requests: GatewayRequests,
   principal: Principal,
-  { sessionId, agent, superseded, ...rest }: z.output<typeof MemoryQueryParams>,
+  { sessionId, agent, superseded, ...rest }: MethodCall<'memory.query'>['params'],
 ): Promise<Page> => {
   const target = sessionId === undefined ? { agentId: agent ?? '' } : { sessionId };
   return requests.request(queryMemory, {
@@ -68,12 +69,18 @@ export class MemoryController {
   }
 }
 
-/** Returns `memory.query` and `memory.recall` of the WebSocket. */
-export const memoryMethods = (requests: GatewayRequests): RpcMethod[] => [
-  defineMethod('memory.query', MemoryQueryParams, ({ params, principal }) =>
-    query(requests, principal, params),
-  ),
-  defineMethod('memory.recall', MemoryRecallParams, ({ params, principal }) =>
-    requests.request(recallMemory, { ...callerOf(principal), ...params }),
-  ),
-];
+/** Serves what memory has learned over the WebSocket. */
+@WebSocketGateway()
+export class MemoryMethods {
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+
+  @HandleMethod(METHODS['memory.query'])
+  query({ params, principal }: MethodCall<'memory.query'>): Promise<Page> {
+    return query(this.requests, principal, params);
+  }
+
+  @HandleMethod(METHODS['memory.recall'])
+  recall({ params, principal }: MethodCall<'memory.recall'>): Promise<Entry> {
+    return this.requests.request(recallMemory, { ...callerOf(principal), ...params });
+  }
+}

@@ -1,19 +1,20 @@
 import { Controller, Inject } from '@nestjs/common';
+import { WebSocketGateway } from '@nestjs/websockets';
 import {
   listAgentMessages,
   sendAgentMessage,
   subscribeAgent,
   type MessageSpec,
 } from '@antiphon/contracts/agent';
-import { MessageSendParams } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
-import { MESSAGE_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { MESSAGE_ROUTES, METHODS, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../route/handle-route.js';
-import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+import { HandleMethod } from '../sockets/handle-method.js';
+import type { MethodCall } from '../sockets/rpc-method.js';
 import { AgentAccess } from '../access/agent-access.js';
 import { actorOf } from './agent-actor.js';
 
@@ -93,10 +94,14 @@ export class MessagesController {
   }
 }
 
-/** Returns `message.send` of the WebSocket. */
-export const messageMethods = (requests: GatewayRequests): RpcMethod[] => [
-  defineMethod('message.send', MessageSendParams, ({ params, principal }) => {
+/** Serves messages between agents over the WebSocket. */
+@WebSocketGateway()
+export class MessageMethods {
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+
+  @HandleMethod(METHODS['message.send'])
+  send({ params, principal }: MethodCall<'message.send'>): Promise<Sent> {
     const { idempotencyKey, ...message } = params;
-    return send(requests, principal, message, idempotencyKey);
-  }),
-];
+    return send(this.requests, principal, message, idempotencyKey);
+  }
+}

@@ -1,18 +1,18 @@
-import {
-  AGENT_FRAME_KINDS,
-  AgentSubscribeParams,
-  AgentUnsubscribeParams,
-  type AgentFrame,
-} from '@antiphon/contracts/gateway';
+import { Inject } from '@nestjs/common';
+import { WebSocketGateway } from '@nestjs/websockets';
+import type { AntiphonConfig } from '@antiphon/config';
+import { AGENT_FRAME_KINDS, type AgentFrame } from '@antiphon/contracts/gateway';
 import { isPermitted, type Principal } from '@antiphon/contracts/identity';
-import { CONTENT_RIGHTS } from '@antiphon/contracts/reference';
+import { CONTENT_RIGHTS, METHODS } from '@antiphon/contracts/reference';
 import { exhausted, type JsonValue } from '@antiphon/kernel';
-import { authorize, requireFeature, type FeatureFlags } from '../access/access-guard.js';
-import type { AgentAccess } from '../access/agent-access.js';
+import { CONFIG } from '@antiphon/service-host';
+import { authorize, requireFeature } from '../access/access-guard.js';
+import { AgentAccess } from '../access/agent-access.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
-import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
+import { HandleMethod } from '../sockets/handle-method.js';
+import type { MethodCall } from '../sockets/rpc-method.js';
 import { rpcError } from '../sockets/rpc-protocol.js';
-import type { AgentStreams } from './agent-streams.js';
+import { AgentStreams } from './agent-streams.js';
 
 /** Maximum number of agents that one connection subscribes to singly. */
 const MAX_AGENTS = 100;
@@ -37,12 +37,6 @@ const RESUME = (): string => 'by agent.subscribe';
 const sendFrame = (connection: ClientConnection, frame: AgentFrame): void =>
   connection.sendText(() => JSON.stringify(frame), RESUME);
 
-export interface AgentSubscriptionsDeps {
-  readonly features: FeatureFlags;
-  readonly streams: AgentStreams;
-  readonly access: AgentAccess;
-}
-
 type FrameKind = (typeof AGENT_FRAME_KINDS)[number];
 
 /**
@@ -55,47 +49,52 @@ const kindsOf = (principal: Principal, named: readonly FrameKind[] | undefined):
   return new Set(named ?? AGENT_FRAME_KINDS.filter((kind) => isPermitted(principal, rights[kind])));
 };
 
-const subscribe = async (
-  { features, streams, access }: AgentSubscriptionsDeps,
-  call: RpcCall<AgentSubscribeParams>,
-) => {
-  const { connection, id, params, workspace, requestId, principal } = call;
-  await access.require(principal, params.agent);
-  if (params.frames?.includes('memory')) requireFeature(features, 'memory_v1');
-  const kinds = kindsOf(principal, params.frames);
-  const key = params.agent ?? ALL;
-  const own = subscriptionsOf(connection);
-  if (own.size >= MAX_AGENTS && !own.has(key)) {
-    const message = `this connection is subscribed to ${MAX_AGENTS} agents: subscribe to all by leaving out \`agent\``;
-    throw exhausted('GATEWAY.TOO_MANY_STREAMS', message);
-  }
-  const end = await streams.subscribe(workspace, {
-    agent: params.agent,
-    kinds,
-    onSnapshot: (snapshot) => connection.respond(id, snapshot as unknown as JsonValue),
-    send: (frame) => sendFrame(connection, frame),
-    waitForRoom: () => connection.waitForRoomToSend(RESUME),
-    onEnd: (error) => {
-      stop();
-      connection.send({ type: 'error', error: rpcError(error, requestId) as unknown as JsonValue });
-    },
-  });
-  // A repeated subscription replaces the first one.
-  own.get(key)?.();
-  const stop = connection.addCleanup(() => {
-    if (own.get(key) === stop) own.delete(key);
-    end();
-  });
-  own.set(key, stop);
-  return undefined;
-};
+/** Serves `agent.subscribe` and `agent.unsubscribe`. */
+@WebSocketGateway()
+export class AgentSubscriptionMethods {
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<AntiphonConfig, 'features'>,
+    @Inject(AgentStreams) private readonly streams: AgentStreams,
+    @Inject(AgentAccess) private readonly access: AgentAccess,
+  ) {}
 
-/** Returns `agent.subscribe` and `agent.unsubscribe`. */
-export const agentSubscriptions = (deps: AgentSubscriptionsDeps): RpcMethod[] => [
-  defineMethod('agent.subscribe', AgentSubscribeParams, (call) => subscribe(deps, call)),
-  defineMethod('agent.unsubscribe', AgentUnsubscribeParams, ({ connection, params }) => {
+  @HandleMethod(METHODS['agent.subscribe'])
+  async subscribe(call: MethodCall<'agent.subscribe'>): Promise<undefined> {
+    const { connection, id, params, workspace, requestId, principal } = call;
+    await this.access.require(principal, params.agent);
+    if (params.frames?.includes('memory')) requireFeature(this.config.features, 'memory_v1');
+    const kinds = kindsOf(principal, params.frames);
+    const key = params.agent ?? ALL;
+    const own = subscriptionsOf(connection);
+    if (own.size >= MAX_AGENTS && !own.has(key)) {
+      const message = `this connection is subscribed to ${MAX_AGENTS} agents: subscribe to all by leaving out \`agent\``;
+      throw exhausted('GATEWAY.TOO_MANY_STREAMS', message);
+    }
+    const end = await this.streams.subscribe(workspace, {
+      agent: params.agent,
+      kinds,
+      onSnapshot: (snapshot) => connection.respond(id, snapshot as unknown as JsonValue),
+      send: (frame) => sendFrame(connection, frame),
+      waitForRoom: () => connection.waitForRoomToSend(RESUME),
+      onEnd: (error) => {
+        stop();
+        connection.send({ type: 'error', error: rpcError(error, requestId) as unknown as JsonValue });
+      },
+    });
+    // A repeated subscription replaces the first one.
+    own.get(key)?.();
+    const stop = connection.addCleanup(() => {
+      if (own.get(key) === stop) own.delete(key);
+      end();
+    });
+    own.set(key, stop);
+    return undefined;
+  }
+
+  @HandleMethod(METHODS['agent.unsubscribe'])
+  unsubscribe({ connection, params }: MethodCall<'agent.unsubscribe'>) {
     const stop = subscriptionsOf(connection).get(params.agent ?? ALL);
     stop?.();
-    return Promise.resolve({ unsubscribed: stop !== undefined });
-  }),
-];
+    return { unsubscribed: stop !== undefined };
+  }
+}

@@ -1,4 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
+import { WebSocketGateway } from '@nestjs/websockets';
 import {
   cancelTask,
   claimTask,
@@ -9,16 +10,16 @@ import {
   renewTask,
   type TaskItem,
 } from '@antiphon/contracts/agent';
-import { TaskCancelParams, TaskCreateParams, TaskParams } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
-import { TASK_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { METHODS, TASK_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { isAppError } from '@antiphon/kernel';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../route/handle-route.js';
-import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+import { HandleMethod } from '../sockets/handle-method.js';
+import type { MethodCall } from '../sockets/rpc-method.js';
 import { actorOf } from '../agents/agent-actor.js';
 import { AgentAccess } from '../access/agent-access.js';
 
@@ -35,7 +36,6 @@ const OPEN_STATES = ['queued', 'assigned', 'running'] as const;
 /** Maximum number of tasks that one request cancels. */
 const MAX_CANCELLED = 100;
 
-const { body: Filter } = TASK_ROUTES.cancelTasks;
 type Cancelled = z.output<Routes['cancelTasks']['reply']['schema']>;
 
 /**
@@ -45,7 +45,7 @@ type Cancelled = z.output<Routes['cancelTasks']['reply']['schema']>;
 const cancelTasks = async (
   { requests, access }: { readonly requests: GatewayRequests; readonly access: AgentAccess },
   principal: Principal,
-  { reason, cursor = '0.', ...filter }: z.output<typeof Filter>,
+  { reason, cursor = '0.', ...filter }: MethodCall<'task.cancelAll'>['params'],
 ): Promise<Cancelled> => {
   const { workspace } = principal;
   const [index, after] = [Number(cursor[0]), cursor.slice(2)];
@@ -153,24 +153,35 @@ export class TasksController {
   }
 }
 
-/** Returns the methods of tasks of the WebSocket. */
-export const taskMethods = (requests: GatewayRequests, access: AgentAccess): RpcMethod[] => [
-  defineMethod('task.create', TaskCreateParams, async ({ params, principal }) => {
+/** Serves tasks over the WebSocket. */
+@WebSocketGateway()
+export class TaskMethods {
+  constructor(
+    @Inject(REQUESTS) readonly requests: GatewayRequests,
+    @Inject(AgentAccess) readonly access: AgentAccess,
+  ) {}
+
+  @HandleMethod(METHODS['task.create'])
+  async create({ params, principal }: MethodCall<'task.create'>): Promise<TaskItem> {
     const { idempotencyKey, ...spec } = params;
-    return (await requests.request(createTask, { ...commonOf(principal), spec, idempotencyKey })).task;
-  }),
-  defineMethod('task.get', TaskParams, async ({ params, workspace, principal }) => {
-    const { task } = await requests.request(getTask, { workspace, ...params });
-    await access.requireAny(principal, agentsOf(task));
+    const command = { ...commonOf(principal), spec, idempotencyKey };
+    return (await this.requests.request(createTask, command)).task;
+  }
+
+  @HandleMethod(METHODS['task.get'])
+  async get({ params, workspace, principal }: MethodCall<'task.get'>): Promise<TaskItem> {
+    const { task } = await this.requests.request(getTask, { workspace, ...params });
+    await this.access.requireAny(principal, agentsOf(task));
     return task;
-  }),
-  defineMethod(
-    'task.cancel',
-    TaskCancelParams,
-    async ({ params, principal }) =>
-      (await requests.request(cancelTask, { ...commonOf(principal), ...params })).task,
-  ),
-  defineMethod('task.cancelAll', Filter, async ({ params, principal }) =>
-    cancelTasks({ requests, access }, principal, params),
-  ),
-];
+  }
+
+  @HandleMethod(METHODS['task.cancel'])
+  async cancel({ params, principal }: MethodCall<'task.cancel'>): Promise<TaskItem> {
+    return (await this.requests.request(cancelTask, { ...commonOf(principal), ...params })).task;
+  }
+
+  @HandleMethod(METHODS['task.cancelAll'])
+  cancelAll({ params, principal }: MethodCall<'task.cancelAll'>): Promise<Cancelled> {
+    return cancelTasks(this, principal, params);
+  }
+}

@@ -1,20 +1,32 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { WebSocketGateway } from '@nestjs/websockets';
+import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import { cancelTurn, forkSession, newSession } from '@antiphon/contracts/agent';
 import type { SessionAddress } from '@antiphon/contracts/agent';
-import { SessionCancelParams, SessionForkParams, SessionNewParams } from '@antiphon/contracts/gateway';
 import type { ChatSendParams } from '@antiphon/contracts/gateway';
 import { isPermitted, type Principal } from '@antiphon/contracts/identity';
-import type { Router } from '@antiphon/gateway-domain';
+import { METHODS } from '@antiphon/contracts/reference';
+import { createRouter, type Router } from '@antiphon/gateway-domain';
 import { invalid, notFound } from '@antiphon/kernel';
+import { CONFIG, REQUESTS } from '@antiphon/service-host';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
+import { HandleMethod } from '../sockets/handle-method.js';
+import type { MethodCall } from '../sockets/rpc-method.js';
 
-export interface SessionMethodsDeps {
-  readonly requests: GatewayRequests;
-  readonly routerOf: RouterOf;
+/** The router of each workspace: its own bindings, and its first agent by default. */
+@Injectable()
+export class WorkspaceRouters {
+  readonly #routers = new WeakMap<AntiphonConfig, Router>();
+
+  constructor(@Inject(CONFIG) private readonly config: AntiphonConfig) {}
+
+  of(workspace: string): Router {
+    const own = workspaceConfig(this.config, workspace);
+    const router = this.#routers.get(own) ?? createRouter(own.bindings, own.agents[0]?.id ?? '');
+    this.#routers.set(own, router);
+    return router;
+  }
 }
-
-/** Returns the router of a workspace. */
-export type RouterOf = (workspace: string) => Router;
 
 /**
  * Channels of sessions that the runtime creates itself. A client's message there would become a
@@ -51,22 +63,34 @@ export const commonOf = ({ workspace, caller, agentId }: Principal) => ({
 /** Returns true for operators, who choose models that no configured agent has. */
 export const mayUseAnyModel = (principal: Principal): boolean => isPermitted(principal, 'operations:write');
 
-/** Returns `session.new`, `session.fork` and `session.cancel` of the WebSocket. */
-export const sessionMethods = ({ requests, routerOf }: SessionMethodsDeps): RpcMethod[] => [
-  defineMethod('session.new', SessionNewParams, ({ params, workspace, principal }) => {
+/** Serves `session.new`, `session.fork` and `session.cancel` of the WebSocket. */
+@WebSocketGateway()
+export class SessionMethods {
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(WorkspaceRouters) private readonly routers: Pick<WorkspaceRouters, 'of'>,
+  ) {}
+
+  @HandleMethod(METHODS['session.new'])
+  create({ params, workspace, principal }: MethodCall<'session.new'>) {
     const { idempotencyKey } = params;
     const target =
       'sessionId' in params
         ? { sessionId: params.sessionId }
-        : { address: resolveAddress(routerOf(workspace), params) };
-    return requests.request(newSession, { ...commonOf(principal), target, idempotencyKey });
-  }),
-  defineMethod('session.fork', SessionForkParams, ({ params, principal }) =>
-    requests.request(forkSession, { ...params, ...commonOf(principal), anyModel: mayUseAnyModel(principal) }),
-  ),
-  defineMethod('session.cancel', SessionCancelParams, async ({ params, principal }): Promise<RpcResult> => {
+        : { address: resolveAddress(this.routers.of(workspace), params) };
+    return this.requests.request(newSession, { ...commonOf(principal), target, idempotencyKey });
+  }
+
+  @HandleMethod(METHODS['session.fork'])
+  fork({ params, principal }: MethodCall<'session.fork'>) {
+    const request = { ...params, ...commonOf(principal), anyModel: mayUseAnyModel(principal) };
+    return this.requests.request(forkSession, request);
+  }
+
+  @HandleMethod(METHODS['session.cancel'])
+  async cancel({ params, principal }: MethodCall<'session.cancel'>) {
     const request = { ...commonOf(principal), ...params };
-    const { cancelled, status } = await requests.request(cancelTurn, request);
+    const { cancelled, status } = await this.requests.request(cancelTurn, request);
     return { cancelled, ...(status === undefined ? {} : { status }) };
-  }),
-];
+  }
+}

@@ -1,8 +1,8 @@
-import { Capabilities, type RpcRequest } from '@antiphon/contracts/gateway';
+import type { RpcRequest } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
-import type { SocketMethodName } from '@antiphon/contracts/reference';
+import type { SocketMethod, SocketMethodName, SocketMethodTable } from '@antiphon/contracts/reference';
 import { invalid, type JsonValue } from '@antiphon/kernel';
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { ClientConnection } from './client-connection.js';
 
 /** One request of a client, with its validated params. */
@@ -21,13 +21,20 @@ export interface RpcCall<Params> {
   readonly receivedAt: number;
 }
 
+/** A request whose params are not validated yet. */
+export type RawCall = RpcCall<Readonly<Record<string, unknown>>>;
+
 /** Result of a method; undefined if it streams frames under the request's id instead. */
 export type RpcResult = JsonValue | undefined;
 
-export interface RpcMethod {
-  readonly name: string;
-  readonly handle: (call: RpcCall<Readonly<Record<string, unknown>>>) => Promise<RpcResult>;
-}
+/**
+ * Handlers of the methods by name. It is a Map, so that a method called `__proto__` is simply not
+ * found.
+ */
+export type MethodTable = ReadonlyMap<string, (call: RawCall) => Promise<RpcResult>>;
+
+/** A request of a method of the reference. */
+export type MethodCall<N extends SocketMethodName> = RpcCall<z.output<SocketMethodTable[N]['params']>>;
 
 type Issue = z.ZodError['issues'][number];
 
@@ -40,50 +47,17 @@ const describeIssue = (issue: Issue): string => {
 };
 
 /**
- * Defines a method of the reference, which has its access rule. Params are validated by a schema.
- * Invalid ones are refused with the names of the fields.
+ * Validates the params of a request by the contract of its method. Throws
+ * `GATEWAY.INVALID_PARAMS` with the names of the invalid fields.
  */
-export const defineMethod = <Params>(
-  name: SocketMethodName,
-  schema: z.ZodType<Params>,
-  handle: (call: RpcCall<Params>) => Promise<RpcResult>,
-): RpcMethod => ({
-  name,
-  handle: async (call) => {
-    const parsed = schema.safeParse(call.params);
-    if (parsed.success) return handle({ ...call, params: parsed.data });
-    const problems = parsed.error.issues.map(describeIssue);
-    throw invalid('GATEWAY.INVALID_PARAMS', `invalid params for ${name}: ${problems.join('; ')}`, {
-      data: { fields: parsed.error.issues.map((issue) => issue.path.map(String).join('.')) },
-    });
-  },
-});
-
-export type MethodTable = ReadonlyMap<string, RpcMethod>;
-
-/**
- * Creates the table of methods. It is a Map, so that a method called `__proto__` is simply not
- * found.
- */
-export const createMethodTable = (methods: readonly RpcMethod[]): MethodTable =>
-  new Map(methods.map((method) => [method.name, method]));
-
-const NoParams = z.strictObject({});
-
-/** Returns `ping`, `status`, and `connect` for a connection that is already authenticated. */
-export const connectionMethods = (
-  readStatus: (reader: Principal) => Promise<JsonValue>,
-  onCapabilities: (
-    connection: ClientConnection,
-    principal: Principal,
-    capabilities: readonly string[],
-  ) => void = () => undefined,
-): RpcMethod[] => [
-  defineMethod('ping', NoParams, () => Promise.resolve('pong')),
-  defineMethod('status', NoParams, ({ principal }) => readStatus(principal)),
-  // A client need not know whether a token is configured, so that `connect` is valid at any time.
-  defineMethod('connect', z.object({ capabilities: Capabilities }), ({ connection, principal, params }) => {
-    onCapabilities(connection, principal, params.capabilities ?? []);
-    return Promise.resolve({ connectionId: connection.connectionId });
-  }),
-];
+export const parseCall = (
+  { name, params }: Pick<SocketMethod, 'name' | 'params'>,
+  call: RawCall,
+): RpcCall<unknown> => {
+  const parsed = params.safeParse(call.params);
+  if (parsed.success) return { ...call, params: parsed.data };
+  const problems = parsed.error.issues.map(describeIssue);
+  throw invalid('GATEWAY.INVALID_PARAMS', `invalid params for ${name}: ${problems.join('; ')}`, {
+    data: { fields: parsed.error.issues.map((issue) => issue.path.map(String).join('.')) },
+  });
+};

@@ -12,7 +12,7 @@ import {
 } from '@antiphon/observability';
 import type { RateLimits } from '../access/rate-limits.js';
 import type { ClientConnection } from './client-connection.js';
-import type { MethodTable, RpcCall, RpcMethod } from './rpc-method.js';
+import type { MethodTable, RpcCall } from './rpc-method.js';
 import { isFault, isServerFault, parseFrame, type ParsedFrame, type RpcFault } from './rpc-protocol.js';
 
 export interface RpcSessionOptions {
@@ -36,6 +36,7 @@ export interface RpcSessionOptions {
  */
 const MAX_OPEN_REQUESTS = 256;
 
+type Handler = NonNullable<ReturnType<MethodTable['get']>>;
 type Arrival = Pick<RpcCall<unknown>, 'requestId' | 'receivedAt'>;
 /** Arrival of a frame, and what its requests wait for. */
 interface Received {
@@ -44,7 +45,7 @@ interface Received {
 }
 
 /** Span of a request, from its arrival to its response or to the acceptance of its turn. */
-const spanOf = ({ name }: RpcMethod): SpanStart => ({
+const spanOf = (name: string): SpanStart => ({
   name,
   role: 'server',
   attributes: { 'rpc.system.name': 'jsonrpc', 'rpc.method': name },
@@ -103,12 +104,12 @@ export class RpcSession {
   #dispatch(request: RpcRequest, arrival: Arrival, ready: Promise<void> | undefined): void {
     const { requestId } = arrival;
     const { connection, methods } = this.#options;
-    const method = methods.get(request.method);
-    if (method) {
+    const handle = methods.get(request.method);
+    if (handle) {
       if (!connection.beginRequest(request.id)) return this.#refuseOpenId(request, requestId);
-      void withSpan(spanOf(method), async () => {
+      void withSpan(spanOf(request.method), async () => {
         if (ready) await ready;
-        return this.#perform(method, request, arrival);
+        return this.#perform(handle, request, arrival);
       })
         .catch((error: unknown) => this.#fail(request, error, requestId))
         .finally(() => connection.endRequest(request.id));
@@ -118,7 +119,7 @@ export class RpcSession {
     this.#refuse({ code: RPC.methodNotFound, message, id: request.id }, requestId);
   }
 
-  async #perform(method: RpcMethod, { id, params = {} }: RpcRequest, arrival: Arrival): Promise<void> {
+  async #perform(handle: Handler, { id, method, params = {} }: RpcRequest, arrival: Arrival): Promise<void> {
     const { connection, principal, limits } = this.#options;
     limits.chargeRequest(principal);
     if (this.#open >= MAX_OPEN_REQUESTS)
@@ -127,7 +128,7 @@ export class RpcSession {
     try {
       const { workspace, caller } = principal;
       const call = { connection, id, params, principal, workspace, caller, ...arrival };
-      const result = await method.handle(call);
+      const result = await handle(call);
       if (result !== undefined) connection.respond(id, result);
       this.#logAnswer(method, result === undefined ? 'streams' : 'answered', arrival);
     } finally {
@@ -135,7 +136,7 @@ export class RpcSession {
     }
   }
 
-  #logAnswer({ name: method }: RpcMethod, status: string, { requestId, receivedAt }: Arrival): void {
+  #logAnswer(method: string, status: string, { requestId, receivedAt }: Arrival): void {
     const { connection, logger } = this.#options;
     const durationMs = Math.round(performance.now() - receivedAt);
     const { connectionId } = connection;

@@ -13,10 +13,10 @@ import { AGENT_STATE_FEED, AUTHENTICATOR, IDENTITIES, SESSION_FEEDS } from '../g
 import type { AgentStateFeed } from './agent-state-feed.port.js';
 import { authenticateSocket } from './authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
-import { GatewayClients } from './client-gateway.js';
 import { EngineStatusBroadcaster } from './engine-status-broadcaster.js';
 import { subscribeRequest } from './events-socket.js';
 import { RpcSession } from './rpc-session.js';
+import { SocketMethods } from './socket-adapter.js';
 import { attachSocketServer } from './socket-server.js';
 import type { SocketPeer } from './socket-server.js';
 
@@ -39,7 +39,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(AUTHENTICATOR) private readonly authenticator: Authenticator,
     @Inject(IDENTITIES) private readonly identities: Identities,
-    @Inject(GatewayClients) private readonly clients: GatewayClients,
+    @Inject(SocketMethods) private readonly methods: SocketMethods,
     @Inject(SESSION_FEEDS) private readonly feeds: SessionFeeds,
     @Inject(LOGGER) private readonly logger: Logger,
     @Inject(IDS) private readonly ids: Ids,
@@ -67,12 +67,12 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     const { authenticator, logger, ids } = this;
     const identity = { connectionId: ids.next(), address };
     const connection = new ClientConnection(socket, identity, this.shared, logger);
-    const { capabilities } = this.clients;
+    const { capabilities, table: methods } = this.methods;
     const onReady = (authenticated: Principal, named: readonly string[]) => {
       peer.onAuthenticated();
       const session = new RpcSession({
         connection,
-        methods: this.clients.connect(authenticated).methods,
+        methods,
         principal: authenticated,
         limits: authenticator.limits,
         onTyped: () => this.agentStates.begin(connection, authenticated),

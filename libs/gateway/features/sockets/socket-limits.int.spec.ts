@@ -8,7 +8,7 @@ import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
 import { NO_IDENTITIES } from '../access/identities.port.js';
 import { NO_LIMITS } from '../access/rate-limits.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
-import { createMethodTable, type RpcMethod } from './rpc-method.js';
+import type { MethodTable } from './rpc-method.js';
 import { RpcSession } from './rpc-session.js';
 import { attachSocketServer } from './socket-server.js';
 
@@ -20,16 +20,11 @@ let latest: WebSocket | undefined;
 const serverSides = new Map<WebSocket, WebSocket>();
 let server: ReturnType<typeof attachSocketServer>;
 
-/** A method that never settles, so that its requests stay open. */
-const wait: RpcMethod = {
-  name: 'wait',
-  handle: () => new Promise<undefined>(() => undefined),
-};
-
-const ping: RpcMethod = {
-  name: 'ping',
-  handle: () => Promise.resolve('pong'),
-};
+const methods: MethodTable = new Map<string, () => Promise<string | undefined>>([
+  // Never settles, so that its requests stay open.
+  ['wait', () => new Promise(() => undefined)],
+  ['ping', () => Promise.resolve('pong')],
+]);
 
 beforeAll(async () => {
   const authenticator = new Authenticator({
@@ -51,7 +46,6 @@ beforeAll(async () => {
         silentLogger,
       );
       connections.push(connection);
-      const methods = createMethodTable([wait, ping]);
       const { limits } = authenticator;
       const session = { connection, methods, limits, principal: LOCAL_OPERATOR, traceparent: undefined };
       const rpc = new RpcSession({ ...session, logger: silentLogger, ids: uuidIds });

@@ -29,21 +29,23 @@ import { AgentStates } from '../events/agent-states.js';
 import { AgentStreams } from '../events/agent-streams.js';
 import { AgentAccess } from '../access/agent-access.js';
 import { HeavyRequests } from '../admission/heavy-requests.js';
-import { agentSubscriptions } from '../events/agent-subscriptions.js';
+import { AgentSubscriptionMethods } from '../events/agent-subscriptions.js';
 import { followSpeech } from '../events/follow-speech.js';
 import { MemoryFrames } from '../events/memory-frames.js';
 import type { GatewayRequests } from '../gateway.ports.js';
-import { eventMethods } from '../events/event-methods.js';
+import { EventMethods } from '../events/event-methods.js';
 import { LogTail } from '../events/log-tail.js';
 import { FrameLog } from '../frames/frame-log.js';
 import { createDeletedAnswersReader } from '../frames/hidden-frames.js';
 import { createNatsFrameBus } from '../frames/nats-frame-bus.js';
 import { SessionFeeds } from '../frames/session-feeds.js';
-import { sessionResume } from '../sessions/resume-session.js';
+import { ResumeMethod } from '../sessions/resume-session.js';
 import { authenticateSocket } from '../sockets/authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from '../sockets/client-connection.js';
 import type { SendLimits } from '../sockets/outbox.js';
-import { connectionMethods, createMethodTable, type RpcMethod } from '../sockets/rpc-method.js';
+import { handlersOf } from './call-method.js';
+import { ConnectionMethods } from '../sockets/connection-methods.js';
+import type { MethodTable } from '../sockets/rpc-method.js';
 import { RpcSession } from '../sockets/rpc-session.js';
 import { attachSocketServer } from '../sockets/socket-server.js';
 
@@ -120,7 +122,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
   await ensureStream(manager, STREAMS.LIVE);
   let sent = 0;
 
-  const listen = async (served: readonly RpcMethod[], limits?: SendLimits, states?: AgentStates) => {
+  const listen = async (methods: MethodTable, limits?: SendLimits, states?: AgentStates) => {
     const http = createServer();
     const shared = createSharedOutput(limits);
     const authenticator = new Authenticator({
@@ -137,7 +139,6 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         const identity = { connectionId: randomUUID(), address };
         const connection = new ClientConnection(socket, identity, shared, silentLogger);
         const who = { principal: LOCAL_OPERATOR, limits: authenticator.limits, traceparent: undefined };
-        const methods = createMethodTable(served);
         const onTyped = (): Promise<void> => states?.begin(connection, LOCAL_OPERATOR) ?? Promise.resolve();
         const session = new RpcSession({ connection, methods, onTyped, ...who, ...common });
         const onReady = () => (text: string, bytes: number) => session.receive(text, bytes);
@@ -227,23 +228,19 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         const found = await inWorkspace(pool, workspace).query<{ stream_id: string }>(text, [workspace]);
         return found.rows.map(({ stream_id: stream }) => stream);
       };
-      const requireSession = (): Promise<void> => Promise.resolve();
-      const resumed = sessionResume({ feeds, frameLog, logger: silentLogger, requireSession });
       const onSpeech = followSpeech(own, silentLogger);
       const memory = requests ? new MemoryFrames(requests) : null;
       const features = { agentRuntimeV1: true, workersV1: true, memoryV1: requests !== undefined };
       const agentAccess = new AgentAccess({ request: () => Promise.reject(new Error('no agent service')) });
       const streams = new AgentStreams({ log, findOpenSessions, onSpeech, memory });
       const states = new AgentStates({ features, streams, access: agentAccess, logger: silentLogger });
-      const methods = [
-        ...connectionMethods(
-          () => Promise.resolve(null),
-          (...named) => states.beginFor(...named),
-        ),
-        resumed,
-        ...eventMethods({ log, access: agentAccess, logger: silentLogger, heavy: new HeavyRequests() }),
-        ...agentSubscriptions({ features, streams, access: agentAccess }),
-      ];
+      const readable = { requireSession: () => Promise.resolve() };
+      const methods = handlersOf(
+        new ConnectionMethods(() => Promise.reject(new Error('no status')), states),
+        new ResumeMethod(feeds, frameLog, store, readable, silentLogger),
+        new EventMethods(log, agentAccess, new HeavyRequests(), silentLogger),
+        new AgentSubscriptionMethods({ features }, streams, agentAccess),
+      );
       const chats = new ChatStreams({
         ...{ feeds, frameLog, store: counted, pool: gatewayPool },
         ...{ identities: NO_IDENTITIES, logger: silentLogger },

@@ -4,20 +4,18 @@ import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { CONFIG, LOGGER, NATS, REQUESTS } from '@antiphon/service-host';
 import { AgentAccess } from '../access/agent-access.js';
-import { HeavyRequests } from '../admission/heavy-requests.js';
-import { AGENT_STATE_FEED, EVENT_METHODS, LOG_TAIL } from '../gateway.ports.js';
-import type { RpcMethod } from '../sockets/rpc-method.js';
+import { AGENT_STATE_FEED, LOG_TAIL } from '../gateway.ports.js';
 import { AgentStates } from './agent-states.js';
 import { AgentStreams } from './agent-streams.js';
-import { agentSubscriptions } from './agent-subscriptions.js';
-import { eventMethods } from './event-methods.js';
+import { AgentSubscriptionMethods } from './agent-subscriptions.js';
+import { EventMethods } from './event-methods.js';
 import { askForOpenSessions } from './load-agents.js';
 import { followSpeech } from './follow-speech.js';
 import type { LogTail } from './log-tail.js';
 import { MemoryFrames } from './memory-frames.js';
 
 /** Providers of the methods that follow the log, and of the frames about agents. */
-export const eventMethodsProviders: Provider[] = [
+export const eventProviders: Provider[] = [
   {
     provide: AgentStreams,
     inject: [LOG_TAIL, REQUESTS, NATS, CONFIG, LOGGER],
@@ -42,19 +40,6 @@ export const eventMethodsProviders: Provider[] = [
       new AgentStates({ features, streams, access, logger }),
   },
   { provide: AGENT_STATE_FEED, useExisting: AgentStates },
-  {
-    provide: EVENT_METHODS,
-    inject: [LOG_TAIL, AgentAccess, LOGGER, HeavyRequests, AgentStreams, CONFIG],
-    useFactory: (
-      log: LogTail,
-      access: AgentAccess,
-      logger: Logger,
-      heavy: HeavyRequests,
-      streams: AgentStreams,
-      { features }: AntiphonConfig,
-    ): RpcMethod[] => [
-      ...eventMethods({ log, access, logger, heavy }),
-      ...agentSubscriptions({ features, streams, access }),
-    ],
-  },
+  EventMethods,
+  AgentSubscriptionMethods,
 ];
