@@ -1,5 +1,6 @@
 import tseslint from 'typescript-eslint';
 import { functionLength } from './tools/lint/function-length.mjs';
+import { independentTests } from './tools/lint/independent-tests.mjs';
 import { linearRegexp } from './tools/lint/linear-regexp.mjs';
 import { namedWaits } from './tools/lint/named-waits.mjs';
 import { moduleBoundaries } from './tools/lint/module-boundaries.mjs';
@@ -39,6 +40,7 @@ export default tseslint.config(
           'plain-names': plainNames,
           'linear-regexp': linearRegexp,
           'named-waits': namedWaits,
+          'independent-tests': independentTests,
         },
       },
     },
@@ -142,6 +144,7 @@ export default tseslint.config(
       // Specs read their own texts.
       'house/linear-regexp': 'off',
       'house/named-waits': 'error',
+      'house/independent-tests': 'error',
       'no-restricted-syntax': 'off',
       '@typescript-eslint/no-non-null-assertion': 'off',
     },

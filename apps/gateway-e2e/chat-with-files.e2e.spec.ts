@@ -105,37 +105,45 @@ const eventsOf = ({ sessionId }: Chat) => readEvents(stack, { stream: `session-$
 describe.each(ROLES)('a person who works with %s', (role) => {
   let chat: Chat;
   let turnId: string;
+  /** All frames of the turn, and those after its first call, of a reader whose browser was closed. */
+  let frames: ChatStream['events'];
+  let resumed: { readonly after: number; readonly frames: ChatStream['events'] };
+  const isOfTurn = ({ event }: ChatStream['events'][number]): boolean => event !== 'ready';
   const calls = () =>
     mock.calls.filter(({ seen }) => JSON.stringify(seen.body).includes(`folder of ${role} now`));
 
-  it('1. starts a chat with the role', async () => {
+  beforeAll(async () => {
     await write(`system/agents/${role}.md`, `You tidy folders as ${role}.\n`);
     chat = await createChat(role);
-    expect(chat).toMatchObject({ path: `${role} talk.chat`, agentId: `agent-${role}`, is_virtual: true });
-  });
-
-  it('2. refers to a file, whose version at that time the agent sees', async () => {
     await write(`${role}/notes.md`, 'Buy milk.\nBuy bread.\n');
     await write(`${role}/old.md`, 'Buy paper.\n');
     await command(chat, { command: 'attach', path: `${role}/notes.md` });
     await write(`${role}/notes.md`, 'Buy milk.\nBuy bread.\nAnd tea.\n');
-    const attached = (await eventsOf(chat)).filter(({ type }) => type === 'ChatFileAttached');
-    expect(attached.map(({ data }) => data['path'])).toEqual([`${role}/notes.md`]);
-  });
-
-  it('3. sees thoughts, calls and text in order, also after the browser was closed in between', async () => {
     const browser = await attach(chat);
     ({ turnId } = await command(chat, { command: 'message', content: `tidy the folder of ${role} now` }));
     await browser.waitFor('the first call', ({ event }) => event === 'call');
     const lastId = browser.lastId;
-    const seen = browser.events.filter(({ event }) => event !== 'ready').length;
+    const seen = browser.events.filter(isOfTurn).length;
     browser.close();
     const again = await attach(chat, lastId, 1);
     await again.done();
     const whole = await attach(chat);
     await whole.done();
-    const frames = whole.events.filter(({ event }) => event !== 'ready');
-    expect(again.events.filter(({ event }) => event !== 'ready')).toEqual(frames.slice(seen));
+    frames = whole.events.filter(isOfTurn);
+    resumed = { after: seen, frames: again.events.filter(isOfTurn) };
+  });
+
+  it('1. starts a chat with the role', () => {
+    expect(chat).toMatchObject({ path: `${role} talk.chat`, agentId: `agent-${role}`, is_virtual: true });
+  });
+
+  it('2. refers to a file, whose version at that time the agent sees', async () => {
+    const attached = (await eventsOf(chat)).filter(({ type }) => type === 'ChatFileAttached');
+    expect(attached.map(({ data }) => data['path'])).toEqual([`${role}/notes.md`]);
+  });
+
+  it('3. sees thoughts, calls and text in order, also after the browser was closed in between', () => {
+    expect(resumed.frames).toEqual(frames.slice(resumed.after));
     const kinds = frames.map(({ event }) => event).filter((event) => event !== 'usage');
     const pairs = Array.from({ length: 4 }, () => ['call', 'observation']).flat();
     expect(kinds).toEqual(['accepted', 'thought', ...pairs, 'text', 'done']);
@@ -214,8 +222,11 @@ const countBytes = async (): Promise<number> => {
 
 describe('an agent with ls, read, search, edit and write', () => {
   let mended: { readonly chat: Chat; readonly before: number; readonly from: string };
+  /** Exit codes of the test before and after, and the turns of the greeting and of the correction. */
+  let exits: readonly number[];
+  let turns: { readonly greeting: string; readonly correction: string };
 
-  it('corrects a failing test: the diff is the expected one, and the history names the turn of each change', async () => {
+  beforeAll(async () => {
     for (const [path, text] of Object.entries(REPOSITORY)) await write(path, text);
     const chat = await createChat(CODER);
     const greeting = await command(chat, { command: 'message', content: 'hello' });
@@ -223,14 +234,19 @@ describe('an agent with ls, read, search, edit and write', () => {
     await stream.done();
     const before = (await eventsOf(chat)).length;
     const [newest] = await history('');
-    expect(await runTest(await exportTo('before'))).toBe(1);
+    const exitBefore = await runTest(await exportTo('before'));
     const { turnId } = await command(chat, { command: 'message', content: 'correct the failing test' });
     await stream.done(2);
-    expect(await runTest(await exportTo('after'))).toBe(0);
+    exits = [exitBefore, await runTest(await exportTo('after'))];
+    turns = { greeting: greeting.turnId, correction: turnId };
+    mended = { chat, before, from: String(newest?.version) };
+  });
 
+  it('corrects a failing test: the diff is the expected one, and the history names the turn of each change', async () => {
+    expect(exits).toEqual([1, 0]);
     expect(await request('GET', fileOf('repo/src/slug.mjs'))).toBe(MENDED);
-    const from = String(newest?.version);
-    const diff = await cli('files', 'diff', 'repo/src/slug.mjs', '--from', from);
+    const turnId = turns.correction;
+    const diff = await cli('files', 'diff', 'repo/src/slug.mjs', '--from', mended.from);
     const lines = [BROKEN, MENDED].map((text) => text.split('\n')[2]);
     expect(diff.stdout).toMatch(/^--- a\/repo\/src\/slug\.mjs\n\+\+\+ b\/repo\/src\/slug\.mjs\n@@ -1,/);
     expect(diff.stdout).toContain(`\n-${lines[0]}\n+${lines[1]}\n`);
@@ -243,9 +259,7 @@ describe('an agent with ls, read, search, edit and write', () => {
         .reverse(),
     ]);
     expect((await cli('files', 'history', 'repo/src/slug.mjs')).stdout).toContain(`turn ${turnId}`);
-    expect(greeting.turnId).not.toBe(turnId);
-
-    mended = { chat, before, from };
+    expect(turns.greeting).not.toBe(turnId);
   });
 
   it('has the old files in a fork and in a what-if before the change, without a copy', async () => {

@@ -87,13 +87,16 @@ describe('the link that a start prints', () => {
   let first: Tab;
   let link: string;
 
-  it('signs a browser in, and leaves no trace of its code', async () => {
+  beforeAll(async () => {
     link = await printLink();
     first = await openTab();
     await first.page.goto('/no-such-page');
     await form(first.page).waitFor();
     await first.page.goto(link);
     await overview(first.page).waitFor();
+  });
+
+  it('signs a browser in, and leaves no trace of its code', async () => {
     expect(await first.context.cookies()).toHaveLength(1);
     await expectNoTrace(first);
     // Back and Forward lead to no address with the code either.

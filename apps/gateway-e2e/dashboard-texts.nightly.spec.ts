@@ -239,12 +239,15 @@ describe('texts of models, tools, files and people', () => {
 describe('an approval', () => {
   let sessionId = '';
 
-  it('shows every argument with its hidden characters, above its buttons, and says how much there is', async () => {
-    const { page } = world;
+  beforeAll(async () => {
     const params = { channel: 'attack', account: 'web', peer: 'ask', agent: 'gpt', content: 'ask 1' };
     const stream = client.stream('chat.send', params);
     const { data } = await stream.waitFor('accepted', ({ event }) => event === 'accepted');
     sessionId = (data as { sessionId: string }).sessionId;
+  });
+
+  it('shows every argument with its hidden characters, above its buttons, and says how much there is', async () => {
+    const { page } = world;
     await open(`/sessions/${sessionId}`);
     const region = page.getByRole('region', { name: 'All arguments of calculator' });
     await region.waitFor();

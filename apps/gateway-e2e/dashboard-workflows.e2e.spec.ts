@@ -7,18 +7,41 @@ import { waitForValue } from './stack-under-test.js';
 jest.setTimeout(60_000);
 
 let world: DashboardWorld;
+/** A run of four nodes that has completed, and its workflow. */
+let [workflowId, runId] = ['', ''];
 beforeAll(async () => {
   world = await startDashboardWorld();
+  workflowId = await saveWorkflow('Prepared');
+  runId = (await post<{ id: string }>(`/workflows/${workflowId}/start`, {})).id;
+  await waitForValue('the run', async () => {
+    const { status } = await readApi<RunView>(world, `/api/v1/runs/${runId}`);
+    return status === 'completed' || undefined;
+  });
 });
 afterAll(() => world?.stop());
 
-let workflowId = '';
-let runId = '';
+const post = async <T>(path: string, body: object): Promise<T> => {
+  const response = await fetch(`${world.stack.gatewayUrl}/api/v1${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+};
+/** Saves a workflow of four nodes: a chain of three, and a fourth after its first. Returns its id. */
+const saveWorkflow = async (name: string): Promise<string> => {
+  const node = (nth: number, ...needs: string[]) => ({
+    ...{ id: `step-${nth}`, agent: 'gpt', prompt: `node ${nth}`, needs },
+  });
+  const nodes = [node(1), node(2, 'step-1'), node(3, 'step-2'), node(4, 'step-1')];
+  return (await post<WorkflowView>('/workflows', { definition: { name, nodes } })).id;
+};
 const button = (name: string | RegExp) => world.page.getByRole('button', { name, exact: true });
 const graph = () => world.page.getByRole('application', { name: /^Graph of the/ });
 const card = (id: string) => graph().locator(`#node-${id}`);
 const edges = () => graph().locator('.react-flow__edge');
-const saved = () => readApi<WorkflowView>(world, `/api/v1/workflows/${workflowId}`);
+const saved = (id: string) => readApi<WorkflowView>(world, `/api/v1/workflows/${id}`);
 const needsOf = ({ definition }: WorkflowView) => definition.nodes.map(({ id, needs }) => [id, ...needs]);
 
 /** Writes the prompt of the current node by keys: Enter goes to its fields. */
@@ -33,6 +56,17 @@ const write = async (prompt: string): Promise<void> => {
   await page.locator('aside textarea:focus').waitFor();
   await keyboard.type(prompt);
   await graph().focus();
+};
+/** Draws three nodes by keys, each after the one before. */
+const drawChain = async (): Promise<void> => {
+  await world.page.goto('/workflows/new');
+  await button('+ Gpt').waitFor();
+  await graph().focus();
+  for (const prompt of ['first', 'second', 'third']) {
+    await graph().press('a');
+    await write(prompt);
+  }
+  await edges().nth(1).waitFor({ state: 'attached' });
 };
 const drag = async (from: Locator, to: Locator, drop = true): Promise<void> => {
   const { mouse } = world.page;
@@ -102,14 +136,7 @@ describe('the workflow editor in Chromium', () => {
 
   it('draws nodes and edges by keys alone, and takes them back', async () => {
     const { page } = world;
-    await page.goto('/workflows/new');
-    await button('+ Gpt').waitFor();
-    await graph().focus();
-    for (const prompt of ['first', 'second', 'third']) {
-      await graph().press('a');
-      await write(prompt);
-    }
-    await edges().nth(1).waitFor({ state: 'attached' });
+    await drawChain();
     await graph().press('Control+z');
     await page.getByText('third', { exact: true }).waitFor({ state: 'detached' });
     await graph().press('Control+Shift+Z');
@@ -126,6 +153,7 @@ describe('the workflow editor in Chromium', () => {
 
   it('draws by the pointer, and refuses an edge that closes a cycle while it is drawn', async () => {
     const { page } = world;
+    await drawChain();
     await button('+ Gpt').dragTo(graph(), { targetPosition: { x: 300, y: 60 } });
     await card('step-4').waitFor();
     await write('fourth after {{nodes.step-1.output}}');
@@ -135,18 +163,10 @@ describe('the workflow editor in Chromium', () => {
     await page.getByText('close the cycle step-1 → step-4 → step-1').waitFor();
     await page.mouse.up();
     expect(await edges().count()).toBe(3);
-  });
-
-  it('shows a problem on its node, and saves version 1 once there is none', async () => {
-    const { page } = world;
-    await page.getByRole('textbox', { name: 'Prompt' }).fill('{{nodes.step-3.output}}');
-    await card('step-4').getByText('problem', { exact: true }).waitFor();
-    await page.getByRole('textbox', { name: 'Prompt' }).fill('fourth after {{nodes.step-1.output}}');
+    // The edges of the pointer are saved in the same way.
     await button('Save as version 1').click();
     await page.waitForURL(/workflows\/[0-9a-f-]{36}\/edit/);
-    workflowId = new URL(page.url()).pathname.split('/')[2] ?? '';
-    const view = await saved();
-    expect(view).toMatchObject({ version: 1, status: 'ready' });
+    const view = await saved(new URL(page.url()).pathname.split('/')[2] ?? '');
     expect(needsOf(view)).toEqual([
       ['step-1'],
       ['step-2', 'step-1'],
@@ -156,13 +176,27 @@ describe('the workflow editor in Chromium', () => {
     expect(view.definition.nodes.map(({ agent }) => agent)[3]).toBe('gpt');
   });
 
+  it('shows a problem on its node, and saves version 1 once there is none', async () => {
+    const { page } = world;
+    await drawChain();
+    await card('step-1').click();
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('{{nodes.step-3.output}}');
+    await card('step-1').getByText('problem', { exact: true }).waitFor();
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('first of all');
+    await button('Save as version 1').click();
+    await page.waitForURL(/workflows\/[0-9a-f-]{36}\/edit/);
+    const view = await saved(new URL(page.url()).pathname.split('/')[2] ?? '');
+    expect(view).toMatchObject({ version: 1, status: 'ready' });
+    expect(needsOf(view)).toEqual([['step-1'], ['step-2', 'step-1'], ['step-3', 'step-2']]);
+  });
+
   it('runs it, shows the nodes complete, and opens the output of one', async () => {
     const { page } = world;
+    await page.goto(`/workflows/${await saveWorkflow('Runs')}/edit`);
     await button('Run').click();
     await button('Start the run').click();
     await page.getByText('4 of 4 nodes completed').waitFor();
-    runId = new URL(page.url()).searchParams.get('run') ?? '';
-    const run = await readApi<RunView>(world, `/api/v1/runs/${runId}`);
+    const run = await readApi<RunView>(world, `/api/v1/runs/${new URL(page.url()).searchParams.get('run')}`);
     expect(run.tasks.map(({ status }) => status)).toEqual(Array(4).fill('completed'));
     await card('step-4').click();
     await page.getByRole('heading', { name: 'Result of step-4' }).waitFor();
@@ -173,12 +207,13 @@ describe('the workflow editor in Chromium', () => {
 
   it('asks before it saves over the version of another editor, and before it is left', async () => {
     const { page, stack } = world;
+    const id = await saveWorkflow('Mine');
+    await page.goto(`/workflows/${id}/edit?node=step-4`);
     await page.getByLabel('Turns at most').fill('2');
-    const { definition } = await saved();
+    const { definition } = await saved(id);
     const body = JSON.stringify({ definition: { ...definition, name: 'theirs' }, version: 1 });
     const headers = { 'content-type': 'application/json' };
-    const put = () =>
-      fetch(`${stack.gatewayUrl}/api/v1/workflows/${workflowId}`, { method: 'PUT', headers, body });
+    const put = () => fetch(`${stack.gatewayUrl}/api/v1/workflows/${id}`, { method: 'PUT', headers, body });
     expect((await put()).status).toBe(200);
     await page.getByText('Version 2 was saved elsewhere').waitFor();
     await page.getByRole('link', { name: 'Money', exact: true }).click();
@@ -188,11 +223,13 @@ describe('the workflow editor in Chromium', () => {
     await page.getByText('“step-4” differs').waitFor();
     await button('Save mine as version 3').click();
     const view = await waitForValue('version 3', async () => {
-      const now = await saved();
+      const now = await saved(id);
       return now.version === 3 ? now : undefined;
     });
-    expect(view.definition).toMatchObject({ name: 'Untitled workflow' });
+    expect(view.definition).toMatchObject({ name: 'Mine' });
     expect(view.definition.nodes[3]).toMatchObject({ attempts: 2 });
+    expect(world.errors).toEqual([expect.stringContaining('409 (Conflict)')]);
+    world.errors.length = 0;
   });
 
   it('shows the same run as a graph and as a table, on a page of its own', async () => {
@@ -252,15 +289,9 @@ describe('the workflow editor in Chromium', () => {
   });
 
   it('starts and stops a run in the list of workflows', async () => {
-    const { page, stack } = world;
+    const { page } = world;
     const node = { id: 'only', agent: 'gpt', prompt: 'hold', needs: [] };
-    const made = await fetch(`${stack.gatewayUrl}/api/v1/workflows`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ definition: { name: 'Holds', nodes: [node] } }),
-    });
-    expect([made.status, await made.clone().text()]).toEqual([201, expect.any(String)]);
-    const { id } = (await made.json()) as WorkflowView;
+    const { id } = await post<WorkflowView>('/workflows', { definition: { name: 'Holds', nodes: [node] } });
     await page.goto('/workflows');
     const row = page.getByRole('row').filter({ hasText: 'Holds' });
     await row.getByRole('button', { name: 'Run', exact: true }).click();
@@ -287,6 +318,6 @@ describe('the workflow editor in Chromium', () => {
 
   it('sends no request to another origin, breaks no policy and logs no other error', () => {
     expect(world.leaks).toEqual([]);
-    expect(world.errors).toEqual([expect.stringContaining('409 (Conflict)')]);
+    expect(world.errors).toEqual([]);
   });
 });

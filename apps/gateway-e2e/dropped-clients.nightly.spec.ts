@@ -40,14 +40,14 @@ describe(`${DROPS} drops of clients over three gateways, by seed ${seed}`, () =>
   beforeAll(async () => {
     mock = await startMockModel(createSlowModel(random));
     stack = await startStackWith(twoVendorConfig(mock.url), { gateway: 3, agent: 2 });
+    seen = await dropClients({ stack, random, sessions: 8, drops: DROPS, killEvery: 100 });
   });
   afterAll(async () => {
     await stack?.stop();
     await mock?.close();
   });
 
-  it('leave each client with the frames of an uninterrupted reader, byte for byte, through kills of agents', async () => {
-    seen = await dropClients({ stack, random, sessions: 8, drops: DROPS, killEvery: 100 });
+  it('leave each client with the frames of an uninterrupted reader, byte for byte, through kills of agents', () => {
     const { sessions } = seen;
     const [drops, restarts] = [sum(sessions, (one) => one.drops), sum(sessions, (one) => one.restarts)];
     const frames = sum(sessions, (one) => one.frames);

@@ -60,9 +60,6 @@ let mock: MockModel;
 let stack: TestStack;
 let database: pg.Client;
 const seen: Seen[] = [];
-let sessionId = '';
-/** Position of the event after which the fork begins. */
-let cut = 0;
 
 /** Connects a client that gets the states of all agents, to one gateway. */
 const watch = async (url: string): Promise<Seen> => {
@@ -83,6 +80,12 @@ const call = async <T>(method: string, path: string, body?: object): Promise<T> 
   });
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
   return (await response.json()) as T;
+};
+/** Returns the session of the first message to the planner. */
+const sessionOfPlanner = async (): Promise<string> => {
+  const text = "select stream_id from events where type = 'TurnRequested' order by position limit 1";
+  const { rows } = await database.query<{ stream_id: string }>(text);
+  return rows[0]?.stream_id.slice('session-'.length) ?? '';
 };
 const stateOf = async (id: Name): Promise<string> => (await call<AgentView>('GET', `/agents/${id}`)).state;
 /** Returns the children of the planner and their states, as of a position of the log. */
@@ -214,7 +217,7 @@ const describeLife = (): void => {
       expect(types.slice(types.indexOf('AgentPaused'), types.lastIndexOf('AgentResumed'))).not.toContain(
         'ModelCallStarted',
       );
-      sessionId = (frames[0]?.data as { sessionId: string }).sessionId;
+      expect(frames[0]?.data).toMatchObject({ sessionId: await sessionOfPlanner() });
       expect(mock.calls.map(({ seen: { body } }) => roleOf(body))).toEqual([
         ...['planner', 'researcher', 'researcher', 'planner', 'writer', 'planner'],
       ]);
@@ -226,7 +229,8 @@ const describeLife = (): void => {
        where stream_id in (select stream_id from events where type = 'SessionStarted') group by 1, 2`,
       );
       expect(new Set(rows.map(({ stream_id: stream }) => stream)).size).toBe(3);
-      const own = rows.find(({ stream_id: stream }) => stream === `session-${sessionId}`)?.trace;
+      const planner = `session-${await sessionOfPlanner()}`;
+      const own = rows.find(({ stream_id: stream }) => stream === planner)?.trace;
       expect(own).toMatch(/^[0-9a-f]{32}$/);
       expect(new Set(rows.map(({ trace }) => trace))).toEqual(new Set([own]));
       for (const stream of new Set(rows.map(({ stream_id: id }) => id.slice('session-'.length)))) {
@@ -239,6 +243,7 @@ const describeLife = (): void => {
     });
 
     it('have a fork that leads to the children of its cut, also after they have ended', async () => {
+      const sessionId = await sessionOfPlanner();
       const { origin } = await call<{ origin: { version: number } }>(
         'POST',
         `/sessions/${sessionId}/fork`,
@@ -246,13 +251,14 @@ const describeLife = (): void => {
       );
       const path = `/events?stream=session-${sessionId}&limit=1000`;
       const { events } = await call<{ events: { position: number; streamVersion: number }[] }>('GET', path);
-      cut = events.find(({ streamVersion }) => streamVersion === origin.version)?.position ?? 0;
+      const cut = events.find(({ streamVersion }) => streamVersion === origin.version)?.position ?? 0;
       expect(await childrenAt(cut)).toEqual(['researcher idle', 'writer idle']);
       const first = events[0]?.position ?? 0;
       expect(await childrenAt(first)).toEqual(['researcher idle', 'writer idle']);
     });
 
     it('are terminated, and both clients saw each transition live, equal to the fold of the log', async () => {
+      const { rows } = await database.query<{ head: string }>('select max(position) as head from events');
       const task = await call<TaskItem>('POST', '/tasks', { agent: 'writer', prompt: 'One more.' });
       await waitForValue('the speech of the writer', async () => {
         const { phase } = await call<AgentView>('GET', '/agents/writer');
@@ -282,7 +288,7 @@ const describeLife = (): void => {
           expect(changesOf(client, id)).toEqual(history);
         }
       }
-      expect(await childrenAt(cut)).toEqual(['researcher idle', 'writer idle']);
+      expect(await childrenAt(Number(rows[0]?.head))).toEqual(['researcher idle', 'writer idle']);
     });
 
     it('have samples of what they used, also of the time before a stop of the service', async () => {

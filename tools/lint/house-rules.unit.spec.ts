@@ -175,6 +175,32 @@ describe('the house rules', () => {
   });
 
   it.each([
+    ['let', `let id = '';\nit('a', () => { id = 'a'; });\nit('b', () => { expect(id).toBe('a'); });`],
+    [
+      'let in a describe',
+      `describe('x', () => {\n  let id = '';\n  it.each([1])('a', () => { id = 'a'; });\n  it('b', () => { expect(id).toBe('a'); });\n});`,
+    ],
+  ])('refuse a test that reads what another one has assigned: %s', async (_, code) =>
+    expect(await broken('libs/agent/features', code, 'lint-fixture.unit.spec.ts')).toEqual([
+      'house/independent-tests',
+    ]),
+  );
+
+  it.each([
+    [
+      'beforeEach',
+      `let id = '';\nbeforeEach(() => { id = ''; });\nit('a', () => { id = 'a'; expect(id).toBe('a'); });\nit('b', () => { expect(id).toBe(''); });`,
+    ],
+    ['beforeAll', `let id = '';\nbeforeAll(() => { id = 'a'; });\nit('b', () => { expect(id).toBe('a'); });`],
+    [
+      'the test itself',
+      `let id = '';\nit('a', () => { id = 'a'; expect(id).toBe('a'); });\nit('b', () => { id = 'b'; expect(id).toBe('b'); });`,
+    ],
+  ])('accept a variable that %s assigns', async (_, code) =>
+    expect(await broken('libs/agent/features', code, 'lint-fixture.unit.spec.ts')).toEqual([]),
+  );
+
+  it.each([
     ['blanks at the end', String.raw`/[ \t]+(?=\r?$)/`],
     ['blanks after no backslash', String.raw`/(?<!\\)[ \t]+$/`],
     ['blanks before a comment', String.raw`/[ \t]*<!--[ \t]*(s\d+)[ \t]*-->[ \t]*$/`],

@@ -13,7 +13,6 @@ const POINTS = FAULT_CASES.filter(({ job }) => job === 'turn' || job === 'approv
   .filter((_, index) => index % EVERY === 0);
 
 let sweep: FailpointSweep;
-let accepted = 0;
 beforeAll(async () => {
   sweep = await FailpointSweep.start();
 });
@@ -24,13 +23,12 @@ describe('approvals of an agent at depth 3', () => {
     'are listed at the root with their path and answered once, through kill -9 at %s',
     async (point) => {
       const result = await sweep.run({ fault: 'kill9', point, job: 'approval', stoppedMs: 0 });
-      accepted += result.accepted;
       expect(result.verdict.problems).toEqual([]);
     },
   );
 
   it('leave a log in which every turn completed, and that passes the audit', async () => {
-    const { verdict, audit } = await sweep.judge();
+    const { verdict, audit, accepted } = await sweep.judge();
     report(`${accepted} turns with an approval, over ${POINTS.length} kills`);
     assertCommandsHold('approvals under kills', verdict, SWEEP_ENDS);
     expect(audit).toMatchObject({ ok: true });

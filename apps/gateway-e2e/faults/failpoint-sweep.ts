@@ -116,9 +116,10 @@ export class FailpointSweep {
   }
 
   /** Compares all commands of the sweep with the log, and audits the log. */
-  async judge(): Promise<{ readonly verdict: Verdict; readonly audit: Audit }> {
+  async judge(): Promise<{ readonly verdict: Verdict; readonly audit: Audit; readonly accepted: number }> {
     const audit = await auditUntilQuiet(this.stack);
-    return { audit, verdict: checkCommands(this.all, await readFacts(this.stack), SWEEP_ENDS) };
+    const accepted = this.all.turns.length + this.all.runs.length;
+    return { audit, accepted, verdict: checkCommands(this.all, await readFacts(this.stack), SWEEP_ENDS) };
   }
 
   async close(): Promise<void> {

@@ -28,7 +28,7 @@ const DEADLY_MESSAGE = 'work.message.begun:*:kill9:metering-settle-calls';
 
 let mock: MockModel;
 let stack: TestStack;
-let workflow = '';
+let workflow: Promise<string> | undefined;
 
 beforeAll(async () => {
   mock = await startMockModel(({ user, toolResults }) => {
@@ -52,6 +52,15 @@ const stopStack = async (): Promise<void> => {
 };
 
 const post = (path: string, body: unknown) => send(stack, 'POST', path, body);
+
+/** Saves the workflow whose event and node are deadly, once. Returns its id. */
+const savedWorkflow = (): Promise<string> =>
+  (workflow ??= (async () => {
+    const definition = { name: 'lost', nodes: [{ id: 'deadly-node', agent: 'quiet', prompt: 'hello' }] };
+    const saved = await post('/workflows', definition);
+    expect(saved).toMatchObject({ status: 201 });
+    return saved.body.id ?? '';
+  })());
 
 /** Runs work while another agent answers. Returns the result of the work. */
 const nextToOthers = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -124,10 +133,7 @@ describe('work that ends each process that takes it up', () => {
   });
 
   it('an event of the relay is published without its data', async () => {
-    const definition = { name: 'lost', nodes: [{ id: 'deadly-node', agent: 'quiet', prompt: 'hello' }] };
-    const saved = await post('/workflows', definition);
-    expect(saved).toMatchObject({ status: 201 });
-    workflow = saved.body.id ?? '';
+    await savedWorkflow();
     await nextToOthers(() =>
       waitForValue(
         'the event without data',
@@ -138,7 +144,7 @@ describe('work that ends each process that takes it up', () => {
   });
 
   it('a node of a run fails with its run', async () => {
-    expect(await post(`/workflows/${workflow}/start`, {})).toMatchObject({ status: 202 });
+    expect(await post(`/workflows/${await savedWorkflow()}/start`, {})).toMatchObject({ status: 202 });
     const failed = await nextToOthers(() =>
       waitForEvent(stack, 'TaskFailed', (data) => data['nodeId'] === 'deadly-node'),
     );
