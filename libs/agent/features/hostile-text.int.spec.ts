@@ -8,7 +8,8 @@ import { HOSTILE_TIMEOUT_MS, findHolds, sampleHostileTexts } from '@antiphon/tes
 import type { HostileText, LoopReader } from '@antiphon/testing/hostile-text';
 import { readLines } from '@antiphon/native-tools-features/tools/read-lines';
 import { builtInReply } from '@antiphon/providers-features/scripted/built-in-reply';
-import { createRedactor, readErrorBody } from '@antiphon/providers-features/transport/error-text';
+import { createRedactor } from '@antiphon/observability';
+import { readErrorBody } from '@antiphon/providers-features/transport/error-text';
 import { createEventParser } from '@antiphon/providers-features/transport/response-reader';
 import { TEXT_DEADLINE_MS, textWork } from '@antiphon/service-host/worker-pool';
 import { fileJobs } from '@antiphon/files-features/text-work';

@@ -13,7 +13,9 @@ export {
   renderMetrics,
 } from './metrics.js';
 export type { CounterMetric, ErrorPlace, Gauges, HistogramMetric, Labels } from './metrics.js';
-export { REDACTED, isSecretKey, redactText, redactValue } from './redact.js';
+export { isSecretKey, redactValue } from './redact.js';
+export { REDACTED, createRedactor, needlesOf, redactNeedles, redactText } from './redact-text.js';
+export type { Redact } from './redact-text.js';
 export {
   addFoundIds,
   keepContext,

@@ -3,7 +3,8 @@ import type { Logger as PinoLogger } from 'pino';
 import { countLostLine, DescriptorSink } from './log-sink.js';
 import type { LogSink } from './log-sink.js';
 import { currentContext } from './request-context.js';
-import { redactText, redactValue } from './redact.js';
+import { redactValue } from './redact.js';
+import { redactText } from './redact-text.js';
 import { parseTraceparent } from './trace-context.js';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { REDACTED, redactText, redactValue } from './redact.js';
+import { redactValue } from './redact.js';
+import { createRedactor, REDACTED, redactText } from './redact-text.js';
 
 const BODY = 'Zx9'.repeat(16);
 
@@ -27,6 +28,7 @@ const SECRETS: Readonly<Record<string, string>> = {
   'bearer token': `Bearer ${BODY}`,
   'password of a URL': `postgresql://agent:${BODY}@db/antiphon`,
   'key of a query': `https://example.org/v1?key=${BODY}&x=1`,
+  'key in a field': `{"x-api-key":"${BODY}"}`,
   'private key': `-----BEGIN PRIVATE KEY-----\n${BODY}\n${BODY}\n-----END PRIVATE KEY-----`,
 };
 const secretPart = (secret: string): string =>
@@ -60,4 +62,29 @@ describe('a logged text', () => {
     'evt.default.session.session-0af7651916cd43dd8448eb211c80319c',
     'antiphon_before_restore_20261122184500123, npm_config_registry_x',
   ])('remains readable: %s', (text) => expect(redactText(text)).toBe(text));
+});
+
+describe('a text of a provider', () => {
+  const redact = createRedactor(['a-secret "of" 7', 'abc']);
+
+  it.each(Object.entries(SECRETS))('does not contain a %s', (_kind, secret) =>
+    expect(redact(`before ${secret} after`)).not.toContain(secretPart(secret)),
+  );
+
+  it.each([
+    'wrong key sk-ab***yz',
+    'wrong key: xai-1234',
+    'Bearer short was refused',
+    'api_key=short1 is unknown',
+    `echo a-secret "of" 7`,
+    `echo ${encodeURIComponent('a-secret "of" 7')}`,
+    `echo ${JSON.stringify('a-secret "of" 7')}`,
+    `echo ${Buffer.from('a-secret "of" 7').toString('base64')}`,
+  ])('does not contain an echoed key: %s', (text) => {
+    expect(redact(text)).toContain(REDACTED);
+    expect(redact(text)).not.toMatch(/\*\*\*|1234|short|a-secret|YS1z/);
+  });
+
+  it('retains a given secret that is a part of ordinary words', () =>
+    expect(redact('abcdef')).toBe('abcdef'));
 });

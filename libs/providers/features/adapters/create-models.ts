@@ -3,6 +3,7 @@ import { CALLABLE_KINDS, PROVIDER_FACTS } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { invalid } from '@antiphon/kernel';
+import { createRedactor, type Redact } from '@antiphon/observability';
 import { readKeyForCall, type ReadStoredKey } from '../credentials/provider-secrets.js';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
@@ -14,10 +15,9 @@ import {
   type Environment,
   type ProviderKey,
 } from './provider-settings.js';
-import { completeRedacted, needlesOf } from './redact-output.js';
+import { answerNeedles, completeRedacted } from './redact-output.js';
 import { loadScenarios } from '../scripted/scenario.js';
 import { createScriptedAdapter } from '../scripted/scripted.adapter.js';
-import { createRedactor, type Redact } from '../transport/error-text.js';
 import { createConnections, createHttpTransport } from '../transport/http-transport.js';
 import type { HttpTransport } from '../transport/http-transport.js';
 import { DEFAULT_PROVIDER_LIMITS } from '../transport/provider-call.js';
@@ -142,7 +142,7 @@ export const createModels = (
   const limits = { ...DEFAULT_PROVIDER_LIMITS, ...options.limits };
   const secrets = secretsOf(config, env);
   const redactionOf = (all: readonly string[]): Redaction => ({
-    needles: needlesOf(all),
+    needles: answerNeedles(all),
     redact: createRedactor(all),
   });
   const redaction = redactionOf(secrets);

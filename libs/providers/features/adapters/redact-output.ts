@@ -1,8 +1,7 @@
 import { ModelFailure } from '@antiphon/providers-domain';
 import type { ModelAnswer, ModelSink } from '@antiphon/providers-domain';
 import type { JsonValue } from '@antiphon/kernel';
-import { REDACTED, encodingsOf } from '../transport/error-text.js';
-import type { Redact } from '../transport/error-text.js';
+import { needlesOf, REDACTED, redactNeedles, type Redact } from '@antiphon/observability';
 
 /** Minimum length of a secret that is redacted in answers: a shorter one may be an ordinary word. */
 const MIN_SECRET_CHARS = 8;
@@ -10,24 +9,16 @@ const MIN_SECRET_CHARS = 8;
 /** Length from which the start of a secret at the end of a text is redacted as well. */
 const PARTIAL_SECRET_CHARS = 16;
 
-/** Returns the texts that must not leave a provider's answer: secrets in their usual encodings. */
-export const needlesOf = (secrets: readonly string[]): readonly string[] =>
-  [...new Set(secrets.filter(({ length }) => length >= MIN_SECRET_CHARS).flatMap(encodingsOf))].sort(
-    (a, b) => b.length - a.length,
-  );
-
-const redactText = (text: string, needles: readonly string[]): string => {
-  let clean = text;
-  for (const needle of needles) clean = clean.replaceAll(needle, REDACTED);
-  return clean;
-};
+/** Returns the texts that must not leave a provider's answer. */
+export const answerNeedles = (secrets: readonly string[]): readonly string[] =>
+  needlesOf(secrets, MIN_SECRET_CHARS);
 
 const redactJson = (value: JsonValue, needles: readonly string[]): JsonValue => {
-  if (typeof value === 'string') return redactText(value, needles);
+  if (typeof value === 'string') return redactNeedles(value, needles);
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map((item: JsonValue) => redactJson(item, needles));
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [redactText(key, needles), redactJson(item, needles)]),
+    Object.entries(value).map(([key, item]) => [redactNeedles(key, needles), redactJson(item, needles)]),
   );
 };
 
@@ -60,7 +51,7 @@ export class TextRedactor {
   }
 
   add(delta: string): void {
-    const text = redactText(this.carry + delta, this.needles);
+    const text = redactNeedles(this.carry + delta, this.needles);
     const open = this.needles.reduce((longest, needle) => Math.max(longest, openEnd(text, needle)), 0);
     this.carry = text.slice(text.length - open);
     this.emit(text.slice(0, text.length - open));
@@ -87,14 +78,14 @@ const redactAnswer = (
 ): ModelAnswer => ({
   ...answer,
   // The text of the sink, which the frames divide.
-  text: streamed.text === '' ? redactText(answer.text, needles) : streamed.text,
-  thought: streamed.thought === '' ? redactText(answer.thought, needles) : streamed.thought,
+  text: streamed.text === '' ? redactNeedles(answer.text, needles) : streamed.text,
+  thought: streamed.thought === '' ? redactNeedles(answer.thought, needles) : streamed.thought,
   toolCalls: answer.toolCalls.map(({ providerCallId, name, input }) => ({
-    providerCallId: redactText(providerCallId, needles),
-    name: redactText(name, needles),
+    providerCallId: redactNeedles(providerCallId, needles),
+    name: redactNeedles(name, needles),
     input: redactJson(input, needles),
   })),
-  ...(answer.model === undefined ? {} : { model: redactText(answer.model, needles) }),
+  ...(answer.model === undefined ? {} : { model: redactNeedles(answer.model, needles) }),
 });
 
 const redactFailure = (error: unknown, redact: Redact): unknown => {

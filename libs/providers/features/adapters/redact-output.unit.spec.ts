@@ -2,11 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { ModelFailure } from '@antiphon/providers-domain';
 import type { ModelAnswer } from '@antiphon/providers-domain';
-import { TextRedactor, completeRedacted, needlesOf } from './redact-output.js';
-import { createRedactor } from '../transport/error-text.js';
+import { TextRedactor, answerNeedles, completeRedacted } from './redact-output.js';
+import { createRedactor } from '@antiphon/observability';
 
 const KEY = 'sk-CANARY-0123456789-"quoted"';
-const redaction = { needles: needlesOf([KEY]), redact: createRedactor([KEY]) };
+const redaction = { needles: answerNeedles([KEY]), redact: createRedactor([KEY]) };
 
 const answerOf = (more: Partial<ModelAnswer> = {}): ModelAnswer => ({
   text: '',
@@ -125,5 +125,5 @@ describe('an answer that echoes the key', () => {
   });
 
   it('is not searched for words that are too short to be a key', () =>
-    expect(needlesOf(['word', 'sixteen-chars-ok'])).toContain('sixteen-chars-ok'));
+    expect(answerNeedles(['word', 'sixteen-chars-ok'])).toContain('sixteen-chars-ok'));
 });

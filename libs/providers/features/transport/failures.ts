@@ -1,6 +1,7 @@
 import { ModelFailure, type ModelFailureDetails, type ModelUsage } from '@antiphon/providers-domain';
+import type { Redact } from '@antiphon/observability';
 import { codesOf, messageOf, readErrorBody, retryAfterMs, toOneLine } from './error-text.js';
-import type { Redact, ResponseHeaders } from './error-text.js';
+import type { ResponseHeaders } from './error-text.js';
 
 /** A response that was not a 2xx, as far as it was read. */
 export interface HttpRefusal {

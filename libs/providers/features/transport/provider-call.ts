@@ -6,8 +6,8 @@ import type {
   ModelSink,
 } from '@antiphon/providers-domain';
 import type { ProviderKind } from '@antiphon/config';
+import type { Redact } from '@antiphon/observability';
 import { cancelled, timedOut, toModelFailure, withUsage } from './failures.js';
-import type { Redact } from './error-text.js';
 
 /** Limits of one provider call: times in ms, sizes in bytes. */
 export interface ProviderLimits {
