@@ -15,7 +15,8 @@ export const callTimes = (events) => {
   let name = null;
   for (const { type, data, recordedAt } of events) {
     if (type === 'ModelCallCompleted') answeredAt = Date.parse(data.completedAt);
-    if (type === 'ToolCallFailed') throw new Error(`a call failed: ${data.code} ${data.message}`);
+    if (type === 'ToolCallFailed')
+      throw new Error(`a call failed: ${data.code} ${JSON.stringify(data.cause)}`);
     if (type === 'ToolCallRequested') ({ name } = data);
     if (type !== 'ModelCallStarted' || name === null) continue;
     (times[name] ??= []).push(Date.parse(recordedAt) - answeredAt);

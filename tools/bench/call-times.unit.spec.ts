@@ -36,7 +36,10 @@ describe('the time of a tool call in the benchmark', () => {
   });
 
   it('is not measured where a call failed', () => {
-    const failed = logged('ToolCallFailed', 5, { code: 'FILE.STALE', message: 'it changed' });
-    expect(() => callTimes([...step('edit', 0, 1, 2), failed])).toThrow('FILE.STALE it changed');
+    const failed = logged('ToolCallFailed', 5, {
+      code: 'FILE.STALE',
+      cause: { kind: 'text', text: 'it changed' },
+    });
+    expect(() => callTimes([...step('edit', 0, 1, 2), failed])).toThrow(/FILE\.STALE .*it changed/);
   });
 });

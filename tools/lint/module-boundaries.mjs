@@ -14,7 +14,13 @@ import { leavesPackage, projectOf, readProjects } from './projects.mjs';
 const RULES = {
   kernel: { types: [], external: [] },
   contracts: { types: [], external: ['zod'] },
-  domain: { types: ['kernel'], contexts: ['domain'], contracts: 'type-only', external: [] },
+  domain: {
+    types: ['kernel'],
+    contexts: ['domain'],
+    contracts: 'type-only',
+    folds: ['causes'],
+    external: [],
+  },
   workflow: {
     types: ['kernel', 'domain'],
     ownScope: ['domain'],
@@ -35,7 +41,7 @@ const RULES = {
   browser: {
     types: ['client'],
     contracts: 'type-only',
-    folds: ['session-fold', 'run-fold'],
+    folds: ['session-fold', 'run-fold', 'causes'],
     external: 'any',
   },
   app: { types: ['kernel', 'platform', 'feature', 'tool', 'client'], contracts: 'all', external: 'any' },

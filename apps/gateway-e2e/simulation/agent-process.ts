@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { ReserveBudgetRequest } from '@antiphon/contracts/metering';
 import {
@@ -105,7 +106,13 @@ type Failure = Extract<SessionCommand, { type: 'RecordFailure' }>['data'];
 const failureCommand = (world: World, attempt: number, more: Partial<Failure>): SessionCommand => ({
   type: 'RecordFailure',
   data: {
-    ...{ attempt, reason: 'provider_error', message: 'it failed', dispatched: true, retryable: true },
+    ...{
+      attempt,
+      reason: 'provider_error',
+      cause: textCause('it failed'),
+      dispatched: true,
+      retryable: true,
+    },
     ...{ text: '', thought: '', frames: [], usage: null, ...more },
   },
   now: world.timeOfDay(),
@@ -178,7 +185,7 @@ function* callModel(driver: Driver, step: Extract<Step, { kind: 'run_call' }>): 
 
 const unknownOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallUnknown',
-  data: { turnId, callId, message: 'the outcome is unknown' },
+  data: { turnId, callId, cause: textCause('the outcome is unknown') },
 });
 const completedOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallCompleted',
@@ -186,12 +193,12 @@ const completedOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome
 });
 const cancelledOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallFailed',
-  data: { turnId, callId, code: 'TOOL.CANCELLED', message: 'cancelled before it ran' },
+  data: { turnId, callId, code: 'TOOL.CANCELLED', cause: textCause('cancelled before it ran') },
 });
 
 const lostOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallFailed',
-  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', message: 'its processes were lost' },
+  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', cause: textCause('its processes were lost') },
 });
 
 const recordCommand = (world: World, outcomes: readonly ToolOutcome[]): SessionCommand => ({

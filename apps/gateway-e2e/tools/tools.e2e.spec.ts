@@ -22,7 +22,10 @@ describe('a plug-in that declares a timeout and retries', () => {
     expect(calls.slice(1)).toMatchObject([
       { type: 'ToolCallDeferred', data: { reason: 'timed_out' } },
       { type: 'ToolCallDeferred', data: { reason: 'timed_out' } },
-      { type: 'ToolCallFailed', data: { code: 'TOOL.TIMEOUT', message: expect.stringContaining('500 ms') } },
+      {
+        type: 'ToolCallFailed',
+        data: { code: 'TOOL.TIMEOUT', cause: { text: expect.stringContaining('500 ms') } },
+      },
     ]);
     expect(events.at(-1)?.type).toBe('TurnCompleted');
   });

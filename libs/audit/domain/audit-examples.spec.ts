@@ -67,7 +67,7 @@ export const callAborted = (
   event('ModelCallAborted', {
     ...call(attempt),
     reason: 'provider_timeout',
-    message: 'provider timeout',
+    cause: { kind: 'provider_timeout' },
     dispatched: true,
     retryable: true,
     text: '',

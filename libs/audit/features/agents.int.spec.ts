@@ -115,7 +115,9 @@ const playTree = async () => {
     [session, ['MessagesReceived', { turnId, messages, upTo, receivedAt: AT }]],
     [STREAMS.inbox, ['InboxRead', { agentId: 'root', sessionId, turnId, upTo, count: 2 }]],
   );
-  await append(session, [event('TurnFailed', { turnId, code: 'X', message: 'x', failedAt: AT })]);
+  await append(session, [
+    event('TurnFailed', { turnId, code: 'X', cause: { kind: 'text', text: 'x' }, failedAt: AT }),
+  ]);
   return { ...STREAMS, session, task: `task-${taskId}` };
 };
 type Streams = Awaited<ReturnType<typeof playTree>>;

@@ -56,7 +56,7 @@ describe('the audit of an archived log', () => {
     const turn = { turnId: '0192f0c1-7a2b-7c3d-8e4f-000000000007' };
     await append(stream, [
       event('TurnRequested', { ...turn, content: 'x', requestedAt: AT }),
-      event('TurnFailed', { ...turn, code: 'SPEC', message: 'x', failedAt: AT }),
+      event('TurnFailed', { ...turn, code: 'SPEC', cause: { kind: 'text', text: 'x' }, failedAt: AT }),
     ]);
     await playTurn();
     expect(broken(await audit())).toEqual([]);

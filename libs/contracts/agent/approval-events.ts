@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { event } from '../log/stored-event.js';
+import { textOf } from '../log/causes.js';
+import type { Cause as CauseOfFact } from '../log/causes.js';
+import { Cause, event, eventOfCause } from '../log/stored-event.js';
 
 /** Roles that may decide an approval, from the least to the most privileged. A viewer never may. */
 export const APPROVER_ROLES = ['member', 'operator', 'admin'] as const;
@@ -51,12 +53,12 @@ const decision = {
 };
 /** The call may be made, exactly as requested. */
 export const ApprovalGranted = event('ApprovalGranted', decision);
-/** The call is not made. The model gets `message` as its result. */
-export const ApprovalDenied = event('ApprovalDenied', { ...decision, message: z.string() });
-/** The approval was not decided in time. The call is not made; `message` is its result. */
-export const ApprovalExpired = event('ApprovalExpired', {
+/** The call is not made. The model gets the text of the cause as its result. */
+export const ApprovalDenied = eventOfCause('ApprovalDenied', { ...decision, cause: Cause });
+/** The approval was not decided in time. The call is not made; the cause is its result. */
+export const ApprovalExpired = eventOfCause('ApprovalExpired', {
   ...approvalIds,
-  message: z.string(),
+  cause: Cause,
   expiredAt: z.iso.datetime(),
 });
 /** The approval is undecided, and the role `to` is asked as well. */
@@ -66,14 +68,14 @@ export const ApprovalEscalated = event('ApprovalEscalated', {
   escalatedAt: z.iso.datetime(),
 });
 /**
- * The module or its grants changed since the request. The call is not made; `message` is its
+ * The module or its grants changed since the request. The call is not made; the cause is its
  * result.
  */
-export const ApprovalVoided = event('ApprovalVoided', {
+export const ApprovalVoided = eventOfCause('ApprovalVoided', {
   ...approvalIds,
   /** Digest of the call as it would run now. */
   digest: z.string(),
-  message: z.string(),
+  cause: Cause,
   voidedAt: z.iso.datetime(),
 });
 
@@ -97,11 +99,11 @@ export type ApprovalFrame = readonly ['approval' | 'approval_update' | 'tool_res
 
 const closed = (
   status: string,
-  { approvalId, callId, message }: { approvalId: string; callId: string; message: string },
+  { approvalId, callId, cause }: { approvalId: string; callId: string; cause: CauseOfFact },
   more: Record<string, Json> = {},
 ): ApprovalFrame[] => [
   ['approval_update', { approvalId, status, ...more }],
-  ['tool_result', { id: callId, content: message, is_error: true }],
+  ['tool_result', { id: callId, content: textOf(cause), is_error: true }],
 ];
 
 /**

@@ -1,3 +1,4 @@
+import { textOf as textOfCause } from '../log/causes.js';
 import type { ChatView } from './chat-requests.js';
 import { messageIdOf } from './chat-events.js';
 import type { MessagePart } from './chat-events.js';
@@ -248,13 +249,13 @@ const FOLDS: Folds = {
   },
   AnswerForwarded: (to, { turnId, text, forwardedAt }) => to.answer(turnId, text, forwardedAt, []),
   ToolCallCompleted: (to, { callId, content, isError }) => to.finishCall(callId, content, isError),
-  ToolCallFailed: (to, { callId, message }) => to.finishCall(callId, message, true),
-  ToolCallUnknown: (to, { callId, message }) => to.finishCall(callId, message, true),
-  ApprovalDenied: (to, { callId, message }) => to.finishCall(callId, message, true),
-  ApprovalExpired: (to, { callId, message }) => to.finishCall(callId, message, true),
-  ApprovalVoided: (to, { callId, message }) => to.finishCall(callId, message, true),
+  ToolCallFailed: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
+  ToolCallUnknown: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
+  ApprovalDenied: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
+  ApprovalExpired: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
+  ApprovalVoided: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
   TurnCompleted: (to, { turnId, completedAt }) => to.end(turnId, 'completed', completedAt),
-  TurnFailed: (to, { turnId, message, failedAt }) => to.end(turnId, 'failed', failedAt, message),
+  TurnFailed: (to, { turnId, cause, failedAt }) => to.end(turnId, 'failed', failedAt, textOfCause(cause)),
   TurnCancelled: (to, { turnId, cancelledAt }) => to.end(turnId, 'cancelled', cancelledAt),
   ChatMessageEdited: (to, { turnId, part, content, at }) => to.change(turnId, part, { content, at }),
   ChatMessageDeleted: (to, { turnId, part, at }) => to.delete(turnId, part, at),

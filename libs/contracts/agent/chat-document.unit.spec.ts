@@ -36,7 +36,12 @@ describe('the text of a chat', () => {
       event('ModelCallCompleted', { turnId: ONE, text: 'It is 42.', toolCalls: [], completedAt: at }),
       done(ONE),
       event('TurnRequested', { turnId: TWO, content: 'And 6 times 9?', requestedAt: at }),
-      event('TurnFailed', { turnId: TWO, code: 'X', message: 'no budget', failedAt: at }),
+      event('TurnFailed', {
+        turnId: TWO,
+        code: 'X',
+        cause: { kind: 'text', text: 'no budget' },
+        failedAt: at,
+      }),
     ]);
     expect(text).toBe(`# tides
 

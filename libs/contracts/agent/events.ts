@@ -14,7 +14,7 @@ import {
   ToolCallFailed,
   ToolCallUnknown,
 } from './tool-call-events.js';
-import { event } from '../log/stored-event.js';
+import { Cause, event, eventOfCause } from '../log/stored-event.js';
 
 export * from './tool-call-events.js';
 
@@ -137,7 +137,7 @@ export const ModelCallCompleted = event('ModelCallCompleted', {
   completedAt: z.iso.datetime(),
 });
 /** An attempt failed. Its streamed text is stored, so that its frames can be derived again. */
-export const ModelCallAborted = event('ModelCallAborted', {
+export const ModelCallAborted = eventOfCause('ModelCallAborted', {
   turnId: z.uuid(),
   attempt: z.int().positive(),
   step: z.int().positive(),
@@ -159,7 +159,7 @@ export const ModelCallAborted = event('ModelCallAborted', {
   ]),
   /** True if the process stopped in order: the step has not lost it. */
   released: z.boolean().optional(),
-  message: z.string(),
+  cause: Cause,
   /** False when no request can have reached the provider, so that nothing can be billed. */
   dispatched: z.boolean(),
   retryable: z.boolean(),
@@ -194,39 +194,20 @@ export const AnswerForwarded = event('AnswerForwarded', {
   forwardedAt: z.iso.datetime(),
 });
 /**
- * The answer promises a hand-over that the agent did not make. It gets `message` once, and answers
- * again.
+ * The answer promises a hand-over that the agent did not make. It gets the text of the
+ * cause once, and answers again.
  */
-export const AnswerReturned = event('AnswerReturned', {
+export const AnswerReturned = eventOfCause('AnswerReturned', {
   turnId: z.uuid(),
-  message: z.string(),
+  cause: Cause,
   returnedAt: z.iso.datetime(),
 });
 export const TurnCompleted = event('TurnCompleted', { turnId: z.uuid(), completedAt: z.iso.datetime() });
-/** Cause of a failure that a rule of the session decided: a code with its fields. */
-export const TurnFailureCause = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('provider_paused'),
-    provider: z.string(),
-    until: z.string(),
-    /** Last error of the provider; null without a try. */
-    lastError: z.string().nullable(),
-  }),
-  z.object({ kind: z.literal('max_iterations'), limit: z.int().nonnegative() }),
-  z.object({ kind: z.literal('agent_ended') }),
-  z.object({ kind: z.literal('agent_unknown'), agentId: z.string() }),
-]);
-export type TurnFailureCause = z.infer<typeof TurnFailureCause>;
-
-/**
- * The turn failed. With a `cause`, the `message` is only its wording at that time. Without one, the
- * message is an error of a provider or a tool, or the event is older than causes.
- */
-export const TurnFailed = event('TurnFailed', {
+/** The turn failed. The cause is a rule of the session, or an error of a provider or a tool. */
+export const TurnFailed = eventOfCause('TurnFailed', {
   turnId: z.uuid(),
   code: z.string(),
-  message: z.string(),
-  cause: TurnFailureCause.optional(),
+  cause: Cause,
   failedAt: z.iso.datetime(),
 });
 export const TurnCancelled = event('TurnCancelled', { turnId: z.uuid(), cancelledAt: z.iso.datetime() });

@@ -1,4 +1,6 @@
 import type { z } from 'zod';
+import { textOf } from '../log/causes.js';
+import type { Cause } from '../log/causes.js';
 import type { SessionEvent, SessionEventOf } from './events.js';
 import type { SessionHistory } from './session-history.js';
 import type { SessionTurn, TurnApproval, TurnItem } from './session-turns.js';
@@ -44,8 +46,8 @@ const endCall = (
 
 const failCall =
   (status: ToolItem['status'] = 'failed') =>
-  (turn: SessionTurn, { callId, message }: { callId: string; message: string }, position: number): void =>
-    endCall(turn, callId, position, { status, text: message, isError: true });
+  (turn: SessionTurn, { callId, cause }: { callId: string; cause: Cause }, position: number): void =>
+    endCall(turn, callId, position, { status, text: textOf(cause), isError: true });
 
 const closeApproval = (
   turn: SessionTurn,
@@ -71,14 +73,10 @@ const complete: Fold<'ModelCallCompleted'> = (turn, data, position) => {
   turn.usage.costMicroUsd += costMicroUsd ?? 0;
 };
 
-const abort: Fold<'ModelCallAborted'> = (
-  turn,
-  { reason, message, text, usage, provider, model },
-  position,
-) => {
+const abort: Fold<'ModelCallAborted'> = (turn, { reason, cause, text, usage, provider, model }, position) => {
   if (reason === 'cancelled' && text !== '')
     turn.items.push({ kind: 'text', ...clip(text), provider, model, position });
-  else turn.items.push({ kind: 'aborted', reason, message, ...clip(text), position });
+  else turn.items.push({ kind: 'aborted', reason, message: textOf(cause), ...clip(text), position });
   if (usage === null) return;
   turn.usage.calls++;
   turn.usage.inputTokens += usage.inputTokens;
@@ -117,11 +115,11 @@ const FOLDS: { readonly [T in SessionEvent['type']]?: Fold<T> } = {
     failCall()(turn, data, position);
   },
   ApprovalExpired: (turn, data, position) => {
-    closeApproval(turn, data.callId, { status: 'expired', reason: data.message });
+    closeApproval(turn, data.callId, { status: 'expired', reason: textOf(data.cause) });
     failCall()(turn, data, position);
   },
   ApprovalVoided: (turn, data, position) => {
-    closeApproval(turn, data.callId, { status: 'voided', reason: data.message });
+    closeApproval(turn, data.callId, { status: 'voided', reason: textOf(data.cause) });
     failCall()(turn, data, position);
   },
   MessagesReceived: (turn, { messages }, position) => {
@@ -136,9 +134,9 @@ const FOLDS: { readonly [T in SessionEvent['type']]?: Fold<T> } = {
   AnswerForwarded: (turn, { agentId, text }, position) =>
     void turn.items.push({ kind: 'text', ...clip(text), provider: 'agent', model: agentId, position }),
   TurnCompleted: (turn, { completedAt }) => void (turn.endedAt = completedAt),
-  TurnFailed: (turn, { code, message, failedAt }) => {
+  TurnFailed: (turn, { code, cause, failedAt }) => {
     turn.endedAt = failedAt;
-    turn.error = { code, message };
+    turn.error = { code, message: textOf(cause) };
   },
   TurnCancelled: (turn, { cancelledAt }) => void (turn.endedAt = cancelledAt),
   ChatMessageEdited: (turn, { part, content, at: editedAt }) => {

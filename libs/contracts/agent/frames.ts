@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { textOf } from '../log/causes.js';
 import { approvalFrames } from './approval-events.js';
 import type { ApprovalEvent } from './approval-events.js';
 import type { SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
@@ -238,8 +239,10 @@ const FOLDS: Folds = {
   ApprovalVoided: approvalFrame,
   ToolCallCompleted: (cursor, { data }) =>
     toolResult(cursor, data.turnId, data.callId, data.content, data.isError),
-  ToolCallFailed: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
-  ToolCallUnknown: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
+  ToolCallFailed: (cursor, { data }) =>
+    toolResult(cursor, data.turnId, data.callId, textOf(data.cause), true),
+  ToolCallUnknown: (cursor, { data }) =>
+    toolResult(cursor, data.turnId, data.callId, textOf(data.cause), true),
   MessagesReceived: unchanged,
   AnswerReturned: unchanged,
   ChatMessageEdited: unchanged,
@@ -248,8 +251,8 @@ const FOLDS: Folds = {
   AnswerForwarded: (cursor, { data }) =>
     appendFrames(unchanged(cursor), data.turnId, textContents(data.text)),
   TurnCompleted: (cursor, { data }) => turnEnded(cursor, data.turnId, 'completed'),
-  TurnFailed: (cursor, { data: { turnId, code, message } }) =>
-    turnEnded(cursor, turnId, 'failed', { code, message }),
+  TurnFailed: (cursor, { data: { turnId, code, cause } }) =>
+    turnEnded(cursor, turnId, 'failed', { code, message: textOf(cause) }),
   TurnCancelled: (cursor, { data }) => turnEnded(cursor, data.turnId, 'cancelled'),
 };
 

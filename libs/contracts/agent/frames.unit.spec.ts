@@ -54,14 +54,14 @@ const completed = (
 });
 const aborted = (turnId: string, attempt: number, text: string): SessionEvent => ({
   type: 'ModelCallAborted',
-  schemaVersion: 1,
+  schemaVersion: 2,
   data: {
     ...common,
     turnId,
     attempt,
     step: 1,
     reason: 'driver_lost',
-    message: 'm',
+    cause: { kind: 'text', text: 'm' },
     dispatched: true,
     retryable: true,
     text,

@@ -44,24 +44,26 @@ export const DELETED_FIELDS = {
   message: { TurnRequested: ['content'], ChatMessageEdited: ['content'] },
   answer: {
     ModelCallCompleted: ['text', 'thought', 'frames', 'toolCalls'],
-    ModelCallAborted: ['text', 'thought', 'frames', 'message'],
+    ModelCallAborted: ['text', 'thought', 'frames', 'message', 'cause'],
     ToolCallRequested: ['input'],
     ToolCallCompleted: ['content'],
-    ToolCallFailed: ['message'],
-    ToolCallUnknown: ['message'],
+    ToolCallFailed: ['message', 'cause'],
+    ToolCallUnknown: ['message', 'cause'],
     ApprovalRequested: ['input', 'preview'],
     ApprovalGranted: ['reason'],
-    ApprovalDenied: ['reason', 'message'],
-    ApprovalExpired: ['message'],
-    ApprovalVoided: ['message'],
+    ApprovalDenied: ['reason', 'message', 'cause'],
+    ApprovalExpired: ['message', 'cause'],
+    ApprovalVoided: ['message', 'cause'],
     MessagesReceived: ['messages'],
     AnswerForwarded: ['text'],
-    AnswerReturned: ['message'],
+    AnswerReturned: ['message', 'cause'],
     ChatMessageEdited: ['content'],
   },
 } as const satisfies Record<MessagePart, Record<string, readonly string[]>>;
 
 type Data = HistoryEvent['event']['data'];
+
+const NO_CAUSE = { kind: 'text', text: '' };
 
 const emptied = (value: Data[string]): Data[string] =>
   typeof value === 'string' ? '' : Array.isArray(value) ? [] : {};
@@ -79,7 +81,7 @@ export const withoutDeletedTexts = (
     const fields = (DELETED_FIELDS[part] as Record<string, readonly string[]>)[type] ?? [];
     for (const field of fields) {
       const value = changed[field];
-      if (value !== undefined) changed[field] = emptied(value);
+      if (value !== undefined) changed[field] = field === 'cause' ? NO_CAUSE : emptied(value);
     }
   }
   return changed;

@@ -35,7 +35,10 @@ const SESSION = events(
   ['TurnRequested', { turnId: NEXT, content: 'waits', requestedAt: at }],
   ['ApprovalGranted', { callId: CALL, approvalId: APPROVAL, answeredBy: 'key/k', reason: 'fine' }],
   ['ToolCallCompleted', { callId: CALL, content: 'result', isError: false, durationMs: 4 }],
-  ['ModelCallAborted', { reason: 'provider_error', message: 'lost', text: 'void', usage: null }],
+  [
+    'ModelCallAborted',
+    { reason: 'provider_error', cause: { kind: 'text', text: 'lost' }, text: 'void', usage: null },
+  ],
   completed('second'),
   ['TurnCompleted', { completedAt: at }],
 );

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { event } from '../log/stored-event.js';
+import { Cause, event, eventOfCause } from '../log/stored-event.js';
 import { ToolRetry } from '../sandbox/index.js';
 
 /**
@@ -95,15 +95,15 @@ export const ToolCallCompleted = event('ToolCallCompleted', {
   durationMs: z.number().nonnegative(),
 });
 /** The tool returned no result and will not: unknown tool, timeout, trap, limit or denial. */
-export const ToolCallFailed = event('ToolCallFailed', {
+export const ToolCallFailed = eventOfCause('ToolCallFailed', {
   turnId: z.uuid(),
   callId: z.uuid(),
   code: z.string(),
-  message: z.string(),
+  cause: Cause,
 });
 /** It is unknown whether the tool had an effect. The call is never repeated. */
-export const ToolCallUnknown = event('ToolCallUnknown', {
+export const ToolCallUnknown = eventOfCause('ToolCallUnknown', {
   turnId: z.uuid(),
   callId: z.uuid(),
-  message: z.string(),
+  cause: Cause,
 });

@@ -79,12 +79,27 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('workspace', WorkspaceEvent.options),
 ];
 
+/** Puts the recorded text of a fact into its cause. `TurnFailed` had both in its first version. */
+const toCause: Upcaster['up'] = ({ message, ...data }) => ({
+  cause: { kind: 'text', text: message },
+  ...data,
+});
+
 /**
  * Steps from older schema versions to the current one. To change an event type incompatibly: raise
  * its `schemaVersion`, add the step here, keep the old golden payload and add one of the new
  * version.
  */
-export const UPCASTERS: readonly Upcaster[] = [];
+export const UPCASTERS: readonly Upcaster[] = [
+  'ModelCallAborted',
+  'ToolCallFailed',
+  'ToolCallUnknown',
+  'ApprovalDenied',
+  'ApprovalExpired',
+  'ApprovalVoided',
+  'AnswerReturned',
+  'TurnFailed',
+].map((type) => ({ type, from: 1, up: toCause }));
 
 /**
  * Upcasts stored content to the version that this release knows. Every reader of content calls it.

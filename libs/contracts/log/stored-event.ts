@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Cause as CauseOfFact } from './causes.js';
 
 /**
  * Id of a workspace, the tenant of this system. It is safe in a subject, a path and a stream id.
@@ -30,6 +31,19 @@ export const CATEGORIES = Object.keys(CATEGORY_OWNERS) as Category[];
 /** Creates the contract of an event type in its first schema version. */
 export const event = <T extends string, S extends z.ZodRawShape>(type: T, data: S) =>
   z.object({ type: z.literal(type), schemaVersion: z.literal(1), data: z.object(data) });
+
+/** Creates the contract of an event type whose second version has a cause in place of a text. */
+export const eventOfCause = <T extends string, S extends z.ZodRawShape>(type: T, data: S) =>
+  z.object({ type: z.literal(type), schemaVersion: z.literal(2), data: z.object(data) });
+
+const Field = z.union([z.string(), z.number(), z.null()]);
+/**
+ * Kind of a cause with its fields. A field may be a cause itself. Kinds of newer versions are
+ * kept.
+ */
+export const Cause: z.ZodType<CauseOfFact> = z
+  .object({ kind: z.string() })
+  .catchall(z.union([Field, z.record(z.string(), Field)])) as unknown as z.ZodType<CauseOfFact>;
 
 /** Origin of an event. It never holds a secret or a payload. */
 export const EventMetadata = z.object({

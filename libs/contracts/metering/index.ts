@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Cause } from '../log/stored-event.js';
 import { AgentId } from '../agent/agent-id.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
@@ -79,6 +80,7 @@ export const reserveBudget = defineRequest({
       limit: z.number().nonnegative(),
       /** Text for the user, such as `token budget exceeded (session: 9500/10000)`. */
       message: z.string(),
+      cause: Cause.optional(),
       reason: z.enum(['over_limit', 'frozen', 'unknown_price']).optional(),
       /** Part of `used` that calls in flight reserve. */
       reserved: z.number().nonnegative().optional(),

@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { BudgetScope, ReserveBudgetReply } from '@antiphon/contracts/metering';
 import type { Balance } from './balance.js';
 import { resetsAt } from './budget-scopes.js';
@@ -27,16 +29,19 @@ const amounts = (scope: BudgetScope, balance: Balance, unit: Unit) =>
         limit: scope.limitMicroUsd ?? 0,
       };
 
+type Standing = Record<'scope' | 'used' | 'limit', string>;
+
 const refusal = (
   reason: NonNullable<Refusal['reason']>,
   unit: Unit,
   scope: BudgetScope,
   balance: Balance,
-  text: (standing: string) => string,
+  cause: (standing: Standing) => Cause,
 ): Refusal => {
   const { used, reserved, limit } = amounts(scope, balance, unit);
   const show = (amount: number): string => (unit === 'tokens' ? String(amount) : formatMicroUsd(amount));
   const inUnit = (amount: number): number => (unit === 'tokens' ? amount : amount / MICRO);
+  const why = cause({ scope: scope.kind, used: show(used), limit: show(limit) });
   return {
     granted: false,
     scope: scope.kind,
@@ -45,7 +50,8 @@ const refusal = (
     used: inUnit(used),
     reserved: inUnit(reserved),
     limit: inUnit(limit),
-    message: text(`${scope.kind}: ${show(used)}/${show(limit)}`),
+    message: textOf(why),
+    cause: why,
     reason,
     resetsAt: resetsAt(scope.kind, scope.key),
   };
@@ -53,13 +59,7 @@ const refusal = (
 
 /** `token budget exceeded (session: 9500/10000)`, or `cost budget exceeded (day: $0.95/$1.00)`. */
 export const overLimit = (unit: Unit, scope: BudgetScope, balance: Balance): Refusal =>
-  refusal(
-    'over_limit',
-    unit,
-    scope,
-    balance,
-    (standing) => `${unit === 'tokens' ? 'token' : 'cost'} budget exceeded (${standing})`,
-  );
+  refusal('over_limit', unit, scope, balance, (standing) => ({ kind: 'budget_exceeded', unit, ...standing }));
 
 /** Refuses a model without a price under a money limit. */
 export const unknownPrice = (
@@ -68,23 +68,17 @@ export const unknownPrice = (
   provider: string,
   model: string,
 ): Refusal =>
-  refusal(
-    'unknown_price',
-    'usd',
-    scope,
-    balance,
-    (standing) =>
-      `no price is set for ${provider}/${model}, which a cost budget needs (${standing}): add it under [[prices]]`,
-  );
+  refusal('unknown_price', 'usd', scope, balance, (standing) => ({
+    kind: 'budget_without_price',
+    provider,
+    model,
+    ...standing,
+  }));
 
 /** Refuses in a scope that a call over its bound overspent, until an operator unfreezes it. */
 export const frozen = (scope: BudgetScope, balance: Balance): Refusal =>
-  refusal(
-    'frozen',
-    scope.limitTokens === null ? 'usd' : 'tokens',
-    scope,
-    balance,
-    (standing) =>
-      `budget frozen (${standing}): reservation ${balance.frozenBy} used more than its bound and overspent it; ` +
-      'an operator must look at it and unfreeze the scope',
-  );
+  refusal('frozen', scope.limitTokens === null ? 'usd' : 'tokens', scope, balance, (standing) => ({
+    kind: 'budget_frozen',
+    reservationId: String(balance.frozenBy),
+    ...standing,
+  }));

@@ -251,7 +251,7 @@ export const callAborted = (
   usage: { inputTokens: number; outputTokens: number; estimated: boolean } | null = null,
 ): SessionEvent => ({
   type: 'ModelCallAborted',
-  schemaVersion: 1,
+  schemaVersion: 2,
   data: {
     turnId,
     attempt,
@@ -260,7 +260,7 @@ export const callAborted = (
     model,
     reservationId,
     reason: dispatched ? 'driver_lost' : 'provider_unreachable',
-    message: 'gone',
+    cause: { kind: 'text', text: 'gone' },
     dispatched,
     retryable: true,
     text: '',

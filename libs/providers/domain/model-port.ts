@@ -1,3 +1,5 @@
+import { textCause } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { ToolCall, Usage } from '@antiphon/contracts/agent';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
@@ -117,6 +119,8 @@ export interface ModelFailureDetails {
   readonly reason: ModelFailureReason;
   /** Text for clients: a fixed message, or the provider's error body with secrets redacted. */
   readonly message: string;
+  /** Cause of a text of our own; absent for a text of the provider. */
+  readonly why?: Cause;
   /**
    * False only if no byte of the request can have reached the provider: it cannot bill the call.
    */
@@ -139,11 +143,14 @@ export class ModelFailure extends Error implements ModelFailureDetails {
   declare readonly retryAfterMs?: number;
   declare readonly status?: number;
   declare readonly usage?: ModelUsage;
+  /** Cause to record. */
+  readonly why: Cause;
 
   constructor(details: ModelFailureDetails, options: { cause?: unknown } = {}) {
     super(details.message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ModelFailure';
     this.reason = details.reason;
+    this.why = details.why ?? textCause(details.message);
     this.dispatched = details.dispatched;
     this.retryable = details.retryable;
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;

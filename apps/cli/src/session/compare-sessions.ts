@@ -1,3 +1,5 @@
+import { upcast } from '@antiphon/contracts/events';
+import { textOf } from '@antiphon/contracts/causes';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import type { SessionExport } from '@antiphon/contracts/log';
 
@@ -79,9 +81,9 @@ const applyEvent = (turn: Summary, event: SessionEvent): void => {
         event.data.content,
       );
     case 'ToolCallFailed':
-      return endToolCall(turn, event.data.callId, `failed: ${event.data.code}`, event.data.message);
+      return endToolCall(turn, event.data.callId, `failed: ${event.data.code}`, textOf(event.data.cause));
     case 'ToolCallUnknown':
-      return endToolCall(turn, event.data.callId, 'unknown', event.data.message);
+      return endToolCall(turn, event.data.callId, 'unknown', textOf(event.data.cause));
     case 'TurnCompleted':
       return void (turn.status = 'completed');
     case 'TurnCancelled':
@@ -89,7 +91,7 @@ const applyEvent = (turn: Summary, event: SessionEvent): void => {
     case 'TurnFailed':
       return void Object.assign(turn, {
         status: 'failed',
-        error: `${event.data.code}: ${event.data.message}`,
+        error: `${event.data.code}: ${textOf(event.data.cause)}`,
       });
     default:
       return;
@@ -100,7 +102,7 @@ const applyEvent = (turn: Summary, event: SessionEvent): void => {
 const turnsOf = ({ events }: SessionExport): readonly TurnSummary[] => {
   const turns = new Map<string, Summary>();
   for (const recorded of events) {
-    const event = recorded as unknown as SessionEvent;
+    const event = upcast(recorded) as unknown as SessionEvent;
     if (event.type === 'TurnRequested') turns.set(event.data.turnId, createSummary(event.data));
     const turn = 'turnId' in event.data ? turns.get(event.data.turnId) : undefined;
     if (turn) applyEvent(turn, event);

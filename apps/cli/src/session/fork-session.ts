@@ -1,3 +1,4 @@
+import { withMessage } from '@antiphon/contracts/causes';
 import { randomUUID } from 'node:crypto';
 import { isTurnEnd } from '@antiphon/contracts/agent';
 import type { SessionExport } from '@antiphon/contracts/log';
@@ -92,5 +93,8 @@ export const runWhatIf = async (
   );
   const failed = turnEndsOf(repeated).find(({ type }) => type === 'TurnFailed');
   if (failed)
-    throw rejected(String(failed.data['code']), `the what-if stopped: ${String(failed.data['message'])}`);
+    throw rejected(
+      String(failed.data['code']),
+      `the what-if stopped: ${String(withMessage(failed.data)['message'])}`,
+    );
 };

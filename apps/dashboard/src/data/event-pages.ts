@@ -1,4 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
+import { withMessage } from './read-fields.js';
 
 /** Selects events of some categories. */
 export const isAbout =
@@ -43,7 +44,7 @@ const TEXTS = ['content', 'text', 'message', 'reason', 'prompt'];
 /** Returns a line about the data of an event, so that a reader need not open it. */
 export const summaryOf = ({ data }: LogEvent): string => {
   if (data === null || typeof data !== 'object') return '';
-  const fields = new Map(Object.entries(data));
+  const fields = new Map(Object.entries(withMessage(data)));
   const pick = (names: readonly string[]): string[] =>
     names
       .map((name) => fields.get(name))

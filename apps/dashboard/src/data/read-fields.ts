@@ -1,3 +1,5 @@
+export { withMessage } from '@antiphon/contracts/causes';
+
 /** Fields of an event, of any type. */
 export type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import type { LogEvent } from '@antiphon/client';
 import { forkPointOf, type ForkPoint } from './fork-point.js';
 import { editMessage, removeMessage } from './message-changes.js';
-import { numberOf, textOf } from './read-fields.js';
+import { numberOf, textOf, withMessage } from './read-fields.js';
 
 /** Decision about a tool call, as the log has it. */
 export interface ApprovalPart {
@@ -256,7 +256,7 @@ const start = (before: Transcript, data: Data): Transcript => ({
 /** Folds one event of a session into its transcript. Events must come in the order of the log. */
 export const foldEvent = (before: Transcript, event: LogEvent): Transcript => {
   if (event.streamVersion <= before.version) return before;
-  const data = (event.data ?? {}) as Data;
+  const data = withMessage((event.data ?? {}) as Data);
   const next = { ...before, position: event.position, version: event.streamVersion };
   if (event.type === 'SessionStarted') return start(next, data);
   if (event.type === 'SessionForked') return { ...next, forkedFrom: forkPointOf(data) };

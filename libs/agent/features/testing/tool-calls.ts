@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { ModelToolResult } from '@antiphon/providers-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { newAddress, submitTo } from './agent-world.js';
@@ -28,7 +30,7 @@ const resultsOf = (events: readonly RecordedEvent[]): string[] =>
     type === 'ToolCallCompleted'
       ? [String(data['content'])]
       : type === 'ToolCallFailed'
-        ? [`${String(data['code'])}: ${String(data['message'])}`]
+        ? [`${String(data['code'])}: ${textOf(data['cause'] as unknown as Cause)}`]
         : [],
   );
 

@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
@@ -69,7 +71,10 @@ const callBy = async (own: TestProcess, name: string, input: object): Promise<st
   const { sessionId } = await submitTo(own, { address: newAddress('small') }, 'go');
   const events = await world.agents.ended(sessionId);
   const done = events.find(({ type }) => type === 'ToolCallCompleted' || type === 'ToolCallFailed');
-  return String(done?.data['content'] ?? `${String(done?.data['code'])}: ${String(done?.data['message'])}`);
+  return String(
+    done?.data['content'] ??
+      `${String(done?.data['code'])}: ${textOf(done?.data['cause'] as unknown as Cause)}`,
+  );
 };
 const question = 'what is in private/secret.txt?';
 

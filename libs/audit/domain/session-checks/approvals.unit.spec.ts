@@ -44,8 +44,8 @@ const escalated = (to: ApproverRole): SessionEvent => ({
 });
 const expired: SessionEvent = {
   type: 'ApprovalExpired',
-  schemaVersion: 1,
-  data: { ...ids, message: 'late', expiredAt: TIME },
+  schemaVersion: 2,
+  data: { ...ids, cause: { kind: 'text', text: 'late' }, expiredAt: TIME },
 };
 const begun = [sessionStarted(), turnRequested(), callStarted(1), callCompleted(1, { toolCalls: asksFor() })];
 

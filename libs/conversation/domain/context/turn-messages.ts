@@ -1,3 +1,4 @@
+import { textOf } from '@antiphon/contracts/causes';
 import { renderReceived } from '../session/render-received.js';
 import type { ModelMessage, ModelToolResult } from '@antiphon/providers-domain';
 import type { OpenTurn, PastTurn, TurnStep, TurnToolCall } from '../session/session-state.js';
@@ -83,7 +84,7 @@ const turnMessages = (
   const messagesAt = (index: number): string | null => {
     const messages = received.flatMap((batch) => (batch.afterSteps === index ? batch.messages : []));
     const parts = [
-      ...(returned?.afterSteps === index ? [returned.message] : []),
+      ...(returned?.afterSteps === index ? [textOf(returned.cause)] : []),
       ...(messages.length > 0 ? [renderReceived(messages)] : []),
     ];
     return parts.length > 0 ? parts.join('\n\n') : null;

@@ -1,4 +1,5 @@
-import type { SessionEvent, TurnFailureCause } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { Cause } from '@antiphon/contracts/causes';
 
 // Texts of `TurnFailed` events from before they recorded their causes. The log keeps that wording.
 const PAUSED =
@@ -6,7 +7,7 @@ const PAUSED =
 const MADE_CALLS = /^the agent made (\d+) model calls without coming to an end \(max_iterations\)$/;
 const UNKNOWN = /^the agent "([^]*)" is not configured any more$/;
 
-type Read = (match: RegExpExecArray) => TurnFailureCause;
+type Read = (match: RegExpExecArray) => Cause;
 
 /** Forms of the texts by the error code of the turn. */
 const FORMS: Readonly<Record<string, readonly [RegExp, Read]>> = {
@@ -22,13 +23,13 @@ const FORMS: Readonly<Record<string, readonly [RegExp, Read]>> = {
 };
 
 /**
- * Returns the cause of a recorded failure of a turn. An event without one has a text of a known
- * wording. Null for any other event, and for a failure of a provider or a tool.
+ * Returns the cause of a recorded failure of a turn, and null for any other event. An event from
+ * before causes has a text of a known wording.
  */
-export const recordedCause = ({ type, data }: SessionEvent): TurnFailureCause | null => {
+export const recordedCause = ({ type, data }: SessionEvent): Cause | null => {
   if (type !== 'TurnFailed') return null;
-  if (data.cause) return data.cause;
-  const [form, read] = FORMS[data.code] ?? [];
-  const match = form?.exec(data.message);
-  return match && read ? read(match) : null;
+  const { code, cause } = data;
+  const [form, read] = FORMS[code] ?? [];
+  const match = cause.kind === 'text' ? form?.exec(cause.text) : null;
+  return match && read ? read(match) : cause;
 };

@@ -65,11 +65,11 @@ const toRecordAnswer = (
 };
 
 const toRecordFailure = (data: SessionEventOf<'ModelCallAborted'>['data']): SessionCommand => {
-  const { attempt, reason, message, released, dispatched, retryable, text, thought, frames, usage } = data;
+  const { attempt, reason, cause, released, dispatched, retryable, text, thought, frames, usage } = data;
   const release = released === undefined ? {} : { released };
   return {
     type: 'RecordFailure',
-    data: { attempt, reason, message, ...release, dispatched, retryable, text, thought, frames, usage },
+    data: { attempt, reason, cause, ...release, dispatched, retryable, text, thought, frames, usage },
     now: data.abortedAt,
   };
 };

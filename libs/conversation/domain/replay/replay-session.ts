@@ -1,4 +1,5 @@
-import type { SessionEvent, TurnFailureCause, TurnPolicy } from '@antiphon/contracts/agent';
+import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
+import { textCause } from '@antiphon/contracts/causes';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
 import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
 import { sessionDecider } from '../session/session.decider.js';
@@ -23,9 +24,6 @@ export interface ReplayedEvent {
 
 /** Rules that replace the recorded ones. */
 export type ReplayOverrides = Partial<Pick<TurnPolicy, 'maxIterations'>>;
-
-/** Fields of causes, in one order. */
-const FIELDS = ['kind', 'provider', 'until', 'lastError', 'limit', 'agentId'];
 
 /** Approvals are inputs of a replay, so no tool requires one here. */
 const NO_GUARDED_TOOLS: ReadonlySet<string> = new Set();
@@ -76,20 +74,39 @@ const decideNext = (state: SessionState, context: FollowUpContext): readonly Ses
   return command ? context.decider.decide(command, state) : [];
 };
 
-const isSameCause = (a: TurnFailureCause | null, b: TurnFailureCause | null): boolean =>
-  a !== null && JSON.stringify(a, FIELDS) === JSON.stringify(b, FIELDS);
+/** Returns the fields of a cause in one order. An older log has the last error as a text. */
+const sortFields = (value: unknown): unknown =>
+  value === null || typeof value !== 'object'
+    ? value
+    : Object.entries(value)
+        .map(([name, field]: [string, unknown]) => [
+          name,
+          sortFields(name === 'lastError' && typeof field === 'string' ? textCause(field) : field),
+        ])
+        .sort();
+
+const isSameCause = (a: unknown, b: unknown): boolean =>
+  JSON.stringify(sortFields(a)) === JSON.stringify(sortFields(b));
+
+/**
+ * Adjusts the cause of a produced event to the recorded one. An event from before causes has a
+ * text in its place, which may have been reworded since.
+ */
+const alignCause = (recorded: SessionEvent, produced: SessionEvent | null): SessionEvent | null => {
+  if (!produced || recorded.type !== produced.type || !('cause' in recorded.data)) return produced;
+  const { cause } = recorded.data;
+  const isSame =
+    recorded.type === 'TurnFailed' && 'cause' in produced.data
+      ? isSameCause(recordedCause(recorded), produced.data.cause)
+      : cause.kind === 'text';
+  return isSame ? ({ ...produced, data: { ...produced.data, cause } } as SessionEvent) : produced;
+};
 
 /**
  * Adjusts a produced event to the recorded one. A recorded policy is an input. Fields that the
- * recording version did not write are removed. Texts of a cause may have been reworded since.
+ * recording version did not write are removed.
  */
 const alignToRecorded = (recorded: SessionEvent, produced: SessionEvent): SessionEvent => {
-  if (recorded.type === 'TurnFailed' && produced.type === 'TurnFailed') {
-    const { cause, ...data } = produced.data;
-    if (!isSameCause(recordedCause(recorded), cause ?? null)) return produced;
-    const { message } = recorded.data;
-    return { ...produced, data: { ...data, message, ...(recorded.data.cause ? { cause } : {}) } };
-  }
   if (recorded.type === 'ModelCallStarted' && produced.type === 'ModelCallStarted') {
     const { policy: _, ...data } = produced.data;
     const { policy } = recorded.data;
@@ -144,7 +161,7 @@ const decisionFor = (
       : [null];
   const produced = policies.map((under) => {
     const event = decideNext(state, contextOf(recorded, decider, under, names))[place];
-    return event ? alignToRecorded(recorded, event) : null;
+    return event ? alignCause(recorded, alignToRecorded(recorded, event)) : null;
   });
   return produced.find((event) => event && names.isSame(event, recorded)) ?? produced[0] ?? null;
 };
@@ -174,7 +191,7 @@ export function* replaySession(
         : { recorded, state, place: 0 };
     const policy = policyAt(recorded, at.state, inferred);
     const produced = input
-      ? (decider.decide(input, state)[0] ?? null)
+      ? alignCause(recorded, decider.decide(input, state)[0] ?? null)
       : decisionFor(at, decider, policy && { ...policy, ...rules }, names);
     yield { recorded, produced, kind: input ? 'input' : 'decision' };
     lastRequest = recorded.type === 'ToolCallRequested' ? at : null;

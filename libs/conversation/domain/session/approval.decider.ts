@@ -69,7 +69,6 @@ export const waitingCall = (state: SessionState, approvalId: string): WaitingCal
   waitingCalls(state).find(({ approval }) => approval.approvalId === approvalId) ?? null;
 
 const schemaVersion = 1;
-const CHANGED = 'the tool has changed since this call was to be approved; it was not run';
 
 const runningTurn = ({ open }: SessionState, turnId: string): OpenTurn | null =>
   open?.turnId === turnId && !open.cancelRequested ? open : null;
@@ -100,13 +99,9 @@ const ids = ({ turnId, call, approval }: WaitingCall) => ({
 });
 
 const expire = (waiting: WaitingCall, now: string): ApprovalEvent => {
-  // Recorded text: a replay compares it, so it stays as it is.
-  const message = `nobody approved this call by ${waiting.approval.expiresAt}; it was not run`;
-  return { type: 'ApprovalExpired', schemaVersion, data: { ...ids(waiting), message, expiredAt: now } };
+  const cause = { kind: 'approval_expired', by: waiting.approval.expiresAt } as const;
+  return { type: 'ApprovalExpired', schemaVersion: 2, data: { ...ids(waiting), cause, expiredAt: now } };
 };
-
-const denialMessage = (reason: string): string =>
-  `this call was not approved${reason === '' ? '' : `: ${reason}`}; it was not run`;
 
 const answerApproval = ({ data, now }: AnswerApproval, state: SessionState): ApprovalEvent[] => {
   const waiting = waitingCall(state, data.approvalId);
@@ -118,7 +113,13 @@ const answerApproval = ({ data, now }: AnswerApproval, state: SessionState): App
   const answer = { ...ids(waiting), digest, answeredBy, ...name, role, reason, answeredAt: now };
   return data.decision === 'approve'
     ? [{ type: 'ApprovalGranted', schemaVersion, data: answer }]
-    : [{ type: 'ApprovalDenied', schemaVersion, data: { ...answer, message: denialMessage(reason) } }];
+    : [
+        {
+          type: 'ApprovalDenied',
+          schemaVersion: 2,
+          data: { ...answer, cause: { kind: 'approval_denied', reason } },
+        },
+      ];
 };
 
 const applyDeadlines = ({ data, now }: ApplyApprovalDeadlines, state: SessionState): ApprovalEvent[] => {
@@ -144,13 +145,13 @@ const voidApprovals = ({ data, now }: VoidApprovals, state: SessionState): Appro
         ? [
             {
               type: 'ApprovalVoided' as const,
-              schemaVersion,
+              schemaVersion: 2 as const,
               data: {
                 turnId: data.turnId,
                 callId,
                 approvalId: approval.approvalId,
                 digest,
-                message: CHANGED,
+                cause: { kind: 'approval_voided' as const },
                 voidedAt: now,
               },
             },

@@ -23,7 +23,6 @@ const before = [started(), requested(TURN), begun(TURN, 1), answered(TURN, 1, [c
 const waiting = [...before, approvalRequested(TURN, callId)];
 const { approvalId, digest } = approvalOf(callId);
 const ids = { turnId: TURN, callId, approvalId };
-const schemaVersion = 1;
 const LATE = '2026-11-22T12:00:00.000Z';
 
 const requestApproval: SessionCommand = {
@@ -77,22 +76,21 @@ describe('an approval', () => {
       .then([
         {
           type: 'ApprovalDenied',
-          schemaVersion,
+          schemaVersion: 2,
           data: {
             ...ids,
             ...{ digest, answeredBy: 'ada', role: 'operator', reason: 'no', answeredAt: NOW },
-            message: 'this call was not approved: no; it was not run',
+            cause: { kind: 'approval_denied', reason: 'no' },
           },
         },
       ]));
 
   it('expires after its deadline, by a timer or a late answer', () => {
-    const message = `nobody approved this call by ${LATE}; it was not run`;
-    const data = { ...ids, message, expiredAt: LATE };
+    const data = { ...ids, cause: { kind: 'approval_expired', by: LATE }, expiredAt: LATE } as const;
     for (const command of [applyDeadlines(LATE), answer('approve', LATE)])
       given(waiting)
         .when(command)
-        .then([{ type: 'ApprovalExpired', schemaVersion, data }]);
+        .then([{ type: 'ApprovalExpired', schemaVersion: 2, data }]);
   });
 
   it('escalates once, at its escalation time', () => {
@@ -125,12 +123,12 @@ describe('an approval', () => {
       data: { turnId: TURN, voided: [{ callId, digest: 'other' }] },
       now: NOW,
     };
-    const message = 'the tool has changed since this call was to be approved; it was not run';
-    const data = { ...ids, digest: 'other', message, voidedAt: NOW };
+    const cause = { kind: 'approval_voided' } as const;
+    const data = { ...ids, digest: 'other', cause, voidedAt: NOW };
     for (const history of [waiting, [...waiting, approvalGranted(TURN, callId)]])
       given(history)
         .when(command)
-        .then([{ type: 'ApprovalVoided', schemaVersion, data }]);
+        .then([{ type: 'ApprovalVoided', schemaVersion: 2, data }]);
     given([...waiting, approvalGranted(TURN, callId), toolRequested(TURN, callId)])
       .when(command)
       .thenNothing();

@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import { attachFile, deleteMessage, editMessage } from './chat-changes.js';
 import { closeTurn, forkState } from './past-turns.js';
@@ -83,8 +85,8 @@ const abortCall = (state: SessionState, data: SessionEventOf<'ModelCallAborted'>
   updateOpen(state, data.turnId, (turn) => ({ ...turn, call: null, tries: [...turn.tries, tryOf(data)] }));
 
 const tryOf = (data: SessionEventOf<'ModelCallAborted'>['data']): FailedTry => {
-  const { provider, model, reason, message, retryable, text, released } = data;
-  return { provider, model, reason, message, retryable, text, ...(released ? { released } : {}) };
+  const { provider, model, reason, cause, retryable, text, released } = data;
+  return { provider, model, reason, cause, retryable, text, ...(released ? { released } : {}) };
 };
 
 const changed = (call: TurnToolCall, change: Parameters<typeof updateCall>[2]): TurnToolCall => ({
@@ -131,11 +133,11 @@ const requestApproval = (
   return updateCall(state, data, { approval: { ...requested, status: 'pending', escalated: null } });
 };
 
-/** Fails a call without an approval: the message is its result. */
+/** Fails a call without an approval: the cause is its result. */
 const refuseCall = (
   state: SessionState,
-  data: { turnId: string; callId: string; message: string },
-): SessionState => updateCall(state, data, { status: 'failed', content: data.message, isError: true });
+  data: { turnId: string; callId: string; cause: Cause },
+): SessionState => updateCall(state, data, { status: 'failed', content: textOf(data.cause), isError: true });
 
 const receiveMessages = (
   state: SessionState,
@@ -148,11 +150,11 @@ const receiveMessages = (
 
 const returnAnswer = (
   state: SessionState,
-  { turnId, message }: SessionEventOf<'AnswerReturned'>['data'],
+  { turnId, cause }: SessionEventOf<'AnswerReturned'>['data'],
 ): SessionState =>
   updateOpen(state, turnId, (turn) => ({
     ...turn,
-    returned: { afterSteps: turn.steps.length, message },
+    returned: { afterSteps: turn.steps.length, cause },
   }));
 
 /** The answer of the other agent is the last step of the turn. */
@@ -221,9 +223,12 @@ const folds: Folds = {
   ToolCallCompleted: (state, data) =>
     updateCall(state, data, { status: 'completed', content: data.content, isError: data.isError }),
   ToolCallFailed: (state, data) =>
-    updateCall(state, data, { status: 'failed', content: data.message, isError: true, code: data.code }),
+    updateCall(state, data, {
+      ...{ status: 'failed', content: textOf(data.cause), isError: true },
+      ...{ code: data.code, cause: data.cause },
+    }),
   ToolCallUnknown: (state, data) =>
-    updateCall(state, data, { status: 'unknown', content: data.message, isError: true }),
+    updateCall(state, data, { status: 'unknown', content: textOf(data.cause), isError: true }),
   MessagesReceived: receiveMessages,
   AnswerForwarded: forwardAnswer,
   AnswerReturned: returnAnswer,
@@ -231,7 +236,7 @@ const folds: Folds = {
   ChatMessageDeleted: deleteMessage,
   ChatFileAttached: attachFile,
   TurnCompleted: (state, { turnId }, window) => closeTurn(state, turnId, 'completed', '', window),
-  TurnFailed: (state, { turnId, message }, window) => closeTurn(state, turnId, 'failed', message, window),
+  TurnFailed: (state, { turnId, cause }, window) => closeTurn(state, turnId, 'failed', textOf(cause), window),
   TurnCancelled: (state, { turnId }, window) => closeTurn(state, turnId, 'cancelled', '', window),
 };
 

@@ -31,7 +31,7 @@ const forwardAnswer = ({ data, now }: ForwardAnswer, state: SessionState): Sessi
 const returnAnswer = ({ data, now }: ReturnAnswer, state: SessionState): SessionEvent[] => {
   const turn = openTurn(state, data.turnId);
   if (!turn || turn.returned || turn.call || turn.steps.at(-1)?.calls.length !== 0) return [];
-  return [{ type: 'AnswerReturned', schemaVersion, data: { ...data, returnedAt: now } }];
+  return [{ type: 'AnswerReturned', schemaVersion: 2, data: { ...data, returnedAt: now } }];
 };
 
 /** Decides a command about messages between agents. A stale one yields no event. */

@@ -1,8 +1,3 @@
-/** Text for an agent whose answer promises a hand-over that it did not make. */
-export const NOT_HANDED_OVER =
-  '[runtime] Your answer promises a hand-over, but you did not call the tool hand_over. ' +
-  'Call it now, or answer the user yourself.';
-
 const SUBJECT = String.raw`\b(?:i['’]?ll|i['’]?m|i (?:will|am|can now|shall)|let me|we['’]?ll|we will)`;
 const VERB = String.raw`(?:hand(?:ing)?|transfer(?:ring)?|pass(?:ing)?|forward(?:ing)?|redirect(?:ing)?|connect(?:ing)?)`;
 const OBJECT = String.raw`(?:you|this|it|that|your (?:request|question|message|case|issue))`;

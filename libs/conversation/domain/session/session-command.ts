@@ -102,10 +102,7 @@ export type EndTurn = Command<
   'EndTurn',
   { readonly turnId: string } & (
     | { readonly ending: 'completed' | 'cancelled' }
-    | ({ readonly ending: 'failed' } & Pick<
-        SessionEventOf<'TurnFailed'>['data'],
-        'code' | 'message' | 'cause'
-      >)
+    | ({ readonly ending: 'failed' } & Pick<SessionEventOf<'TurnFailed'>['data'], 'code' | 'cause'>)
   )
 >;
 

@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type {
   AgentHop,
   AgentMessage,
@@ -71,8 +72,9 @@ export interface TurnToolCall extends ToolCall {
   /** Result for the model: the tool's content, or the reason for its absence. */
   readonly content: string;
   readonly isError: boolean;
-  /** Error code of a failed call. */
+  /** Error code and cause of a failed call. */
   readonly code?: string;
+  readonly cause?: Cause;
 }
 
 /** A completed model call and the tool calls that it requested. */
@@ -91,7 +93,7 @@ export interface FailedTry {
   readonly provider: string;
   readonly model: string;
   readonly reason: SessionEventOf<'ModelCallAborted'>['data']['reason'];
-  readonly message: string;
+  readonly cause: Cause;
   readonly retryable: boolean;
   /** Text that the model wrote before the failure. */
   readonly text: string;
@@ -117,7 +119,7 @@ export interface OpenTurn {
   readonly caller?: string;
   readonly received: readonly ReceivedMessages[];
   /** Reason for returning an answer to the agent; null if none was returned. */
-  readonly returned: { readonly afterSteps: number; readonly message: string } | null;
+  readonly returned: { readonly afterSteps: number; readonly cause: Cause } | null;
   readonly cancelRequested: boolean;
   readonly steps: readonly TurnStep[];
   readonly call: OpenCall | null;

@@ -102,7 +102,7 @@ const recordFailure = ({ data, now }: RecordFailure, state: SessionState): Sessi
   const call = callOfAttempt(state, data.attempt);
   if (!call) return [];
   return [
-    { type: 'ModelCallAborted', schemaVersion, data: { ...startedFields(call), ...data, abortedAt: now } },
+    { type: 'ModelCallAborted', schemaVersion: 2, data: { ...startedFields(call), ...data, abortedAt: now } },
   ];
 };
 
@@ -115,9 +115,8 @@ const endTurn = ({ data, now }: EndTurn, state: SessionState): SessionEvent[] =>
     case 'cancelled':
       return [{ type: 'TurnCancelled', schemaVersion, data: { turnId, cancelledAt: now } }];
     case 'failed': {
-      const { code, message, cause } = data;
-      const failure = { code, message, ...(cause ? { cause } : {}) };
-      return [{ type: 'TurnFailed', schemaVersion, data: { turnId, ...failure, failedAt: now } }];
+      const { code, cause } = data;
+      return [{ type: 'TurnFailed', schemaVersion: 2, data: { turnId, code, cause, failedAt: now } }];
     }
   }
 };

@@ -181,8 +181,9 @@ const ended = (turnId: string): SessionEventOf<'TurnCompleted'> => ({
   schemaVersion: 1,
   data: { turnId, completedAt: NOW },
 });
+const UNREACHABLE = { kind: 'text', text: 'provider unreachable' } as const;
 const failed = (turnId: string): SessionEventOf<'TurnFailed'> => ({
   type: 'TurnFailed',
-  schemaVersion: 1,
-  data: { turnId, code: 'PROVIDER.UNREACHABLE', message: 'provider unreachable', failedAt: NOW },
+  schemaVersion: 2,
+  data: { turnId, code: 'PROVIDER.UNREACHABLE', cause: UNREACHABLE, failedAt: NOW },
 });

@@ -81,7 +81,7 @@ export const aborted = (
   more: Partial<Aborted['data']> = {},
 ): Aborted => ({
   type: 'ModelCallAborted',
-  schemaVersion,
+  schemaVersion: 2,
   data: {
     turnId,
     attempt,
@@ -90,7 +90,7 @@ export const aborted = (
     model: 'm',
     reservationId: `r-${attempt}`,
     reason,
-    message: reason.replace('_', ' '),
+    cause: { kind: 'text', text: reason.replace('_', ' ') },
     dispatched: true,
     retryable: true,
     text: '',

@@ -114,7 +114,11 @@ const recordOutcomes = ({ data }: RecordToolOutcomes, { open }: SessionState): S
     .filter(({ type, data: { callId } }) =>
       type === 'ToolCallDeferred' ? waiting.has(callId) : waiting.delete(callId),
     )
-    .map((outcome) => ({ ...outcome, schemaVersion }));
+    .map((outcome) =>
+      outcome.type === 'ToolCallFailed' || outcome.type === 'ToolCallUnknown'
+        ? { ...outcome, schemaVersion: 2 }
+        : { ...outcome, schemaVersion },
+    );
 };
 
 /** Decides on the tool calls of the open turn. */

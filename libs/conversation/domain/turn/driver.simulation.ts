@@ -23,17 +23,17 @@ const usage = { inputTokens: 3, outputTokens: 2, estimated: false };
 
 const unknownOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallUnknown',
-  data: { turnId, callId, message: 'the outcome is unknown' },
+  data: { turnId, callId, cause: { kind: 'tool_outcome_unknown', why: { kind: 'driver_lost' } } },
 });
 
 const lostOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallFailed',
-  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', message: 'its processes were lost' },
+  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', cause: { kind: 'tool_callers_lost' } },
 });
 
 const cancelledOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallFailed',
-  data: { turnId, callId, code: 'TOOL.CANCELLED', message: 'cancelled before it ran' },
+  data: { turnId, callId, code: 'TOOL.CANCELLED', cause: { kind: 'tool_cancelled' } },
 });
 
 /**
@@ -199,7 +199,7 @@ export class DriverSimulation {
       data: {
         attempt,
         reason: lost ? 'driver_lost' : cancelled ? 'cancelled' : choose(8) === 0 ? 'budget_refused' : reason,
-        message: 'it failed',
+        cause: lost ? { kind: 'driver_lost' } : { kind: 'text', text: 'it failed' },
         dispatched: true,
         retryable: choose(4) > 0,
         text: 'partial'.slice(0, choose(8)),
@@ -234,7 +234,8 @@ export class DriverSimulation {
   private failTools({ turnId, calls }: StepOf<'fail_tools'>): void {
     if (calls.every(({ status }) => status === 'requested'))
       return this.recordOutcomes(calls.map((call) => lostOutcome(turnId, call)));
-    const data = { turnId, ending: 'failed', code: 'TURN.DRIVER_LOST', message: 'lost' } as const;
+    const failure = { code: 'TURN.DRIVER_LOST', cause: { kind: 'preparers_lost' } } as const;
+    const data = { turnId, ending: 'failed', ...failure } as const;
     this.commit({ type: 'EndTurn', data, now: NOW });
   }
 

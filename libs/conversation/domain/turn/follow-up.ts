@@ -77,9 +77,8 @@ const endCommand = (step: StepOf<'complete' | 'cancel' | 'fail'>, now: string): 
   const { turnId } = step;
   if (step.kind === 'complete') return { type: 'EndTurn', data: { turnId, ending: 'completed' }, now };
   if (step.kind === 'cancel') return { type: 'EndTurn', data: { turnId, ending: 'cancelled' }, now };
-  const { code, message, cause } = step;
-  const failure = { code, message, ...(cause ? { cause } : {}) };
-  return { type: 'EndTurn', data: { turnId, ending: 'failed', ...failure }, now };
+  const { code, cause } = step;
+  return { type: 'EndTurn', data: { turnId, ending: 'failed', code, cause }, now };
 };
 
 const forwardCommand = ({ turnId, call }: StepOf<'forward'>, now: string): SessionCommand => {
@@ -103,7 +102,7 @@ export const commandFor = (
     case 'request_tools':
       return requestCommand(step, context);
     case 'return_answer':
-      return { type: 'ReturnAnswer', data: { turnId: step.turnId, message: step.message }, now };
+      return { type: 'ReturnAnswer', data: { turnId: step.turnId, cause: step.cause }, now };
     case 'forward':
       return forwardCommand(step, now);
     case 'complete':

@@ -1,5 +1,7 @@
+import { textCause } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { HANDOVER_LOOP, HAND_OVER } from '../session/hand-over.js';
-import { NOT_HANDED_OVER, promisesHandOver } from '../session/promised-hand-over.js';
+import { promisesHandOver } from '../session/promised-hand-over.js';
 import { NOT_RECORDED } from '../session/past-turns.js';
 import type { OpenTurn, SessionState, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
@@ -50,13 +52,16 @@ const kindFor = (
   return calls.some(({ approval }) => approval?.status === 'pending') ? 'await_approvals' : 'request_tools';
 };
 
+/** Returns the cause of a failed call; its content without one. */
+const causeOf = ({ cause, content }: TurnToolCall): Cause => cause ?? textCause(content);
+
 /**
  * Returns the end of a turn that was handed over: the answer of the other agent, or the failure of
  * a chain that repeats. Null for any other turn.
  */
 const endOfHandOver = (turnId: string, calls: readonly TurnToolCall[]): Step | null => {
   const loop = calls.find(({ code }) => code === HANDOVER_LOOP);
-  if (loop) return { kind: 'fail', turnId, code: HANDOVER_LOOP, message: loop.content };
+  if (loop) return { kind: 'fail', turnId, code: HANDOVER_LOOP, cause: causeOf(loop) };
   const call = calls.find(
     ({ name, status, isError }) => name === HAND_OVER && status === 'completed' && !isError,
   );
@@ -73,7 +78,7 @@ const afterAnswer = (turn: OpenTurn, last: TurnStep, policy: AgentPolicy): Step 
   // A forwarded answer has no model.
   const isOwn = last.model !== '';
   return mayReturn && isOwn && promisesHandOver(last.text)
-    ? { kind: 'return_answer', turnId, message: NOT_HANDED_OVER }
+    ? { kind: 'return_answer', turnId, cause: { kind: 'hand_over_not_made' } }
     : { kind: 'complete', turnId };
 };
 
@@ -97,7 +102,7 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy, inFlight: InFlight): Ste
   if (last.calls.length === 0) return afterAnswer(turn, last, policy);
   const unrecorded = last.calls.find(({ code }) => code === NOT_RECORDED);
   // A what-if cannot continue from an outcome that the origin does not have.
-  if (unrecorded) return { kind: 'fail', turnId, code: NOT_RECORDED, message: unrecorded.content };
+  if (unrecorded) return { kind: 'fail', turnId, code: NOT_RECORDED, cause: causeOf(unrecorded) };
   const ended = endOfHandOver(turn.turnId, last.calls);
   if (ended) return ended;
   const calls = last.calls.filter((call) => call.status === 'asked');

@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import { describe, expect, it } from '@jest/globals';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { fold } from '@antiphon/kernel';
@@ -201,7 +202,7 @@ describe('nextTry', () => {
       kind: 'fail',
       turnId: TURN,
       code: 'PROVIDER.UNREACHABLE',
-      message: 'provider unreachable',
+      cause: textCause('provider unreachable'),
     });
   });
 
@@ -231,9 +232,13 @@ describe('nextTry', () => {
   it('does not retry a provider that refused the request', () => {
     const refused = [
       begun(TURN, 1),
-      aborted(TURN, 1, 'provider_error', { retryable: false, message: 'no such model' }),
+      aborted(TURN, 1, 'provider_error', { retryable: false, cause: textCause('no such model') }),
     ];
-    expect(after(refused)).toMatchObject({ kind: 'fail', code: 'PROVIDER.ERROR', message: 'no such model' });
+    expect(after(refused)).toMatchObject({
+      kind: 'fail',
+      code: 'PROVIDER.ERROR',
+      cause: textCause('no such model'),
+    });
     expect(after(refused, withFallback)).toMatchObject({ kind: 'begin_call', provider: 'second' });
   });
 
@@ -258,7 +263,7 @@ describe('nextTry', () => {
           aborted(TURN, 1, 'budget_refused', {
             dispatched: false,
             retryable: false,
-            message: 'token budget exceeded (session: 9500/10000)',
+            cause: textCause('token budget exceeded'),
           }),
         ],
         withFallback,
@@ -266,7 +271,7 @@ describe('nextTry', () => {
     ).toMatchObject({
       kind: 'fail',
       code: 'BUDGET.EXCEEDED',
-      message: 'token budget exceeded (session: 9500/10000)',
+      cause: textCause('token budget exceeded'),
     }));
 
   it('does not count lost drivers against the provider, up to a limit', () => {
@@ -351,11 +356,16 @@ describe('an open circuit', () => {
     expect(after([], withoutFallback('open'))).toMatchObject({
       kind: 'fail',
       code: 'PROVIDER.PAUSED',
-      message: 'provider first is paused until 2026-11-22T10:00:00.000Z after failures in a row',
+      cause: {
+        kind: 'provider_paused',
+        provider: 'first',
+        until: '2026-11-22T10:00:00.000Z',
+        lastError: null,
+      },
     });
     expect(after(failed(1), withoutFallback('open'))).toMatchObject({
       code: 'PROVIDER.PAUSED',
-      message: expect.stringContaining('; it last failed with: '),
+      cause: { lastError: { kind: 'text' } },
     });
     expect(after([], withCircuits({ first: 'open', second: 'open' }))).toMatchObject({
       code: 'PROVIDER.PAUSED',

@@ -79,7 +79,7 @@ const circuitOpenFailure = (
   last?: FailedTry,
 ): FailTurn => {
   const until = policy.openCircuits.get(provider)?.until ?? '';
-  const lastError = last && last.reason !== 'provider_paused' ? last.message : null;
+  const lastError = last && last.reason !== 'provider_paused' ? last.cause : null;
   return failFor(turnId, { kind: 'provider_paused', provider, until, lastError });
 };
 
@@ -108,6 +108,6 @@ export const nextTry = (turn: OpenTurn, policy: AgentPolicy): BeginCall | FailTu
   const choice = chooseNext(turn, policy, last);
   if (!choice && canRetry(turn, last) && isOpen(policy, last))
     return circuitOpenFailure(turnId, policy, last, last);
-  if (!choice) return { kind: 'fail', turnId, code: FAILURE_CODES[last.reason], message: last.message };
+  if (!choice) return { kind: 'fail', turnId, code: FAILURE_CODES[last.reason], cause: last.cause };
   return begin(choice, isLost(last) ? 0 : failuresAt(turn, choice));
 };

@@ -1,4 +1,4 @@
-import type { TurnFailureCause } from '@antiphon/contracts/agent';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { OpenCircuits } from '@antiphon/providers-domain';
 import type { OpenCall, TurnToolCall } from '../session/session-state.js';
 
@@ -51,9 +51,7 @@ export interface FailTurn {
   readonly kind: 'fail';
   readonly turnId: string;
   readonly code: string;
-  readonly message: string;
-  /** Absent for an error of a provider or a tool. */
-  readonly cause?: TurnFailureCause;
+  readonly cause: Cause;
 }
 
 interface ToolsStep<Kind extends string> {
@@ -89,7 +87,7 @@ export type Step =
   /** Makes the answer of another agent, the result of `call`, the answer of the turn. */
   | { readonly kind: 'forward'; readonly turnId: string; readonly call: TurnToolCall }
   /** Returns an answer to the agent that promises a hand-over without making it. */
-  | { readonly kind: 'return_answer'; readonly turnId: string; readonly message: string }
+  | { readonly kind: 'return_answer'; readonly turnId: string; readonly cause: Cause }
   | { readonly kind: 'complete'; readonly turnId: string }
   | { readonly kind: 'cancel'; readonly turnId: string }
   | FailTurn;

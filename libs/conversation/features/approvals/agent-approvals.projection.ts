@@ -1,3 +1,4 @@
+import { textOf } from '@antiphon/contracts/causes';
 import type pg from 'pg';
 import { ApprovalEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
@@ -46,9 +47,9 @@ const approvalStatement = ({ type, data }: ApprovalEvent, at: RecordedEvent): St
       return { text: ANSWER, values: [...id, status, data.answeredAt, data.answeredBy, data.reason] };
     }
     case 'ApprovalExpired':
-      return { text: CLOSE, values: [...id, 'expired', data.expiredAt, data.message] };
+      return { text: CLOSE, values: [...id, 'expired', data.expiredAt, textOf(data.cause)] };
     case 'ApprovalVoided':
-      return { text: CLOSE, values: [...id, 'voided', data.voidedAt, data.message] };
+      return { text: CLOSE, values: [...id, 'voided', data.voidedAt, textOf(data.cause)] };
     case 'ApprovalEscalated':
       return { text: ESCALATE, values: [...id, data.escalatedAt] };
   }

@@ -1,3 +1,4 @@
+import { textOf } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import { APPROVER_ROLES, answerApproval } from '@antiphon/contracts/agent';
@@ -82,7 +83,7 @@ const replyFor = (end: ApprovalEnd | null, request: AnswerApprovalRequest): Answ
       data: { approvalId, status, answeredBy, answeredAt },
     });
   }
-  throw conflict('APPROVAL.CLOSED', end.data.message, { data: { approvalId, status } });
+  throw conflict('APPROVAL.CLOSED', textOf(end.data.cause), { data: { approvalId, status } });
 };
 
 /** Grants or denies approvals: the first answer wins, and a repeated one gets the same reply. */

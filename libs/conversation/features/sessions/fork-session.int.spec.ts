@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { ApprovalRule } from '@antiphon/config';
@@ -202,7 +204,7 @@ describe('a what-if', () => {
     expect(own.filter(({ type }) => type.startsWith('Approval'))).toEqual([]);
     expect(own.find(({ type }) => type === 'ToolCallFailed')?.data).toMatchObject({
       code: 'TOOL.DENIED',
-      message: expect.stringContaining('not on a Sunday'),
+      cause: { kind: 'approval_denied', reason: expect.stringContaining('not on a Sunday') },
     });
     expect(own.at(-1)?.type).toBe('TurnCompleted');
     expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
@@ -219,7 +221,7 @@ describe('a what-if', () => {
     const made = await fork({ sessionId, model: 'bigger', whatIf: { turns: 1 } });
     const own = await world.ended(made.sessionId);
     expect(own.at(-1)).toMatchObject({ type: 'TurnFailed', data: { code: NOT_RECORDED } });
-    expect(own.at(-1)?.data['message']).toMatch(
+    expect(textOf(own.at(-1)?.data['cause'] as unknown as Cause)).toMatch(
       /asked for echo \{"word":"other"\}, which is not in the record: of turn .+, which has echo \{"by":1,"word":"a"\}|"word":"a"/,
     );
     expect(world.responders.asked.tool).toHaveLength(calls);

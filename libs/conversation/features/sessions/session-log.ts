@@ -12,7 +12,7 @@ import type { AdvanceFold, FoldedEvent, SessionFold } from './session-fold.js';
 /**
  * Version of the form of `SessionFold` and of the meaning of its fields. Raise it with each change.
  */
-const FOLD_FORM = 9;
+const FOLD_FORM = 10;
 const PAGE = 1_000;
 /** Number of events after which a new snapshot of a fold is written. */
 export const SNAPSHOT_EVERY = 500;

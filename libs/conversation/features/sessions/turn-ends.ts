@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type pg from 'pg';
 import type { z } from 'zod';
 import { TURN_ENDS_SQL, sessionStream } from '@antiphon/contracts/agent';
@@ -24,7 +25,7 @@ export interface TurnRef {
 /** Outcome of an ended turn. `text` is the model's answer in the last step. */
 export type TurnOutcome =
   | { readonly kind: 'completed'; readonly text: string }
-  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  | { readonly kind: 'failed'; readonly code: string; readonly cause: Cause }
   | { readonly kind: 'cancelled' };
 
 const textOf = ({ data }: RecordedEvent, field: string): string => {
@@ -50,7 +51,7 @@ export const readOutcome = async (
     const event = upcast(recorded);
     if (event.data['turnId'] !== turnId) continue;
     if (event.type === 'TurnFailed' && !hasCompleted)
-      return { kind: 'failed', code: textOf(event, 'code'), message: textOf(event, 'message') };
+      return { kind: 'failed', code: textOf(event, 'code'), cause: event.data['cause'] as unknown as Cause };
     if (event.type === 'TurnCancelled' && !hasCompleted) return { kind: 'cancelled' };
     if (event.type === 'TurnCompleted') hasCompleted = true;
     if (hasCompleted && isAnswer(event)) return { kind: 'completed', text: textOf(event, 'text') };

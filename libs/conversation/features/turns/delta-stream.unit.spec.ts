@@ -66,7 +66,7 @@ describe('DeltaStream', () => {
           const streamed = stream.end();
           const folded = framesOf(cursor, {
             type: 'ModelCallAborted',
-            schemaVersion: 1,
+            schemaVersion: 2,
             data: { turnId: 't', ...streamed } as unknown as Aborted,
           });
           expect(frames).toEqual(folded.frames);

@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { findCall } from '@antiphon/contracts/sandbox';
 import { createTestDatabase } from '@antiphon/testing';
@@ -78,7 +80,9 @@ describe('a tool call whose response is lost', () => {
     losesTheFirst();
     const { type, data } = await turn('once');
     expect(type).toBe('ToolCallUnknown');
-    expect(data['message']).toMatch(/no sandbox process knows the call; .* it was not run again/);
+    expect(textOf(data['cause'] as unknown as Cause)).toMatch(
+      /no sandbox process knows the call; .* it was not run again/,
+    );
     expect(asked).toBeGreaterThanOrEqual(2);
     expect(world.responders.asked.tool).toHaveLength(1);
   });

@@ -1,3 +1,4 @@
+import { textCause, textOf } from '@antiphon/contracts/causes';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { createTestDatabase } from '@antiphon/testing';
 import { framesOf, initialCursor } from '@antiphon/contracts/agent';
@@ -94,7 +95,7 @@ describe('a long answer', () => {
     expect(data('ModelCallAborted')?.['usage']).toMatchObject(USAGE);
     expect([last?.type, last?.data]).toEqual([
       'TurnFailed',
-      expect.objectContaining({ message: 'the answer is longer than can be kept' }),
+      expect.objectContaining({ cause: { kind: 'answer_too_long' } }),
     ]);
   });
 });
@@ -179,19 +180,21 @@ describe('a model call', () => {
   });
 
   it('that exceeds the budget reaches no provider', async () => {
-    const message = 'token budget exceeded (session: 9500/10000)';
+    const standing = { unit: 'tokens', scope: 'session', used: '9500', limit: '10000' };
+    const cause = { kind: 'budget_exceeded', ...standing } as const;
     world.responders.reserve = async () => ({
       granted: false,
       scope: 'session',
       unit: 'tokens',
       used: 9_500,
       limit: 10_000,
-      message,
+      message: textOf(cause),
+      cause,
     });
     const { last, data, events } = await turn();
     expect(world.model.requests).toEqual([]);
-    expect(data('ModelCallAborted')).toMatchObject({ reason: 'budget_refused', dispatched: false, message });
-    expect(last).toMatchObject({ type: 'TurnFailed', data: { code: 'BUDGET.EXCEEDED', message } });
+    expect(data('ModelCallAborted')).toMatchObject({ reason: 'budget_refused', dispatched: false, cause });
+    expect(last).toMatchObject({ type: 'TurnFailed', data: { code: 'BUDGET.EXCEEDED', cause } });
     expect(framesFrom(events).map(({ event }) => event)).toEqual(['accepted', 'error', 'done']);
     expect(settledOf(events)).toEqual([]);
   });
@@ -210,7 +213,7 @@ describe('a model call', () => {
     expect(data('ModelCallAborted')).toMatchObject({ reason: 'dependency_failed', dispatched: false });
     expect(last).toMatchObject({
       type: 'TurnFailed',
-      data: { code: 'TURN.DEPENDENCY_FAILED', message: 'memory will not' },
+      data: { code: 'TURN.DEPENDENCY_FAILED', cause: textCause('memory will not') },
     });
   });
 });
@@ -247,7 +250,7 @@ describe('a provider that fails', () => {
     ).toEqual([1, 2, 3]);
     expect(last).toMatchObject({
       type: 'TurnFailed',
-      data: { code: 'PROVIDER.UNREACHABLE', message: 'provider unreachable' },
+      data: { code: 'PROVIDER.UNREACHABLE', cause: textCause('provider unreachable') },
     });
     await until(() => settledOf(events).length === 3);
     expect(new Set(reservedOf(sessionId).map(({ reservationId }) => reservationId)).size).toBe(3);
@@ -290,7 +293,7 @@ describe('a provider that fails', () => {
     world.model.reply = fails({ message: 'invalid x-api-key', retryable: false, status: 401 });
     const { last } = await turn();
     expect(world.model.requests).toHaveLength(1);
-    expect(last).toMatchObject({ data: { code: 'PROVIDER.ERROR', message: 'invalid x-api-key' } });
+    expect(last).toMatchObject({ data: { code: 'PROVIDER.ERROR', cause: textCause('invalid x-api-key') } });
   });
 
   it('is replaced by the fallback', async () => {

@@ -1,3 +1,4 @@
+import { textCause, textOf } from '@antiphon/contracts/causes';
 import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPrompt, ModelUsage } from '@antiphon/providers-domain';
 import type { OpenCall, SessionCommand } from '@antiphon/conversation-domain';
@@ -38,26 +39,28 @@ const STOP_GRACE_MS = 500;
 /**
  * Failure that is recorded for each stop reason. After `lost`, the session's new driver records it.
  */
-const STOPPED: Readonly<
-  Record<Exclude<StopReason, 'lost'>, Pick<Failure, 'reason' | 'message' | 'released'>>
-> = {
-  cancelled: { reason: 'cancelled', message: 'the turn was cancelled' },
-  draining: {
-    reason: 'driver_lost',
-    message: 'the process that drove this turn was stopped',
-    released: true,
-  },
-  deadline: { reason: 'provider_timeout', message: 'provider timeout' },
-};
+const STOPPED: Readonly<Record<Exclude<StopReason, 'lost'>, Pick<Failure, 'reason' | 'cause' | 'released'>>> =
+  {
+    cancelled: { reason: 'cancelled', cause: { kind: 'turn_cancelled' } },
+    draining: {
+      reason: 'driver_lost',
+      cause: { kind: 'driver_stopped' },
+      released: true,
+    },
+    deadline: { reason: 'provider_timeout', cause: { kind: 'provider_timeout' } },
+  };
 
 /** Codes of a reservation that cannot be used for the call. */
 const OTHER_RESERVATION = new Set(['METERING.RESERVATION_ENDED', 'METERING.RESERVATION_CONFLICT']);
+
+const TOO_LONG = { kind: 'answer_too_long' } as const;
 
 const tooLong = (usage: ModelUsage | undefined, cause?: unknown): ModelFailure =>
   new ModelFailure(
     {
       reason: 'provider_protocol',
-      message: 'the answer is longer than can be kept',
+      message: textOf(TOO_LONG),
+      why: TOO_LONG,
       dispatched: true,
       retryable: false,
       usage,
@@ -100,8 +103,8 @@ export class ModelCall {
     this.stageAt = recordTurnStage('reservation_awaited', this.stageAt);
     await deps.failpoint('agent.turn.reserved', context.actor.sessionId);
     if (!reservation.granted) {
-      const { message } = reservation;
-      return this.toResult({ reason: 'budget_refused', message, dispatched: false, retryable: false });
+      const { cause } = reservation;
+      return this.toResult({ reason: 'budget_refused', cause, dispatched: false, retryable: false });
     }
     const refusal = await this.admit();
     if (refusal) return refusal;
@@ -140,8 +143,8 @@ export class ModelCall {
       this.admission = admission;
       return null;
     }
-    const { message } = admission;
-    return this.toResult({ reason: 'provider_paused', message, dispatched: false, retryable: true });
+    const { cause } = admission;
+    return this.toResult({ reason: 'provider_paused', cause, dispatched: false, retryable: true });
   }
 
   /**
@@ -241,14 +244,14 @@ export class ModelCall {
       const usage = isModelFailure ? error.usage : undefined;
       return this.toResult({ ...STOPPED[stopReason], dispatched, retryable: true, usage });
     }
-    if (isModelFailure) return this.toResult(error, error.retryAfterMs);
+    if (isModelFailure) return this.toResult({ ...error, cause: error.why }, error.retryAfterMs);
     if (!isAppError(error)) this.deps.logger.error({ err: error }, 'model call failed unexpectedly');
     const { code, message } = toAppError(error);
     // The reservation was released before its call reached the log, or is smaller than the prompt:
     // the next attempt has another one.
     const retryable = OTHER_RESERVATION.has(code) && !this.isDispatched;
     const dispatched = this.isDispatched;
-    return this.toResult({ reason: 'dependency_failed', message, dispatched, retryable });
+    return this.toResult({ reason: 'dependency_failed', cause: textCause(message), dispatched, retryable });
   }
 
   /** Reports a failed call to the provider's circuit breaker, once. */

@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { ModelAnswer } from '@antiphon/providers-domain';
 import type { OpenCall, SessionCommand } from '@antiphon/conversation-domain';
 import { MAX_CALLS_PER_STEP, ModelFailure } from '@antiphon/providers-domain';
@@ -5,6 +7,7 @@ import { clipText, costMicroUsd, MAX_JSON_DEPTH, toStorable, toStorableJson } fr
 import type { JsonValue } from '@antiphon/kernel';
 import type { Streamed } from './delta-stream.js';
 import { callIdOf } from '@antiphon/agent-log';
+import { storableCause } from './storable-cause.js';
 import type { GrantedReservation } from './reserve-budget.js';
 
 type RecordAnswer = Extract<SessionCommand, { type: 'RecordAnswer' }>;
@@ -24,10 +27,11 @@ const isTooDeep = (value: JsonValue): boolean => {
   return false;
 };
 
-const refuse = (message: string, answer: ModelAnswer): never => {
+const refuse = (why: Cause, answer: ModelAnswer): never => {
   throw new ModelFailure({
     reason: 'provider_protocol',
-    message,
+    message: textOf(why),
+    why,
     dispatched: true,
     retryable: true,
     usage: answer.usage ?? undefined,
@@ -41,13 +45,12 @@ const refuse = (message: string, answer: ModelAnswer): never => {
 const checkCalls = (answer: ModelAnswer): void => {
   const { toolCalls } = answer;
   if (toolCalls.length > MAX_CALLS_PER_STEP)
-    refuse(`the model asked for ${toolCalls.length} tool calls at once`, answer);
+    refuse({ kind: 'too_many_tool_calls', calls: toolCalls.length }, answer);
   if (toolCalls.some(({ name }) => name.length > MAX_NAME_CHARS))
-    refuse('the model named a tool at length', answer);
-  if (toolCalls.some(({ input }) => isTooDeep(input)))
-    refuse('the arguments of a tool call nest too deep', answer);
+    refuse({ kind: 'tool_name_too_long' }, answer);
+  if (toolCalls.some(({ input }) => isTooDeep(input))) refuse({ kind: 'tool_input_too_deep' }, answer);
   const size = toolCalls.reduce((sum, { input }) => sum + JSON.stringify(input).length, 0);
-  if (size > MAX_INPUT_CHARS) refuse('the arguments of the tool calls are too long', answer);
+  if (size > MAX_INPUT_CHARS) refuse({ kind: 'tool_input_too_long' }, answer);
 };
 
 /**
@@ -91,21 +94,21 @@ const NOTHING_STREAMED: Streamed = { text: '', thought: '', frames: [] };
 /** Converts a failed attempt to the command that records it, with the text that was streamed. */
 export const toFailure = (
   attempt: number,
-  failure: Pick<RecordFailure['data'], 'reason' | 'message' | 'released' | 'dispatched' | 'retryable'> & {
+  failure: Pick<RecordFailure['data'], 'reason' | 'cause' | 'released' | 'dispatched' | 'retryable'> & {
     readonly usage?: ModelFailure['usage'];
   },
   now: string,
   streamed: Streamed = NOTHING_STREAMED,
 ): RecordFailure => {
   const { reason, released, dispatched, retryable, usage } = failure;
-  const message = toStorable(clipText(failure.message, MAX_MESSAGE_CHARS));
+  const cause = storableCause(failure.cause, (text) => clipText(text, MAX_MESSAGE_CHARS));
   return {
     type: 'RecordFailure',
     now,
     data: {
       attempt,
       reason,
-      message,
+      cause,
       ...(released ? { released } : {}),
       dispatched,
       retryable,

@@ -35,10 +35,10 @@ const isOutcome = (event: SessionEvent): event is Outcome => OUTCOMES.has(event.
 const isRefusal = (event: SessionEvent): event is Refusal => REFUSALS.has(event.type);
 
 /** Converts a refused approval to the outcome of its call, which was never made. */
-const toDenied = ({ data: { turnId, callId, message } }: Refusal): Outcome => ({
+const toDenied = ({ data: { turnId, callId, cause } }: Refusal): Outcome => ({
   type: 'ToolCallFailed',
-  schemaVersion: 1,
-  data: { turnId, callId, code: 'TOOL.DENIED', message },
+  schemaVersion: 2,
+  data: { turnId, callId, code: 'TOOL.DENIED', cause },
 });
 
 const trackCall = (calls: Map<string, RecordedCall>, event: SessionEvent): void => {
@@ -86,10 +86,8 @@ const notRecorded = (
   of: string | undefined,
 ): ToolOutcome => {
   const known = recorded.slice(0, MAX_SHOWN).map(show).join(', ');
-  const has = known === '' ? 'which has none' : `which has ${known}`;
-  const whose = of === undefined ? 'this turn is made again of none' : `of turn ${of}, ${has}`;
-  const message = `the model asked for ${show(call)}, which is not in the record: ${whose}. A what-if makes no tool call of its own`;
-  return { type: 'ToolCallFailed', data: { turnId, callId: call.callId, code: NOT_RECORDED, message } };
+  const cause = { kind: 'tool_not_recorded', call: show(call), of: of ?? null, recorded: known } as const;
+  return { type: 'ToolCallFailed', data: { turnId, callId: call.callId, code: NOT_RECORDED, cause } };
 };
 
 const withIds = ({ type, data }: Outcome, turnId: string, callId: string): ToolOutcome =>

@@ -1,3 +1,5 @@
+import { textCause } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { reserveBudget } from '@antiphon/contracts/metering';
 import type { Price, ReserveBudgetReply, TaskLimits } from '@antiphon/contracts/metering';
 import type { ModelPort, ModelPrompt } from '@antiphon/providers-domain';
@@ -47,7 +49,7 @@ export type Reservation =
       readonly maxOutputTokens: number;
       readonly price: Price | null;
     }
-  | { readonly granted: false; readonly message: string };
+  | { readonly granted: false; readonly cause: Cause };
 
 export type GrantedReservation = Extract<Reservation, { granted: true }>;
 
@@ -106,6 +108,6 @@ export const reserveForCall = async (
     return requestWithRetry((options) => requests.request(reserveBudget, toReserve(tasks), options));
   };
   const reply = await stopIfFenced(retryTransient(reserve, signal, logger));
-  if (isRefused(reply)) return { granted: false, message: reply.message };
+  if (isRefused(reply)) return { granted: false, cause: reply.cause ?? textCause(reply.message) };
   return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };
 };

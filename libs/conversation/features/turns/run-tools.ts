@@ -29,7 +29,7 @@ const refusalOf = (
     ? null
     : {
         type: 'ToolCallFailed',
-        data: { turnId, callId, code: 'TOOL.UNKNOWN', message: `there is no tool "${name}" for this agent` },
+        data: { turnId, callId, code: 'TOOL.UNKNOWN', cause: { kind: 'tool_unknown', name } },
       };
 
 /** A call without effects records nothing before its outcome. */

@@ -225,9 +225,8 @@ describe('an unavailable sandbox', () => {
     await world.responders.stopSandbox();
     const events = await world.ended(sessionId);
     await world.responders.startSandbox();
-    expect(events.find(({ type }) => type === 'ToolCallUnknown')?.data['message']).toMatch(
-      /unknown, and it was not run again/,
-    );
+    const unknown = events.find(({ type }) => type === 'ToolCallUnknown');
+    expect(unknown?.data['cause']).toMatchObject({ kind: 'tool_outcome_unknown' });
     expect(world.responders.asked.tool).toHaveLength(1);
     expect(world.model.requests[1]?.messages.at(-1)).toMatchObject({
       role: 'tool',

@@ -1,3 +1,5 @@
+import { textCause } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { CALLER_CLOCK_SUBJECT, TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
 import type { CallerTime, ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
 import { retryDelay, retryPolicyOf } from '@antiphon/conversation-domain';
@@ -10,6 +12,7 @@ import { Stopped } from '../sessions/stopped.js';
 import type { CallPermit, CallPermits } from './call-permits.js';
 import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';
 import type { LostCallDeps } from './lost-call.js';
+import { storableCause } from './storable-cause.js';
 import type { Failpoint, StepContext } from './step-context.js';
 
 export interface ToolCallDeps extends LostCallDeps {
@@ -66,9 +69,9 @@ const storableContent = (content: string): string => {
   return clipText(storable, Math.floor((storable.length * MAX_CONTENT_BYTES) / bytes));
 };
 
-const failed = (turnId: string, callId: string, code: string, message: string): ToolOutcome => ({
+const failed = (turnId: string, callId: string, code: string, cause: Cause): ToolOutcome => ({
   type: 'ToolCallFailed',
-  data: { turnId, callId, code, message: storableContent(message) },
+  data: { turnId, callId, code, cause: storableCause(cause, storableContent) },
 });
 
 /**
@@ -78,8 +81,8 @@ const failed = (turnId: string, callId: string, code: string, message: string): 
 const toOutcome = (turnId: string, { callId, idempotent }: TurnToolCall, reply: ToolReply): ToolOutcome => {
   if (reply.outcome === 'failed')
     return reply.mayHaveActed && !idempotent
-      ? unknownOutcome(turnId, callId, storableContent(`${reply.code}: ${reply.message}`))
-      : failed(turnId, callId, reply.code, reply.message);
+      ? unknownOutcome(turnId, callId, { kind: 'tool_failed', code: reply.code, text: reply.message })
+      : failed(turnId, callId, reply.code, textCause(reply.message));
   const { content, isError, moduleDigest, durationMs } = reply;
   return {
     type: 'ToolCallCompleted',
@@ -88,34 +91,36 @@ const toOutcome = (turnId: string, { callId, idempotent }: TurnToolCall, reply: 
 };
 
 /** Returns the outcome of a call whose tool may or may not have acted. */
-export const unknownOutcome = (turnId: string, callId: string, why: string): ToolOutcome => ({
+export const unknownOutcome = (turnId: string, callId: string, why: Cause): ToolOutcome => ({
   type: 'ToolCallUnknown',
-  data: { turnId, callId, message: `${why}; whether the tool acted is unknown, and it was not run again` },
+  data: {
+    ...{ turnId, callId },
+    cause: { kind: 'tool_outcome_unknown', why: storableCause(why, storableContent) },
+  },
 });
-
-const CALLERS_LOST = 'every process that made this call was lost, and the call may be the reason';
 
 /** Returns the outcome of a call that has lost too many processes. */
 export const lostOutcome = (turnId: string, callId: string): ToolOutcome => ({
   type: 'ToolCallFailed',
-  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', message: CALLERS_LOST },
+  data: { turnId, callId, code: 'TOOL.DRIVER_LOST', cause: { kind: 'tool_callers_lost' } },
 });
 
-const unsent = (turnId: string, { callId }: TurnToolCall): Attempted => {
-  const message = 'the sandbox could not be reached; the tool was not run';
-  return { retry: 'unsent', otherwise: failed(turnId, callId, 'TOOL.UNAVAILABLE', message) };
-};
+const unsent = (turnId: string, { callId }: TurnToolCall): Attempted => ({
+  retry: 'unsent',
+  otherwise: failed(turnId, callId, 'TOOL.UNAVAILABLE', { kind: 'tool_unsent' }),
+});
+
+const ANSWER_LOST = { kind: 'tool_answer_lost' } as const;
 
 /** Without its permission, a call that is not idempotent cannot have acted. */
 const afterLostResponse = (
   turnId: string,
   call: TurnToolCall,
-  why: string,
+  why: Cause,
   permit: CallPermit | null,
 ): Attempted => {
   const { callId } = call;
-  if (permit === null)
-    return { retry: 'lost', otherwise: unknownOutcome(turnId, callId, 'the answer of the tool was lost') };
+  if (permit === null) return { retry: 'lost', otherwise: unknownOutcome(turnId, callId, ANSWER_LOST) };
   return permit.withdraw() ? { outcome: unknownOutcome(turnId, callId, why) } : unsent(turnId, call);
 };
 
@@ -127,9 +132,9 @@ const afterError = (
 ): Attempted => {
   if (error.code === 'MESSAGING.NO_RESPONDERS') return unsent(turnId, call);
   if (error.kind === 'transient' || error.kind === 'bug')
-    return afterLostResponse(turnId, call, error.message, permit);
+    return afterLostResponse(turnId, call, textCause(error.message), permit);
   if (error.code === 'SANDBOX.FENCED') throw new Stopped('lost');
-  return { outcome: failed(turnId, call.callId, error.code, error.message) };
+  return { outcome: failed(turnId, call.callId, error.code, textCause(error.message)) };
 };
 
 const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Attempted => {
@@ -197,7 +202,7 @@ export class ToolCaller {
   ): Promise<ToolOutcome | ToolDeferral> {
     const { clock, random } = this.deps;
     // Claimed by an earlier attempt whose outcome is not known.
-    if (call.claimed) return unknownOutcome(turnId, call.callId, 'the answer of the tool was lost');
+    if (call.claimed) return unknownOutcome(turnId, call.callId, ANSWER_LOST);
     const attempted = await this.attempt(context, turnId, call, claim);
     if ('outcome' in attempted) return attempted.outcome;
     const { retry: reason, otherwise } = attempted;
@@ -239,8 +244,7 @@ export class ToolCaller {
       return await this.dispatch(context, turnId, call, sentAt);
     } catch (error) {
       if (!(error instanceof Stopped) || error.reason !== 'cancelled') throw error;
-      const message = 'the turn was cancelled before the tool ran';
-      return { outcome: failed(turnId, call.callId, 'TOOL.CANCELLED', message) };
+      return { outcome: failed(turnId, call.callId, 'TOOL.CANCELLED', { kind: 'tool_cancelled' }) };
     }
   }
 
@@ -257,7 +261,7 @@ export class ToolCaller {
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled') {
         this.cancel(context, call.callId);
-        return { outcome: unknownOutcome(turnId, call.callId, 'the turn was cancelled while the tool ran') };
+        return { outcome: unknownOutcome(turnId, call.callId, { kind: 'tool_running_at_cancel' }) };
       }
       if (!isAppError(error)) throw error;
       return afterError(turnId, call, error, permit);

@@ -44,7 +44,7 @@ const OVER: ToolRetryProgress = { over: true, waitMs: 0 };
 const RETRY = 'tool-retry';
 /** Longer than a tool runs: a retry that waits for its tool may still lose its process, ms. */
 const RETRY_TRIAL_MS = 600_000;
-const RETRIER_LOST = 'the process that tried this tool again was lost';
+const RETRIER_LOST = { kind: 'tool_retrier_lost' } as const;
 
 /** Whether the attempt itself recorded the claim under which it calls the tool. */
 interface ClaimOfRetry {

@@ -28,8 +28,7 @@ export interface StepDeps extends ModelCallDeps, RunToolsDeps, ApprovalDeps, Pol
 /** A step that needs this process to act. */
 export type ActiveStep = Exclude<Step, { kind: 'idle' | 'await_approvals' | 'await_resume' }>;
 
-const DRIVER_LOST = 'the process that drove this turn was lost';
-const PREPARER_LOST = 'the processes that prepared a tool call for its approval were lost';
+const DRIVER_LOST = { kind: 'driver_lost' } as const;
 
 /** Performs the steps of turns and records their outcomes. */
 export class TurnSteps {
@@ -129,8 +128,8 @@ export class TurnSteps {
     } catch (error) {
       if (!isAppError(error) || error.code !== 'LOG.INVALID') throw error;
       this.deps.logger.error({ err: error }, 'model call outcome not storable');
-      const message = 'the answer of the provider cannot be stored';
-      const failure = { reason: 'provider_protocol' as const, message, dispatched: true, retryable: false };
+      const cause = { kind: 'answer_not_storable' } as const;
+      const failure = { reason: 'provider_protocol' as const, cause, dispatched: true, retryable: false };
       // Clients have received the streamed text, so it is stored.
       const { attempt, text, thought, frames } = command.data;
       await record(toFailure(attempt, failure, command.now, { text, thought, frames }));
@@ -140,7 +139,7 @@ export class TurnSteps {
   private abandonCall({ record }: StepContext, { call }: StepOf<'abandon_call'>): Promise<void> {
     const failure = {
       reason: 'driver_lost' as const,
-      message: DRIVER_LOST,
+      cause: DRIVER_LOST,
       dispatched: true,
       retryable: true,
     };
@@ -198,7 +197,7 @@ export class TurnSteps {
     if (calls.some(({ status }) => status !== 'requested'))
       return context.record({
         ...{ type: 'EndTurn', now },
-        data: { turnId, ending: 'failed', code: 'TURN.DRIVER_LOST', message: PREPARER_LOST },
+        data: { turnId, ending: 'failed', code: 'TURN.DRIVER_LOST', cause: { kind: 'preparers_lost' } },
       });
     for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
     const outcomes = calls.map(({ callId }) => lostOutcome(turnId, callId));

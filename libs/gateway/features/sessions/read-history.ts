@@ -1,3 +1,4 @@
+import { withMessage } from '@antiphon/contracts/causes';
 import {
   sessionStream,
   withoutDeletedTexts,
@@ -62,7 +63,11 @@ const toEvent = (row: EventRow, deleted: SessionHistory['deleted']): HistoryEven
     recordedAt: row.recorded_at.toISOString(),
     event: {
       ...{ type: event.type, schemaVersion: event.schemaVersion },
-      data: withoutDeletedTexts(event.type, event.data as HistoryEvent['event']['data'], deleted),
+      data: withoutDeletedTexts(
+        event.type,
+        withMessage(event.data as HistoryEvent['event']['data']),
+        deleted,
+      ),
     },
   };
 };

@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import { randomUUID } from 'node:crypto';
 import { framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent, SessionEventOf, SpeechNotification } from '@antiphon/contracts/agent';
@@ -88,9 +89,9 @@ export const createSessionScript = (sessionId: string = randomUUID()): SessionSc
     saysAndAsks: (text, tool) => complete([text], [tool]),
     speech: () => ({ workspace: 'default', agentId: 'main', sessionId, turnId, attempt, at }),
     abort: (reason, ...pieces) => {
-      const why = { reason, message: 'm', dispatched: true, retryable: true, usage: null };
+      const why = { reason, cause: textCause('m'), dispatched: true, retryable: true, usage: null };
       const data = { ...call(), ...why, ...streamed(pieces), abortedAt: at };
-      return add({ type: 'ModelCallAborted', schemaVersion, data });
+      return add({ type: 'ModelCallAborted', schemaVersion: 2, data });
     },
     complete: () => add({ type: 'TurnCompleted', schemaVersion, data: { turnId, completedAt: at } }),
     cancel: () => {
@@ -100,8 +101,8 @@ export const createSessionScript = (sessionId: string = randomUUID()): SessionSc
     },
     fail: (code) => {
       if (step === 0) attempt++;
-      const data = { turnId, code, message: 'm', failedAt: at };
-      return add({ type: 'TurnFailed', schemaVersion, data });
+      const data = { turnId, code, cause: textCause('m'), failedAt: at };
+      return add({ type: 'TurnFailed', schemaVersion: 2, data });
     },
     turn: (...pieces) => [
       ...script.request(),

@@ -10,13 +10,19 @@ import type pg from 'pg';
 
 export type CallEnd = SessionEventOf<'ModelCallCompleted' | 'ModelCallAborted'>;
 
-/** Returns the outcome of a model attempt for its reservation. */
-export const outcomeOfCall = (event: CallEnd): CallOutcome => {
-  if (event.type === 'ModelCallCompleted') return { kind: 'used', ...event.data.usage };
-  const { dispatched, reason, usage } = event.data;
+type Aborted = Pick<SessionEventOf<'ModelCallAborted'>['data'], 'dispatched' | 'reason' | 'usage'>;
+
+/** Returns the outcome of an aborted attempt for its reservation. */
+export const outcomeOfAborted = ({ dispatched, reason, usage }: Aborted): CallOutcome => {
   if (!dispatched) return { kind: 'not_dispatched', reason };
   // Usage reported by the provider is charged, also for a failed call.
   return usage === null ? { kind: 'unknown' } : { kind: 'used', ...usage };
+};
+
+/** Returns the outcome of a model attempt for its reservation. */
+export const outcomeOfCall = (event: CallEnd): CallOutcome => {
+  if (event.type === 'ModelCallCompleted') return { kind: 'used', ...event.data.usage };
+  return outcomeOfAborted(event.data);
 };
 
 export interface OpenRow extends OpenReservation {

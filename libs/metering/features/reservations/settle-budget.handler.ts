@@ -7,7 +7,7 @@ import { isAppError } from '@antiphon/kernel';
 import { HandleRequest, defineConsumer } from '@antiphon/messaging';
 import { END_RESERVATIONS } from '../metering.tokens.js';
 import type { EndReservations } from './end-reservations.js';
-import { outcomeOfCall } from './find-outcome.js';
+import { outcomeOfAborted } from './find-outcome.js';
 
 const isNeverStarted = (outcome: CallOutcome): boolean =>
   outcome.kind === 'not_dispatched' && outcome.reason === NEVER_BEGUN;
@@ -32,7 +32,12 @@ export class SettleBudget {
   }
 }
 
-const CallAborted = ModelCallAborted.extend({ workspace: z.string() });
+// The message may have any version of the event, whose text or cause does not matter here.
+const CallAborted = z.object({
+  type: z.literal('ModelCallAborted'),
+  data: ModelCallAborted.shape.data.omit({ cause: true }),
+  workspace: z.string(),
+});
 
 /**
  * Settles each aborted attempt by its event, also if the agent that made the call has died. Events
@@ -54,7 +59,7 @@ export const settleCalls = defineConsumer({
     const settled = settle.handle({
       workspace: event.workspace,
       reservationId,
-      outcome: outcomeOfCall(event),
+      outcome: outcomeOfAborted(event.data),
     });
     await settled.catch((error: unknown) => {
       // An event that is not in the log, such as one of a replaced history, charges nothing.

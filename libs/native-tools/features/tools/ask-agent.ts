@@ -1,3 +1,4 @@
+import { textOf } from '@antiphon/contracts/causes';
 import { agentStream } from '@antiphon/contracts/agent';
 import type { AgentActor, AgentHop, SessionAddress, cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -174,7 +175,8 @@ const answerOf = (agentId: string, outcome: TurnOutcome): string => {
   if (outcome.kind === 'completed') return outcome.text;
   if (outcome.kind === 'cancelled')
     throw rejected('TURN.CANCELLED', `the turn of the agent ${agentId} was cancelled`);
-  const { code, message } = outcome;
+  const { code, cause } = outcome;
+  const message = textOf(cause);
   if (code === HANDOVER_LOOP) throw new AppError('rejected', code, message);
   throw rejected(code, `the agent ${agentId} failed: ${message}`);
 };

@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import type { ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
 import type { NativeToolName } from '@antiphon/config';
 import type { createTask, sendAgentMessage, spawnAgent } from '@antiphon/contracts/agent';
@@ -166,7 +167,7 @@ export class NativeTools implements NativeToolPort {
     const startedAt = performance.now();
     const failed = (code: string, message: string): ToolOutcome => ({
       type: 'ToolCallFailed',
-      data: { turnId, callId, code, message: clipText(toStorable(message), MAX_CONTENT) },
+      data: { turnId, callId, code, cause: textCause(clipText(toStorable(message), MAX_CONTENT)) },
     });
     if (!open || !started) throw new Stopped('lost');
     const completed = (content: string): ToolOutcome => {

@@ -1,3 +1,4 @@
+import { withMessage } from '@antiphon/contracts/causes';
 import { SessionEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { SessionExport } from '@antiphon/contracts/log';
@@ -88,7 +89,7 @@ const hashAt = (previous: string, at: RecordedEvent, event: Content): string =>
 
 const sideOf = (event: SessionEvent, hash: string): ReplaySide => ({
   type: event.type,
-  data: event.data as unknown as JsonObject,
+  data: withMessage(event.data) as unknown as JsonObject,
   hash,
 });
 

@@ -1,3 +1,4 @@
+import { textOf } from '@antiphon/contracts/causes';
 import type { PlanFold, PlanRun, PlanStep } from '@antiphon/orchestration-domain';
 import { WorkTrials, createWorkStarts } from '@antiphon/database';
 import { createLogMarks } from '@antiphon/event-store';
@@ -223,7 +224,8 @@ export class PlanRuns {
     await this.waitForEnd(ref, run, turn, signal);
     this.turns.delete(run.runId);
     const outcome = await readOutcome(this.deps.store, turn);
-    if (outcome.kind === 'failed') return this.fail(ref, run, step, outcome);
+    if (outcome.kind === 'failed')
+      return this.fail(ref, run, step, { code: outcome.code, message: textOf(outcome.cause) });
     if (outcome.kind === 'cancelled')
       return this.fail(ref, run, step, { code: 'TURN.CANCELLED', message: 'the turn was cancelled' });
     // A step that the agent completed is no longer started, and stays as it is.

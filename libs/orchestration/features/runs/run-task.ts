@@ -1,3 +1,4 @@
+import { textOf } from '@antiphon/contracts/causes';
 import { MAX_CONTENT_BYTES } from '@antiphon/contracts/agent';
 import type { RunProgress, RunRef, TaskResult } from '@antiphon/agent-workflows';
 import { isOpenRun, openTasks, renderPrompt, runDecider } from '@antiphon/orchestration-domain';
@@ -56,8 +57,8 @@ const toCommand = (nodeId: string, outcome: TurnOutcome, now: string): RunComman
     case 'cancelled':
       return { type: 'CancelTask', data: { nodeId }, now };
     case 'failed': {
-      const { code, message } = outcome;
-      const data = { nodeId, code, message, retryable: RETRYABLE_CODES.test(code) };
+      const { code, cause } = outcome;
+      const data = { nodeId, code, message: textOf(cause), retryable: RETRYABLE_CODES.test(code) };
       return { type: 'FailTask', data, now };
     }
   }

@@ -1,3 +1,4 @@
+import { textCause, textOf } from '@antiphon/contracts/causes';
 import type { TaskFold } from '@antiphon/orchestration-domain';
 import type { EventStore, Fence } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
@@ -64,7 +65,7 @@ export class AgentTaskRunner {
 
   /** Ends a task as failed, without another attempt. */
   async fail(task: OpenTask, { code, message }: AppError, fence: Fence): Promise<void> {
-    await this.end(task, { kind: 'failed', code, message }, fence, false);
+    await this.end(task, { kind: 'failed', code, cause: textCause(message) }, fence, false);
   }
 
   /** Requests the cancel of a task's turn. An ended turn stays as it is. */
@@ -83,7 +84,7 @@ export class AgentTaskRunner {
     const turn = await this.submit(task, whole.queued?.prompt ?? '', agentId ?? '').catch(
       (error: unknown) => {
         if (!isAppError(error) || !isPermanentError(error.kind)) throw error;
-        return { refused: { code: error.code, message: error.message } };
+        return { refused: { code: error.code, cause: textCause(error.message) } };
       },
     );
     if ('refused' in turn) {
@@ -161,6 +162,6 @@ const toAttempt = (outcome: TurnOutcome, isRetryable: boolean): AttemptOutcome =
     case 'cancelled':
       return { outcome: 'cancelled' };
     case 'failed':
-      return { outcome: 'failed', code: outcome.code, message: outcome.message, isRetryable };
+      return { outcome: 'failed', code: outcome.code, message: textOf(outcome.cause), isRetryable };
   }
 };

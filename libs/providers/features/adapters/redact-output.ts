@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import { ModelFailure } from '@antiphon/providers-domain';
 import type { ModelAnswer, ModelSink } from '@antiphon/providers-domain';
 import type { JsonValue } from '@antiphon/kernel';
@@ -91,7 +92,7 @@ const redactAnswer = (
 const redactFailure = (error: unknown, redact: Redact): unknown => {
   if (!(error instanceof ModelFailure)) return error;
   const message = redact(error.message);
-  return message === error.message ? error : new ModelFailure({ ...error, message });
+  return message === error.message ? error : new ModelFailure({ ...error, message, why: textCause(message) });
 };
 
 /**

@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import {
   BREAKER_FAILURES,
   BREAKER_OPEN_MS,
@@ -21,7 +22,7 @@ export interface Admission extends CircuitKey {
 }
 export interface Refusal {
   readonly admitted: false;
-  readonly message: string;
+  readonly cause: Cause;
 }
 
 export interface CircuitChange extends CircuitKey {
@@ -52,7 +53,7 @@ const isTransient = (error: unknown): boolean => isAppError(error) && error.kind
 
 const refuse = ({ provider }: CircuitKey, openUntil: number): Refusal => ({
   admitted: false,
-  message: `provider ${provider} is paused until ${isoOf(openUntil)}, after ${BREAKER_FAILURES} failures in a row`,
+  cause: { kind: 'circuit_open', provider, until: isoOf(openUntil), failures: BREAKER_FAILURES },
 });
 
 const toOpenCircuit = (row: CircuitRow, now: number): OpenCircuit | null => {

@@ -1,0 +1,139 @@
+/** Amounts of a budget, as a person reads them. */
+type Standing = Readonly<Record<'scope' | 'used' | 'limit', string>>;
+
+/** Fields of each kind of cause. */
+interface Fields {
+  /** Text of a provider, a tool, a person or a dependency, or a text that an old event recorded. */
+  text: { readonly text: string };
+
+  provider_paused: {
+    readonly provider: string;
+    readonly until: string;
+    /** Last error of the provider; null without a try. */
+    readonly lastError: string | Cause | null;
+  };
+  max_iterations: { readonly limit: number };
+  agent_ended: unknown;
+  agent_unknown: { readonly agentId: string };
+  preparers_lost: unknown;
+
+  turn_cancelled: unknown;
+  driver_stopped: unknown;
+  driver_lost: unknown;
+  provider_timeout: unknown;
+  circuit_open: { readonly provider: string; readonly until: string; readonly failures: number };
+  answer_too_long: unknown;
+  answer_not_storable: unknown;
+  too_many_tool_calls: { readonly calls: number };
+  tool_name_too_long: unknown;
+  tool_input_too_deep: unknown;
+  tool_input_too_long: unknown;
+
+  budget_exceeded: Standing & { readonly unit: string };
+  budget_without_price: Standing & { readonly provider: string; readonly model: string };
+  budget_frozen: Standing & { readonly reservationId: string };
+
+  tool_unknown: { readonly name: string };
+  tool_callers_lost: unknown;
+  tool_retrier_lost: unknown;
+  tool_unsent: unknown;
+  tool_cancelled: unknown;
+  /** It is unknown whether the tool acted, because of `why`. */
+  tool_outcome_unknown: { readonly why: Cause };
+  tool_answer_lost: unknown;
+  tool_running_at_cancel: unknown;
+  tool_failed: { readonly code: string; readonly text: string };
+  /** The turn `of` is null if no turn is made again. */
+  tool_not_recorded: { readonly call: string; readonly of: string | null; readonly recorded: string };
+
+  approval_expired: { readonly by: string };
+  approval_denied: { readonly reason: string };
+  approval_voided: unknown;
+  hand_over_not_made: unknown;
+}
+
+type Kind = keyof Fields;
+
+/** Cause of a fact: a code with its fields. Its text is rendered on read. */
+export type Cause = { [K in Kind]: { readonly kind: K } & Fields[K] }[Kind];
+
+type Texts = { readonly [K in Kind]: (fields: Fields[K]) => string };
+
+const showStanding = ({ scope, used, limit }: Standing): string => `${scope}: ${used}/${limit}`;
+
+/** Texts for people and models. They may be reworded: no rule, replay or hash depends on them. */
+export const TEXTS: Texts = {
+  text: ({ text }) => text,
+
+  provider_paused: ({ provider, until, lastError }) => {
+    const error = typeof lastError === 'string' || lastError === null ? lastError : textOf(lastError);
+    const because = error === null ? '' : `; it last failed with: ${error}`;
+    return `provider ${provider} is paused until ${until} after failures in a row${because}`;
+  },
+  max_iterations: ({ limit }) =>
+    `the agent made ${limit} model calls without coming to an end (max_iterations)`,
+  agent_ended: () => 'the agent of this turn has ended',
+  agent_unknown: ({ agentId }) => `the agent "${agentId}" is not configured any more`,
+  preparers_lost: () => 'the processes that prepared a tool call for its approval were lost',
+
+  turn_cancelled: () => 'the turn was cancelled',
+  driver_stopped: () => 'the process that drove this turn was stopped',
+  driver_lost: () => 'the process that drove this turn was lost',
+  provider_timeout: () => 'provider timeout',
+  circuit_open: ({ provider, until, failures }) =>
+    `provider ${provider} is paused until ${until}, after ${failures} failures in a row`,
+  answer_too_long: () => 'the answer is longer than can be kept',
+  answer_not_storable: () => 'the answer of the provider cannot be stored',
+  too_many_tool_calls: ({ calls }) => `the model asked for ${calls} tool calls at once`,
+  tool_name_too_long: () => 'the model named a tool at length',
+  tool_input_too_deep: () => 'the arguments of a tool call nest too deep',
+  tool_input_too_long: () => 'the arguments of the tool calls are too long',
+
+  budget_exceeded: ({ unit, ...standing }) =>
+    `${unit === 'tokens' ? 'token' : 'cost'} budget exceeded (${showStanding(standing)})`,
+  budget_without_price: ({ provider, model, ...standing }) =>
+    `no price is set for ${provider}/${model}, which a cost budget needs (${showStanding(standing)}): add it under [[prices]]`,
+  budget_frozen: ({ reservationId, ...standing }) =>
+    `budget frozen (${showStanding(standing)}): reservation ${reservationId} used more than its bound and overspent it; ` +
+    'an operator must look at it and unfreeze the scope',
+
+  tool_unknown: ({ name }) => `there is no tool "${name}" for this agent`,
+  tool_callers_lost: () => 'every process that made this call was lost, and the call may be the reason',
+  tool_retrier_lost: () => 'the process that tried this tool again was lost',
+  tool_unsent: () => 'the sandbox could not be reached; the tool was not run',
+  tool_cancelled: () => 'the turn was cancelled before the tool ran',
+  tool_outcome_unknown: ({ why }) =>
+    `${textOf(why)}; whether the tool acted is unknown, and it was not run again`,
+  tool_answer_lost: () => 'the answer of the tool was lost',
+  tool_running_at_cancel: () => 'the turn was cancelled while the tool ran',
+  tool_failed: ({ code, text }) => `${code}: ${text}`,
+  tool_not_recorded: ({ call, of, recorded }) => {
+    const has = recorded === '' ? 'which has none' : `which has ${recorded}`;
+    const whose = of === null ? 'this turn is made again of none' : `of turn ${of}, ${has}`;
+    return `the model asked for ${call}, which is not in the record: ${whose}. A what-if makes no tool call of its own`;
+  },
+
+  approval_expired: ({ by }) => `nobody approved this call by ${by}; it was not run`,
+  approval_denied: ({ reason }) =>
+    `this call was not approved${reason === '' ? '' : `: ${reason}`}; it was not run`,
+  approval_voided: () => 'the tool has changed since this call was to be approved; it was not run',
+  hand_over_not_made: () =>
+    '[runtime] Your answer promises a hand-over, but you did not call the tool hand_over. ' +
+    'Call it now, or answer the user yourself.',
+};
+
+/** Returns the text of a cause. A kind of a newer version is shown by its code. */
+export const textOf = (cause: Cause | undefined): string => {
+  if (cause === undefined) return '';
+  const texts = TEXTS as unknown as Record<string, (fields: unknown) => string>;
+  return Object.hasOwn(texts, cause.kind) ? (texts[cause.kind]?.(cause) ?? '') : cause.kind;
+};
+
+/** Returns a text of outside as a cause. */
+export const textCause = (text: string): Cause => ({ kind: 'text', text });
+
+/** Returns the data of an event with the text of its cause, as events before causes have it. */
+export const withMessage = <D extends object>(data: D): D => {
+  const { cause } = data as { cause?: Partial<Cause> | null };
+  return typeof cause?.kind === 'string' ? { ...data, message: textOf(cause as Cause) } : data;
+};
