@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { HTTP_ROUTES, SOCKET_METHODS } from '@antiphon/contracts/reference';
+import { withReference } from './render-reference.mjs';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 const contract = read('docs/contract.md');
+const REFERENCE = { methods: SOCKET_METHODS, routes: HTTP_ROUTES };
 
 /** Returns the text below a heading of the contract. */
 const sectionOf = (heading: string): string => {
@@ -14,33 +16,19 @@ const sectionOf = (heading: string): string => {
   return rest.split('\n## ')[0] ?? '';
 };
 
-/** Returns the code in the first cell of each row. */
-const firstCells = (section: string): string[][] =>
-  section
-    .split('\n')
-    .filter((line) => line.startsWith('| `'))
-    .map((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, code = '']) => code));
-
-/** Returns all paths of a row: the first one is whole, and others follow any beginning of it. */
-const pathsOf = ([first = '', ...others]: readonly string[]): string[] => {
-  const segments = first.split('/');
-  const beginnings = segments.map((_, index) => segments.slice(0, index + 1).join('/'));
-  return [first, ...others.flatMap((path) => [path, ...beginnings.map((begin) => `${begin}${path}`)])];
-};
-
-/** Scripts that the page `/docs` loads. */
-const PARTS = ['/docs/reference.js', '/docs/scalar.js'];
-
 describe('docs/contract.md', () => {
-  it('has a row for every method of the WebSocket', () => {
-    const named = firstCells(sectionOf('3. ')).flat();
-    expect(SOCKET_METHODS.map(({ name }) => name).filter((name) => !named.includes(name))).toEqual([]);
-  });
+  it('equals the tables that `npm run generate:docs` writes from the reference', () =>
+    expect(contract).toBe(withReference(contract, REFERENCE)));
 
-  it('has a row for every route', () => {
-    const named = new Set(firstCells(sectionOf('4. ')).flatMap(pathsOf));
-    const paths = HTTP_ROUTES.map(({ path }) => path.replaceAll(/\{(\w+)\}/g, ':$1'));
-    expect([...new Set(paths)].filter((path) => !named.has(path) && !PARTS.includes(path))).toEqual([]);
+  it('has a row with the required and the optional params of a method, its result and its right', () =>
+    expect(contract.replaceAll(/ +/g, ' ')).toContain(
+      '| `session.cancel` | Cancel a turn | `sessionId`, optional `turnId` | `cancelled status` | `sessions:write` |',
+    ));
+
+  it('shows another right once a route has one', () => {
+    const [first, ...others] = HTTP_ROUTES;
+    const routes = [{ ...first, access: 'keys:manage' }, ...others];
+    expect(withReference(contract, { ...REFERENCE, routes })).not.toBe(contract);
   });
 
   it('names every key and table of the reference of settings', () => {

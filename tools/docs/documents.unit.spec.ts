@@ -67,18 +67,6 @@ describe('the documents', () => {
     }
   });
 
-  it.each(['agent', 'gateway'])('list every folder of the features of the %s service', (context) => {
-    const folder = `libs/${context}/features`;
-    const folders = readdirSync(join(ROOT, folder), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && !['dist', 'node_modules', 'testing'].includes(entry.name))
-      .map(({ name }) => name);
-    const listed = tableBelow(read('docs/architecture.md'), '## 3. Layers').map((row) => row.join(' '));
-    const own = listed.filter((row) => row.includes(folder)).join('\n');
-    const isListed = (name: string): boolean =>
-      own.includes(`${folder}/${name}\``) || own.includes(`\`${name}\``);
-    expect(folders.filter((name) => !isListed(name))).toEqual([]);
-  });
-
   it('refer to no document outside of the repository', () => {
     const texts = tracked.filter((file) => /\.(md|ts|mjs|cjs|toml|prisma|ya?ml)$/.test(file));
     const outside = /\bcontract §|house[- ]style §|\bthe seeds\b|\.\.\/shared\/[\w-]+\.md/i;

@@ -10,7 +10,7 @@ const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 describe('the documentation of settings', () => {
   const contract = read('docs/contract.md');
 
-  it('equals the tables that `npm run generate:settings` writes from the schema', () =>
+  it('equals the tables that `npm run generate:docs` writes from the schema', () =>
     expect(contract).toBe(withSettings(contract, settingTables())));
 
   it('has a row with bounds, unit and default for a number', () =>
