@@ -15,7 +15,7 @@ const NO_PRODUCT = new Set(['dist', 'node_modules', 'testing']);
 const folderOf = (path: string): string => path.split(sep)[0] ?? '';
 
 const isProduct = (path: string): boolean =>
-  /(?<!\.spec|\.d)\.ts$/.test(path) && !NO_PRODUCT.has(folderOf(path));
+  /(?<!\.spec|\.d)\.tsx?$/.test(path) && !NO_PRODUCT.has(folderOf(path));
 
 /** Reads the imports between the folders of a library from its product files, types included. */
 export const readFolderImports = (root: string): FolderImport[] =>

@@ -9,11 +9,18 @@ import { readProjects } from './projects.mjs';
 const ROOT = join(import.meta.dirname, '../..');
 const NO_PRODUCT = ['dist', 'node_modules', 'testing', 'fixtures', 'histories'];
 
+const isOfService = (type: string): boolean => type === 'feature' || type === 'domain';
+
 const projects = readProjects(ROOT);
 const contexts = projects.filter(({ root, scope = '' }) => root.startsWith('libs/') && scope in CONTEXTS);
+const DASHBOARD = 'apps/dashboard/src';
+/** All contexts with their domains, of every service, and the dashboard. */
 const libraries = [
-  ...contexts,
-  ...projects.filter(({ scope, type }) => scope === 'gateway' && type === 'feature'),
+  ...contexts.map(({ root }) => root),
+  ...projects
+    .filter(({ scope = '', type }) => isOfService(type) && !(scope in CONTEXTS))
+    .map(({ root }) => root),
+  DASHBOARD,
 ];
 
 /** Returns the imports between contexts from the product files of all their projects. */
@@ -30,9 +37,21 @@ const readContextImports = (): FolderImport[] =>
   );
 
 describe('the folders of a library', () => {
-  it.each(libraries.map(({ root }) => root))('%s import each other without a circle', (root) => {
+  it.each(libraries)('%s import each other without a circle', (root) => {
     const imports = readFolderImports(join(ROOT, root));
     expect(findCircularImports(imports)).toEqual([]);
+  });
+
+  it('are those of every service and of the dashboard', () => {
+    const services = ['agents', 'audit', 'conversation', 'files', 'gateway', 'memory', 'metering'];
+    const features = [...services, 'native-tools', 'orchestration', 'providers', 'sandbox'];
+    expect(libraries).toEqual(expect.arrayContaining(features.map((name) => `libs/${name}/features`)));
+    expect(libraries).toContain(DASHBOARD);
+  });
+
+  it('of the dashboard are read with their components', () => {
+    const pairs = readFolderImports(join(ROOT, DASHBOARD)).map(({ from, to }) => `${from} ${to}`);
+    expect(pairs).toEqual(expect.arrayContaining(['app ui', 'ui data', 'pages ui', 'main.tsx app']));
   });
 
   it.each(contexts.map(({ root }) => root))('%s are all read from the disk', (root) => {

@@ -7,6 +7,7 @@ import { isSignedOut } from './data/gateway.js';
 import { readIdentity, useIdentity, watchSession } from './data/identity.js';
 import { startLiveLog } from './data/live-log.js';
 import { useStore } from './data/store.js';
+import { findPage } from './pages/page-table.js';
 import './ui/tokens.css';
 
 /** A page that has been used stays behind a sign-in, with all that was typed. */
@@ -16,7 +17,7 @@ const Application = () => {
   if (isOut && permissions === null) return <SignIn />;
   return (
     <>
-      <Shell />
+      <Shell findPage={findPage} />
       {isOut ? <SignInAgain /> : <LinkQuestion />}
     </>
   );

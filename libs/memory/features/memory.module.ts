@@ -15,7 +15,7 @@ import { BelievedFacts } from './context/believed-facts.handler.js';
 import { RECALL_FACTS, createRecallFacts } from './context/recall-facts.js';
 import { IDENTITY_STORE, openIdentityStore } from './identity/identity-store.js';
 import type { IdentityStore } from './identity/identity-store.js';
-import { memoryFacts } from './projections.js';
+import { memoryFacts } from './projections/apply-session-events.js';
 import { ReplayParked } from './projections/replay-parked.handler.js';
 import { MemoryEntries } from './recall/memory-entries.handler.js';
 

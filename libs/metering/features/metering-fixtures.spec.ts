@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore, PastReads } from '@antiphon/event-store';
 import { UsageProjection } from './budgets/usage-projection.js';
-import { meteringProjections } from './projections.js';
+import { meteringProjections } from './budgets/projections.js';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { NEVER_BEGUN, budgetStream } from '@antiphon/contracts/metering';

@@ -15,7 +15,11 @@ import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER, NATS } from '@a
 import { ReadAgentUsage, ReadSessionCosts, SetBudgetLimit } from './budgets/agent-budgets.handler.js';
 import { BudgetLimitStore } from './budgets/budget-limit-store.js';
 import { BudgetRuleStore } from './budgets/budget-rule-store.js';
-import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
+import {
+  ExpireReservations,
+  RollBudgetPeriods,
+  UnfreezeBudget,
+} from './reservations/operate-budgets.handler.js';
 import { UsageProjection } from './budgets/usage-projection.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
 import { DeadLetters } from './dead-letters.handler.js';
@@ -31,7 +35,7 @@ import {
   USAGE_PROJECTION,
   BUDGET_RULE_STORE,
 } from './metering.tokens.js';
-import { meteringProjections } from './projections.js';
+import { meteringProjections } from './budgets/projections.js';
 import { createEndReservations } from './reservations/end-reservations.js';
 import type { EndReservations } from './reservations/end-reservations.js';
 import { ReservationSweep } from './reservations/reservation-sweep.js';

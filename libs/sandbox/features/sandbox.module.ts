@@ -12,8 +12,8 @@ import type { z } from 'zod';
 import { CallNotificationsListener } from './calls/call-notifications.listener.js';
 import { CallTool } from './calls/call-tool.handler.js';
 import { parseRequiredLayers } from './cell/isolation.js';
-import { SANDBOX, createSandbox } from './sandbox.js';
-import type { Sandbox } from './sandbox.js';
+import { SANDBOX, createSandbox } from './calls/sandbox.js';
+import type { Sandbox } from './calls/sandbox.js';
 
 /** Handles `cmd.sandbox.plugin.list` and `cmd.sandbox.tool.list`. */
 @Controller()

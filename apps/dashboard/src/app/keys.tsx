@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'react';
 import { createStore } from '../data/store.js';
 import { Dialog } from '../ui/ui.js';
 import { NAVIGATION } from './pages.js';
-import { keepPosition, navigate } from './router.js';
+import { keepPosition, navigate } from '../data/router.js';
 import css from './shell.module.css';
 
 const NAME = 'antiphon.single-keys';

@@ -5,7 +5,7 @@ import { useFetched, type Problem, type Read } from '../data/use-read.js';
 import { Icon, type IconName } from '../ui/icon.js';
 import { NAVIGATION } from './pages.js';
 import { goToPosition } from './position-bar.js';
-import { keepPosition, navigate } from './router.js';
+import { keepPosition, navigate } from '../data/router.js';
 import { nextTheme } from './theme.js';
 import css from './shell.module.css';
 

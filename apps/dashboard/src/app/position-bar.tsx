@@ -6,7 +6,7 @@ import { useStore } from '../data/store.js';
 import { countOf, formatDate, formatNumber, wordsOfType } from '../ui/format.js';
 import { Icon } from '../ui/icon.js';
 import { Button, classes } from '../ui/ui.js';
-import { setParams, showPosition, usePosition } from './router.js';
+import { setParams, showPosition, usePosition } from '../data/router.js';
 import css from './shell.module.css';
 
 /** Moves every view to a position of the log; the head is the present. */

@@ -8,10 +8,10 @@ import { Icon } from '../ui/icon.js';
 import { Button, classes, css as ui, Empty, IconButton, Loading, ProblemBox } from '../ui/ui.js';
 import { KeyList, useKeys } from './keys.js';
 import { PageHead } from './page-head.js';
-import { findPage, NAVIGATION } from './pages.js';
+import { NAVIGATION, type FindPage } from './pages.js';
 import { Palette } from './palette.js';
 import { PositionBar } from './position-bar.js';
-import { Link, useAddress, usePosition } from './router.js';
+import { Link, useAddress, usePosition } from '../data/router.js';
 import { SessionEnd } from './session-end.js';
 import { nextTheme, theme } from './theme.js';
 import { Tips } from './tips.js';
@@ -128,7 +128,11 @@ class Boundary extends Component<{ readonly children: ReactNode }, { readonly fa
   }
 }
 
-const CurrentPage = () => {
+interface ShellProps {
+  readonly findPage: FindPage;
+}
+
+const CurrentPage = ({ findPage }: ShellProps) => {
   const { path } = useAddress();
   const found = findPage(path);
   if (!found)
@@ -154,7 +158,7 @@ const CurrentPage = () => {
 };
 
 /** Frame of every page. */
-export const Shell = () => {
+export const Shell = ({ findPage }: ShellProps) => {
   const [opened, setOpened] = useState<'palette' | 'keys' | null>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const isOutdated = useStore(outdated) > 0;
@@ -177,7 +181,7 @@ export const Shell = () => {
         aria-busy={isOutdated}
         data-outdated={isOutdated || undefined}
       >
-        <CurrentPage />
+        <CurrentPage findPage={findPage} />
       </main>
       <Toasts />
       <Tips />

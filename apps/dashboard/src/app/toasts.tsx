@@ -7,7 +7,7 @@ import { wordsOfType } from '../ui/format.js';
 import { Icon } from '../ui/icon.js';
 import { IconButton } from '../ui/ui.js';
 import { VisibleText } from '../ui/visible-text.js';
-import { Link } from './router.js';
+import { Link } from '../data/router.js';
 import css from './shell.module.css';
 
 const MAX_SHOWN = 3;

@@ -1,5 +1,5 @@
 import { useCallback, useState } from 'react';
-import { usePosition } from '../app/router.js';
+import { usePosition } from './router.js';
 import { useIdentity } from './identity.js';
 import { toProblem, type Problem } from './use-read.js';
 

@@ -1,6 +1,6 @@
 import type { LogEvent, RouteName, RouteReply, RouteRequest } from '@antiphon/client';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { usePosition } from '../app/router.js';
+import { usePosition } from './router.js';
 import { client } from './gateway.js';
 import { isFollowing, onEvents } from './live-log.js';
 import { shareEqual } from './share-equal.js';

@@ -1,11 +1,11 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../app/page-head.js';
-import { Link, setFilters, useParam } from '../app/router.js';
+import { Link, setFilters, useParam } from '../data/router.js';
 import { isAbout } from '../data/event-pages.js';
 import { useList } from '../data/use-list.js';
 import { useRead } from '../data/use-read.js';
 import { ApprovalCard } from '../ui/approval-card.js';
-import { ShowMore } from '../ui/show-more.js';
+import { ShowMore } from './show-more.js';
 import { css as ui, Empty, Loading, ProblemBox, Time } from '../ui/ui.js';
 import css from './pages.module.css';
 

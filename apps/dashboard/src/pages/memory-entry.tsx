@@ -1,11 +1,11 @@
 import type { RouteReply } from '@antiphon/client';
-import { Link, setParams } from '../app/router.js';
+import { Link, setParams } from '../data/router.js';
 import { isAbout } from '../data/event-pages.js';
 import { useList } from '../data/use-list.js';
 import { useRead } from '../data/use-read.js';
 import { CopyRecord, quoteWord } from '../ui/copy-record.js';
 import { formatNumber } from '../ui/format.js';
-import { ShowMore } from '../ui/show-more.js';
+import { ShowMore } from './show-more.js';
 import {
   css as ui,
   IconButton,

@@ -1,7 +1,7 @@
 import type { RouteReply } from '@antiphon/client';
 import { useState } from 'react';
 import { PageHead } from '../app/page-head.js';
-import { Link, setFilters, setParams, useParam } from '../app/router.js';
+import { Link, setFilters, setParams, useParam } from '../data/router.js';
 import { isAbout } from '../data/event-pages.js';
 import { useRead } from '../data/use-read.js';
 import { formatNumber } from '../ui/format.js';

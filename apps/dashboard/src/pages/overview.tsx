@@ -1,6 +1,6 @@
 import type { LogEvent, RouteReply } from '@antiphon/client';
 import { PageHead } from '../app/page-head.js';
-import { Link, usePosition } from '../app/router.js';
+import { Link, usePosition } from '../data/router.js';
 import { isAbout, pageOf, summaryOf } from '../data/event-pages.js';
 import { startOfDayBefore } from '../data/day-before.js';
 import { useRead, type Read } from '../data/use-read.js';

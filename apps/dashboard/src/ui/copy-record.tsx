@@ -1,5 +1,5 @@
 import { useId, useState } from 'react';
-import { usePosition } from '../app/router.js';
+import { usePosition } from '../data/router.js';
 import { fetchJson } from '../data/gateway.js';
 import { toProblem } from '../data/use-read.js';
 import css from './copy-record.module.css';

@@ -1,4 +1,4 @@
-import { usePosition } from '../app/router.js';
+import { usePosition } from '../data/router.js';
 import { css } from './ui.js';
 
 /** Marks a part that has no past, on a page of the past. It shows nothing in the present. */

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import { setParams } from '../app/router.js';
+import { setParams } from '../data/router.js';
 
 const TYPING_MS = 350;
 

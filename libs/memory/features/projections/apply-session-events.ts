@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { notFound, type JsonObject } from '@antiphon/kernel';
 import { foldLearnings, planBatch, scopedId } from './plan-batch.js';
 import type { FactChanges, Learning, Scoped } from './plan-batch.js';
-import { keyHashOf, toSaid } from './session-memory.events.js';
-import type { RecordedEvent } from '@antiphon/event-store';
+import { PROJECTION_NAME, keyHashOf, toSaid } from './session-memory.events.js';
+import type { ProjectionDefinition, RecordedEvent } from '@antiphon/event-store';
 import { deleteFacts, readActive, readKeys, writeFacts, writeSessions } from './memory-rows.js';
 
 const LAST_LEARNED = `select wanted.ord, max(f.position) as position
@@ -135,3 +135,14 @@ export const applySessionEvents = async (
   await writeSessions(client, plan);
   if (plan.learnings.length > 0) await learn(client, plan.learnings);
 };
+
+/** Projection of sessions and facts, for contexts and recall. */
+export const memoryFacts: ProjectionDefinition = {
+  name: PROJECTION_NAME,
+  service: 'memory',
+  categories: ['session'],
+  tables: [{ name: 'memory_sessions' }, { name: 'memory_facts' }],
+  handle: applySessionEvents,
+};
+
+export const memoryProjections = [memoryFacts] as const;

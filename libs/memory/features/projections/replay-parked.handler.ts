@@ -5,7 +5,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import { DATABASE_POOL } from '@antiphon/service-host';
 import type pg from 'pg';
 import type { z } from 'zod';
-import { memoryProjections } from '../projections.js';
+import { memoryProjections } from './apply-session-events.js';
 
 const replayParked = replayParkedContract('memory');
 

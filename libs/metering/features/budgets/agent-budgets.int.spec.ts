@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { createLogReader } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { openMetering } from '../metering-fixtures.spec.js';
-import { rebuildBalances } from '../ledger/rebuild-balances.js';
+import { rebuildBalances } from './rebuild-balances.js';
 
 let metering: Awaited<ReturnType<typeof openMetering>>;
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { acrossWorkspaces } from '@antiphon/database';
 import { compareProjection, createPostgresEventStore, rebuildProjection } from '@antiphon/event-store';
 import type { EventStore, EventStorePg, NewEvent } from '@antiphon/event-store';
 import { openMetering } from '../metering-fixtures.spec.js';
-import { budgetLedger, budgetUsage } from '../projections.js';
+import { budgetLedger, budgetUsage } from './projections.js';
 
 jest.setTimeout(60_000);
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { renderMetrics } from '@antiphon/observability';
 import { NO_LIMITS, WORKSPACE, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
-import { RollBudgetPeriods } from './operate-budgets.handler.js';
+import { RollBudgetPeriods } from '../reservations/operate-budgets.handler.js';
 import { observeBudgets } from './read-budgets.handler.js';
 
 let metering: Awaited<ReturnType<typeof openMetering>>;

@@ -3,7 +3,7 @@ import { createLogReader, runProjection, type RunningProjection } from '@antipho
 import { sleep } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type pg from 'pg';
-import { budgetUsage } from '../projections.js';
+import { budgetUsage } from './projections.js';
 
 export interface UsageProjectionDeps {
   readonly pool: pg.Pool;

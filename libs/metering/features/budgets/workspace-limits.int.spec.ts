@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { WorkspaceScope } from '@antiphon/contracts/metering';
 import { openMetering, WORKSPACE } from '../metering-fixtures.spec.js';
-import { rebuildBalances } from '../ledger/rebuild-balances.js';
+import { rebuildBalances } from './rebuild-balances.js';
 
 let metering: Awaited<ReturnType<typeof openMetering>>;
 beforeAll(async () => {

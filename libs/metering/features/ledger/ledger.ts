@@ -11,7 +11,7 @@ import type { LimitsOf, LookAgain } from './ledger-batch.js';
 import { LedgerQueue, retryBatch } from './ledger-queue.js';
 import type { LedgerQueueOptions } from './ledger-queue.js';
 import { logCharges } from './usage-record.js';
-import type { KnownReservation } from '../reservations/find-outcome.js';
+import type { KnownReservation } from './find-outcome.js';
 
 export interface LedgerOptions extends LedgerQueueOptions {
   /** Time in which a batch is retried while the database is away, in ms. */

@@ -7,8 +7,8 @@ import type pg from 'pg';
 import { statusOf } from '../ledger/ledger.js';
 import type { BudgetLedger } from '../ledger/ledger.js';
 import type { LookAgain } from '../ledger/ledger-batch.js';
-import { findOutcome, findReservation, openInScope, openLongest, openOne } from './find-outcome.js';
-import type { CallState, OpenReservation, OpenRow } from './find-outcome.js';
+import { findOutcome, findReservation, openInScope, openLongest, openOne } from '../ledger/find-outcome.js';
+import type { CallState, OpenReservation, OpenRow } from '../ledger/find-outcome.js';
 
 export interface EndReservationsDeps {
   readonly pool: pg.Pool;

@@ -7,7 +7,7 @@ import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore, verifyChain } from '@antiphon/event-store';
 import type { AppendRequest, EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
-import { rebuildBalances } from '../ledger/rebuild-balances.js';
+import { rebuildBalances } from '../budgets/rebuild-balances.js';
 import { until } from '@antiphon/testing';
 import { callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
 

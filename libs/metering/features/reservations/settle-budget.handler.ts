@@ -7,7 +7,7 @@ import { isAppError } from '@antiphon/kernel';
 import { HandleRequest, defineConsumer } from '@antiphon/messaging';
 import { END_RESERVATIONS } from '../metering.tokens.js';
 import type { EndReservations } from './end-reservations.js';
-import { outcomeOfAborted } from './find-outcome.js';
+import { outcomeOfAborted } from '../ledger/find-outcome.js';
 
 const isNeverStarted = (outcome: CallOutcome): boolean =>
   outcome.kind === 'not_dispatched' && outcome.reason === NEVER_BEGUN;

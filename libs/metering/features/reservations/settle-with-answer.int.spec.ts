@@ -11,7 +11,7 @@ import type { AppendRequest } from '@antiphon/event-store';
 import { costMicroUsd } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { callAborted, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
-import { rebuildBalances } from '../ledger/rebuild-balances.js';
+import { rebuildBalances } from '../budgets/rebuild-balances.js';
 
 let metering: Awaited<ReturnType<typeof openMetering>>;
 beforeAll(async () => {

@@ -11,8 +11,8 @@ import {
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { LOGGER, NATS } from '@antiphon/service-host';
-import { SANDBOX } from '../sandbox.js';
-import type { Sandbox } from '../sandbox.js';
+import { SANDBOX } from './sandbox.js';
+import type { Sandbox } from './sandbox.js';
 
 /**
  * Handles the messages that each sandbox process receives: cancellations, callers' clocks, and

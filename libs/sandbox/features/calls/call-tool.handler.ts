@@ -18,7 +18,7 @@ import { sortedGrants } from '../plugins/load-plugins.js';
 import type { LoadedPlugin, PluginEntry } from '../plugins/load-plugins.js';
 import { bindToCallerContext } from '../plugins/plugin-log.js';
 import type { CellPool, PoolEnd } from '../pool/cell-pool.js';
-import { SANDBOX } from '../sandbox.js';
+import { SANDBOX } from './sandbox.js';
 import type { CallRegistry, CallToolReply, CallToolRequest, RunningCall } from './call-registry.js';
 
 export interface CallToolDeps {

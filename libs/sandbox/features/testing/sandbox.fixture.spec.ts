@@ -8,10 +8,10 @@ import { promisify } from 'node:util';
 import type { PluginConfig } from '@antiphon/config';
 import type { RequestClient } from '@antiphon/messaging';
 import { createLogger } from '@antiphon/observability';
-import { createSandbox } from '../sandbox.js';
+import { createSandbox } from '../calls/sandbox.js';
 import type { CallToolReply, CallToolRequest } from '../calls/call-registry.js';
 import { CallTool } from '../calls/call-tool.handler.js';
-import type { Sandbox, SandboxOptions } from '../sandbox.js';
+import type { Sandbox, SandboxOptions } from '../calls/sandbox.js';
 import { MODULES } from './modules.fixture.spec.js';
 
 export type LogEntry = Readonly<Record<string, unknown>>;

@@ -1,11 +1,11 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
-import { Link, setFilters, setParams, useParam } from '../../app/router.js';
+import { Link, setFilters, setParams, useParam } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useList, type ListRead } from '../../data/use-list.js';
 import { countOf } from '../../ui/format.js';
 import { ActButton } from '../../ui/act-button.js';
-import { ShowMore } from '../../ui/show-more.js';
+import { ShowMore } from '../show-more.js';
 import { TypedFilter } from '../../ui/typed-filter.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SpawnDialog } from './spawn-dialog.js';

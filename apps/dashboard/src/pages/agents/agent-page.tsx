@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { Link, navigate } from '../../app/router.js';
+import { Link, navigate } from '../../data/router.js';
 import { useAct, type Act } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useList } from '../../data/use-list.js';
@@ -10,7 +10,7 @@ import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { formatNumber, formatUsd } from '../../ui/format.js';
-import { ShowMore } from '../../ui/show-more.js';
+import { ShowMore } from '../show-more.js';
 import { css as ui, Empty, Field, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SessionTable } from '../session/session-table.js';
 import { startConversation } from '../session/start-conversation.js';

@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
-import { Link, usePosition } from '../../app/router.js';
+import { Link, usePosition } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { head } from '../../data/live-log.js';
 import { useStore } from '../../data/store.js';

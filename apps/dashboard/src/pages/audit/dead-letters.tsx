@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { useState } from 'react';
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';

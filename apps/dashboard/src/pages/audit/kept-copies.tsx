@@ -1,5 +1,5 @@
 import type { RouteReply } from '@antiphon/client';
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { formatBytes, formatNumber } from '../../ui/format.js';

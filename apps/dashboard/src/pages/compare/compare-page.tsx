@@ -1,7 +1,7 @@
 import { useEffect, useRef, type RefObject } from 'react';
 import { hasSingleKeys } from '../../app/keys.js';
 import { PageHead } from '../../app/page-head.js';
-import { Link, setParams, useParam, usePosition } from '../../app/router.js';
+import { Link, setParams, useParam, usePosition } from '../../data/router.js';
 import { compareSessions, type Comparison, type Side } from '../../data/compare.js';
 import { isAbout } from '../../data/event-pages.js';
 import type { Transcript } from '../../data/transcript.js';

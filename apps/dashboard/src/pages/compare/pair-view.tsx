@@ -1,4 +1,4 @@
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { answerOf, differenceOf, toolsOf, type Field, type TurnPair } from '../../data/compare.js';
 import type { Turn } from '../../data/transcript.js';
 import { formatCompact, formatUsd } from '../../ui/format.js';

@@ -8,7 +8,7 @@ import { formatUsd } from '../../ui/format.js';
 import { Icon, ICONS } from '../../ui/icon.js';
 import { Code, LongText } from '../../ui/json.js';
 import { PresentMark } from '../../ui/present-mark.js';
-import { ShowMore } from '../../ui/show-more.js';
+import { ShowMore } from '../show-more.js';
 import { TypedFilter } from '../../ui/typed-filter.js';
 import { Button, Field, Panel } from '../../ui/ui.js';
 import { VirtualRows } from '../../ui/virtual-rows.js';

@@ -1,5 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
-import { Link, setParams, usePosition } from '../../app/router.js';
+import { Link, setParams, usePosition } from '../../data/router.js';
 import { causesOf, NEAR, type Causes } from '../../data/event-causes.js';
 import { pageOf, whyPageOf } from '../../data/event-pages.js';
 import { client } from '../../data/gateway.js';

@@ -1,7 +1,7 @@
 import type { LogEvent } from '@antiphon/client';
 import { memo, useEffect, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
-import { setFilters, setParams, useAddress, useParam, usePosition } from '../../app/router.js';
+import { setFilters, setParams, useAddress, useParam, usePosition } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { summaryOf } from '../../data/event-pages.js';
 import { download } from '../../ui/download.js';

@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { useState } from 'react';
-import { Link, setFilters, useParam } from '../../app/router.js';
+import { Link, setFilters, useParam } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';

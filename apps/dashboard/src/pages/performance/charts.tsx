@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { usePosition } from '../../app/router.js';
+import { usePosition } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { metricsHistory, type MetricsHistory } from '../../data/metrics-history.js';
 import { useStore } from '../../data/store.js';

@@ -1,10 +1,10 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
-import { Link, setFilters, useParam } from '../../app/router.js';
+import { Link, setFilters, useParam } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useList } from '../../data/use-list.js';
 import { formatDuration } from '../../ui/format.js';
-import { ShowMore } from '../../ui/show-more.js';
+import { ShowMore } from '../show-more.js';
 import { css as ui, Empty, Id, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { WorkflowTable } from '../workflow/workflow-table.js';
 import css from '../pages.module.css';

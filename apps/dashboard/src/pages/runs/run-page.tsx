@@ -2,7 +2,7 @@ import type { LogEvent } from '@antiphon/client';
 import { lazy, memo, Suspense, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { isScrubbing, Link, setParams, usePosition } from '../../app/router.js';
+import { isScrubbing, Link, setParams, usePosition } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useStore } from '../../data/store.js';

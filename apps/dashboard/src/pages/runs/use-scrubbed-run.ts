@@ -1,7 +1,7 @@
 import type { RouteReply } from '@antiphon/client';
 import { foldRunHistory } from '@antiphon/contracts/run-fold';
 import { useEffect, useMemo, useReducer, useRef } from 'react';
-import { usePosition } from '../../app/router.js';
+import { usePosition } from '../../data/router.js';
 import { client } from '../../data/gateway.js';
 import { HistoryParts } from '../../data/history-parts.js';
 import { head } from '../../data/live-log.js';

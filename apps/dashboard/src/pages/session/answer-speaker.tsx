@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import { usePosition } from '../../app/router.js';
+import { usePosition } from '../../data/router.js';
 import { AnswerSpeech, growingAnswer } from '../../data/answer-speech.js';
 import { useStore } from '../../data/store.js';
 import type { Turn } from '../../data/transcript.js';

@@ -1,7 +1,7 @@
 import { useState, type FormEvent } from 'react';
-import { navigate } from '../../app/router.js';
+import { navigate } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
-import { boundOf, reservedOf, reservedWith, type Reserved } from '../../data/cost-bound.js';
+import { boundOf, reservedOf, reservedWith, type Reserved } from './cost-bound.js';
 import { client } from '../../data/gateway.js';
 import { useIdentity } from '../../data/identity.js';
 import type { ToolPart, Transcript, Turn } from '../../data/transcript.js';

@@ -1,6 +1,6 @@
 import type { LogEvent } from '@antiphon/client';
 import { useEffect, useRef, useState } from 'react';
-import { setParams, useParam, usePosition } from '../../app/router.js';
+import { setParams, useParam, usePosition } from '../../data/router.js';
 import { wordsOfType } from '../../ui/format.js';
 import { Button, CopyButton, css as ui, IconButton } from '../../ui/ui.js';
 import css from './session.module.css';

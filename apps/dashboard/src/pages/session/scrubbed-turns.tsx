@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useReducer, useRef } from 'react';
-import { usePosition } from '../../app/router.js';
+import { usePosition } from '../../data/router.js';
 import { client } from '../../data/gateway.js';
 import { HistoryParts } from '../../data/history-parts.js';
 import { foldPart, partOfEvents, type History, type ScrubbedTurn } from '../../data/session-scrub.js';

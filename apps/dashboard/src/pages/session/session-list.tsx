@@ -1,5 +1,5 @@
 import { PageHead } from '../../app/page-head.js';
-import { Link, setFilters, useParam } from '../../app/router.js';
+import { Link, setFilters, useParam } from '../../data/router.js';
 import { Empty, Panel } from '../../ui/ui.js';
 import { TypedFilter } from '../../ui/typed-filter.js';
 import { SessionTable, type SessionFilter } from './session-table.js';

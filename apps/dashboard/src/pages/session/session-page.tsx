@@ -1,7 +1,7 @@
 import { lazy, Suspense, useCallback, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { isScrubbing, Link, setParams, useParam, usePosition } from '../../app/router.js';
+import { isScrubbing, Link, setParams, useParam, usePosition } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useStore } from '../../data/store.js';

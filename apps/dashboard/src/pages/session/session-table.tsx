@@ -1,11 +1,11 @@
 import type { RouteReply, RouteRequest } from '@antiphon/client';
 import type { ReactNode } from 'react';
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useList } from '../../data/use-list.js';
 import { formatNumber, formatUsd, shortId } from '../../ui/format.js';
 import { css as ui, Loading, ProblemBox, State, Table, Time, numberColumn } from '../../ui/ui.js';
-import { ShowMore } from '../../ui/show-more.js';
+import { ShowMore } from '../show-more.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import css from '../pages.module.css';
 

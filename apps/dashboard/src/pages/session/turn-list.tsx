@@ -1,6 +1,6 @@
 import { memo } from 'react';
 import { hasSingleKeys, isTyping } from '../../app/keys.js';
-import { Link, setParams } from '../../app/router.js';
+import { Link, setParams } from '../../data/router.js';
 import type { Part, ToolPart, Turn } from '../../data/transcript.js';
 import { requestedDiff } from '../../data/requested-diff.js';
 import { ApprovalCard } from '../../ui/approval-card.js';

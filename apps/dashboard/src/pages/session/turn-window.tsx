@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState, type FormEvent } from 'react';
-import { setParams, usePosition } from '../../app/router.js';
+import { setParams, usePosition } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import type { Turn } from '../../data/transcript.js';

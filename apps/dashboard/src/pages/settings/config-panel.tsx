@@ -1,8 +1,8 @@
 import { useState } from 'react';
 import type { RouteReply } from '@antiphon/client';
-import { useParam } from '../../app/router.js';
+import { useParam } from '../../data/router.js';
 import { useRead } from '../../data/use-read.js';
-import { ShowMore } from '../../ui/show-more.js';
+import { ShowMore } from '../show-more.js';
 import { TypedFilter } from '../../ui/typed-filter.js';
 import { css as ui, Empty, Loading, ProblemBox, Table } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';

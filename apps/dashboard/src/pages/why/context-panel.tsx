@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import type { ReactNode } from 'react';
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { client } from '../../data/gateway.js';
 import type { NotePart, ToolPart, Transcript, Turn } from '../../data/transcript.js';
 import { useFetched } from '../../data/use-read.js';

@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { useState, type ReactNode } from 'react';
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { useRead } from '../../data/use-read.js';
 import { countOf, formatBytes, formatNumber } from '../../ui/format.js';
 import { css as ui, Field, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';

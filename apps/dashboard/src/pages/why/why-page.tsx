@@ -1,7 +1,7 @@
 import type { LogEvent } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { Link, usePosition } from '../../app/router.js';
+import { Link, usePosition } from '../../data/router.js';
 import { answerOf } from '../../data/compare.js';
 import { summaryOf } from '../../data/event-pages.js';
 import { withoutDeleted } from '../../data/deletions.js';

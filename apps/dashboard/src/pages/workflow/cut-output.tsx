@@ -1,4 +1,4 @@
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { css as ui } from '../../ui/ui.js';
 import type { RunNode } from './graph-card.js';
 

@@ -1,7 +1,7 @@
 import { lazy, Suspense, useEffect } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { setParams, useParam, usePosition } from '../../app/router.js';
+import { setParams, useParam, usePosition } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { Button, Empty, IconButton, Loading, ProblemBox, State } from '../../ui/ui.js';

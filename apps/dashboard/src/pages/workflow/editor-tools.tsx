@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { setParams } from '../../app/router.js';
+import { setParams } from '../../data/router.js';
 import { ActButton } from '../../ui/act-button.js';
 import { CopyRecord } from '../../ui/copy-record.js';
 import { IconButton } from '../../ui/ui.js';

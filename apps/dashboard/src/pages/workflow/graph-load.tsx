@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
-import { useParam } from '../../app/router.js';
+import { useParam } from '../../data/router.js';
 import { Loading } from '../../ui/ui.js';
 import type { Points } from './editor-store.js';
 import type { RunNode } from './graph-card.js';

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { navigate } from '../../app/router.js';
+import { navigate } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { ActButton } from '../../ui/act-button.js';

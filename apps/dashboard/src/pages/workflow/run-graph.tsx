@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { useEffect, useState } from 'react';
-import { setParams, useParam } from '../../app/router.js';
+import { setParams, useParam } from '../../data/router.js';
 import { Button, Empty, Panel } from '../../ui/ui.js';
 import { pointOf } from './editor-store.js';
 import { Graph } from './graph.js';

@@ -1,4 +1,4 @@
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { formatDuration } from '../../ui/format.js';
 import { Code } from '../../ui/json.js';

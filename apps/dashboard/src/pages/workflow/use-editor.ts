@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { guardLeave, setParams, useParam } from '../../app/router.js';
+import { guardLeave, setParams, useParam } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';

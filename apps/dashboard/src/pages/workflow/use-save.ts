@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { navigate } from '../../app/router.js';
+import { navigate } from '../../data/router.js';
 import { client } from '../../data/gateway.js';
 import { toProblem, type Problem } from '../../data/use-read.js';
 import type { Definition, Workflow } from './definition.js';

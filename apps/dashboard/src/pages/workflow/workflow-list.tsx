@@ -1,5 +1,5 @@
 import { PageHead } from '../../app/page-head.js';
-import { Link } from '../../app/router.js';
+import { Link } from '../../data/router.js';
 import { css as ui, Panel } from '../../ui/ui.js';
 import { WorkflowTable } from './workflow-table.js';
 

@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { useState } from 'react';
-import { Link, navigate } from '../../app/router.js';
+import { Link, navigate } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { isAbout } from '../../data/event-pages.js';
 import { client } from '../../data/gateway.js';
@@ -8,7 +8,7 @@ import { useList } from '../../data/use-list.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { formatNumber } from '../../ui/format.js';
-import { ShowMore } from '../../ui/show-more.js';
+import { ShowMore } from '../show-more.js';
 import { Empty, Loading, ProblemBox, State, Table, Time, numberColumn } from '../../ui/ui.js';
 import css from '../pages.module.css';
 

@@ -1,6 +1,6 @@
 import type { LogEvent, RouteReply } from '@antiphon/client';
-import { formatCompact, formatUsd } from '../ui/format.js';
-import { numberOf } from './read-fields.js';
+import { formatCompact, formatUsd } from '../../ui/format.js';
+import { numberOf } from '../../data/read-fields.js';
 
 type Scope = RouteReply<'readBudgets'>['scopes'][number];
 

@@ -1,5 +1,5 @@
 import { useMemo, type AnchorHTMLAttributes, type MouseEvent, type ReactNode } from 'react';
-import { createStore, useStore } from '../data/store.js';
+import { createStore, useStore } from './store.js';
 
 /** The address of the page. The URL is the state: filters, selection and position are in it. */
 export interface Address {

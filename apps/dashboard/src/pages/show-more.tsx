@@ -1,7 +1,7 @@
 import type { ListRead } from '../data/use-list.js';
-import css from '../pages/pages.module.css';
-import { formatNumber } from './format.js';
-import { Button } from './ui.js';
+import css from './pages.module.css';
+import { formatNumber } from '../ui/format.js';
+import { Button } from '../ui/ui.js';
 
 interface ShowMoreProps {
   readonly list: Pick<ListRead<unknown>, 'hasMore' | 'isReadingMore' | 'showMore'>;

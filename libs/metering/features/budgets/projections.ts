@@ -1,6 +1,6 @@
 import type { ProjectionDefinition } from '@antiphon/event-store';
-import { projectUsage } from './budgets/budget-usage.projection.js';
-import { applyBudgetEvents } from './ledger/rebuild-balances.js';
+import { projectUsage } from './budget-usage.projection.js';
+import { applyBudgetEvents } from './rebuild-balances.js';
 
 /** The ledger. Each admission writes it in the transaction that appends its events. */
 export const budgetLedger: ProjectionDefinition = {

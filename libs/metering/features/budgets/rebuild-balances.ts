@@ -6,10 +6,10 @@ import type { RecordedEvent } from '@antiphon/event-store';
 import { ledgerFrom } from '@antiphon/metering-domain';
 import type { BalanceChange, Ledger } from '@antiphon/metering-domain';
 import type pg from 'pg';
-import { WRITE_LIMIT_SQL } from '../budgets/budget-limit-store.js';
-import { lockLedger } from './ledger-rows.js';
-import type { ReservationName, ScopeName } from './ledger-rows.js';
-import { writeLedger } from './ledger-sql.js';
+import { WRITE_LIMIT_SQL } from './budget-limit-store.js';
+import { lockLedger } from '../ledger/ledger-rows.js';
+import type { ReservationName, ScopeName } from '../ledger/ledger-rows.js';
+import { writeLedger } from '../ledger/ledger-sql.js';
 
 interface Fact {
   readonly workspace: string;

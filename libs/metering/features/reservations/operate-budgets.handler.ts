@@ -10,7 +10,7 @@ import { periodKeysAt } from '@antiphon/metering-domain';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
 import type { BudgetLedger } from '../ledger/ledger.js';
 import { BUDGET_LEDGER, END_RESERVATIONS } from '../metering.tokens.js';
-import type { EndReservations } from '../reservations/end-reservations.js';
+import type { EndReservations } from './end-reservations.js';
 
 const DAY_MS = 24 * 3_600_000;
 const OPEN_SQL = `select distinct workspace from budget_reservations
