@@ -117,6 +117,10 @@ export const ModelCallStarted = event('ModelCallStarted', {
   policy: TurnPolicy.optional(),
   startedAt: z.iso.datetime(),
 });
+/** Cause of an answer that ends early: its output limit, or a filter of the provider. */
+export const AnswerCut = z.enum(['length', 'content_filter']);
+export type AnswerCut = z.infer<typeof AnswerCut>;
+
 export const ModelCallCompleted = event('ModelCallCompleted', {
   turnId: z.uuid(),
   attempt: z.int().positive(),
@@ -162,6 +166,8 @@ export const ModelCallAborted = eventOfCause('ModelCallAborted', {
   cause: Cause,
   /** False when no request can have reached the provider, so that nothing can be billed. */
   dispatched: z.boolean(),
+  /** True if the provider answered with an error and no usage, so that it bills nothing. */
+  refused: z.literal(true).optional(),
   retryable: z.boolean(),
   text: z.string(),
   thought: z.string(),
@@ -202,7 +208,12 @@ export const AnswerReturned = eventOfCause('AnswerReturned', {
   cause: Cause,
   returnedAt: z.iso.datetime(),
 });
-export const TurnCompleted = event('TurnCompleted', { turnId: z.uuid(), completedAt: z.iso.datetime() });
+export const TurnCompleted = event('TurnCompleted', {
+  turnId: z.uuid(),
+  /** Present where the provider ended the answer before the model had finished it. */
+  cutBy: AnswerCut.optional(),
+  completedAt: z.iso.datetime(),
+});
 /** The turn failed. The cause is a rule of the session, or an error of a provider or a tool. */
 export const TurnFailed = eventOfCause('TurnFailed', {
   turnId: z.uuid(),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { textOf } from '../log/causes.js';
 import { approvalFrames } from './approval-events.js';
 import type { ApprovalEvent } from './approval-events.js';
-import type { SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
+import type { AnswerCut, SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
 import type { TurnEndStatus } from './turn-ends.js';
 
 /** Offsets of an attempt start at attempt × 2²⁰, so that offsets only grow within a session. */
@@ -203,7 +203,7 @@ const turnEnded = (
   cursor: FrameCursor,
   turnId: string,
   status: TurnEndStatus,
-  error?: { code: string; message: string },
+  { error, cutBy }: { error?: { code: string; message: string }; cutBy?: AnswerCut | undefined } = {},
 ): Fold => {
   const at =
     cursor.openTurnId === turnId ? unchanged(cursor) : enterAttempt(cursor, cursor.attempt + 1, turnId);
@@ -211,7 +211,7 @@ const turnEnded = (
   const ended = appendFrames(at, turnId, [
     ...restartOfLostText(at.cursor),
     ...ending,
-    ['done', { turnId, status }],
+    ['done', cutBy ? { turnId, status, cut_by: cutBy } : { turnId, status }],
   ]);
   return { ...ended, cursor: { ...ended.cursor, openTurnId: null } };
 };
@@ -250,9 +250,9 @@ const FOLDS: Folds = {
   ChatFileAttached: unchanged,
   AnswerForwarded: (cursor, { data }) =>
     appendFrames(unchanged(cursor), data.turnId, textContents(data.text)),
-  TurnCompleted: (cursor, { data }) => turnEnded(cursor, data.turnId, 'completed'),
+  TurnCompleted: (cursor, { data }) => turnEnded(cursor, data.turnId, 'completed', { cutBy: data.cutBy }),
   TurnFailed: (cursor, { data: { turnId, code, cause } }) =>
-    turnEnded(cursor, turnId, 'failed', { code, message: textOf(cause) }),
+    turnEnded(cursor, turnId, 'failed', { error: { code, message: textOf(cause) } }),
   TurnCancelled: (cursor, { data }) => turnEnded(cursor, data.turnId, 'cancelled'),
 };
 

@@ -6,11 +6,28 @@ import { ToolRetry } from '../sandbox/index.js';
  * A tool call as the model requested it. `callId` is unique; `providerCallId` is the provider's and
  * may repeat.
  */
+/** Why a call that a model asked for cannot be made. Its input is `{}` then. */
+export const ToolCallProblem = z.enum([
+  /** The arguments are not JSON. */
+  'not_json',
+  /** The arguments are JSON, and not an object. */
+  'not_object',
+  /** The arguments nest too deep, or have too many values. */
+  'too_complex',
+  /** A part of the answer could not be read, and may have been a part of the arguments. */
+  'incomplete',
+  /** The answer reached its length limit within this call, so that it may be incomplete. */
+  'cut',
+]);
+export type ToolCallProblem = z.infer<typeof ToolCallProblem>;
+
 export const ToolCall = z.object({
   callId: z.uuid(),
   providerCallId: z.string(),
   name: z.string(),
   input: z.json(),
+  /** Present where the call is not made. `ToolCallFailed` follows in the same commit. */
+  problem: ToolCallProblem.optional(),
 });
 export type ToolCall = z.infer<typeof ToolCall>;
 

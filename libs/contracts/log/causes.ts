@@ -34,6 +34,8 @@ interface Fields {
   budget_frozen: Standing & { readonly reservationId: string };
 
   tool_unknown: { readonly name: string };
+  /** The call that a model asked for cannot be made (`ToolCallProblem`). */
+  tool_call_unusable: { readonly problem: string };
   tool_callers_lost: unknown;
   tool_retrier_lost: unknown;
   tool_unsent: unknown;
@@ -53,6 +55,15 @@ interface Fields {
 }
 
 type Kind = keyof Fields;
+
+/** Texts of the problems of a tool call that cannot be made. */
+const CALL_PROBLEMS: Readonly<Record<string, string>> = {
+  not_json: 'its arguments are not valid JSON',
+  not_object: 'its arguments are not a JSON object',
+  too_complex: 'its arguments nest too deep or have too many values',
+  incomplete: 'a part of the answer could not be read',
+  cut: 'the answer reached its length limit, so this last call may be incomplete',
+};
 
 /** Cause of a fact: a code with its fields. Its text is rendered on read. */
 export type Cause = { [K in Kind]: { readonly kind: K } & Fields[K] }[Kind];
@@ -98,6 +109,7 @@ export const TEXTS: Texts = {
     'an operator must look at it and unfreeze the scope',
 
   tool_unknown: ({ name }) => `there is no tool "${name}" for this agent`,
+  tool_call_unusable: ({ problem }) => `the tool was not run: ${CALL_PROBLEMS[problem] ?? problem}`,
   tool_callers_lost: () => 'every process that made this call was lost, and the call may be the reason',
   tool_retrier_lost: () => 'the process that tried this tool again was lost',
   tool_unsent: () => 'the sandbox could not be reached; the tool was not run',

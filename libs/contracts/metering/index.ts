@@ -100,6 +100,9 @@ export type ReserveBudgetReply = z.infer<typeof reserveBudget.reply>;
  */
 export const NEVER_BEGUN = 'never_begun';
 
+/** Reason of `not_dispatched` for a call that the provider answered with an error and no usage. */
+export const REFUSED = 'refused';
+
 /**
  * Notifies metering that an attempt has ended. Metering settles its reservation with the outcome
  * in the log, not with `outcome`. Idempotent. Throws `METERING.NOT_IN_LOG` (conflict) while the log
@@ -120,6 +123,7 @@ export const settleBudget = defineRequest({
       }),
       /** Dispatched with unknown usage: charged at the bound and marked as estimated. */
       z.strictObject({ kind: z.literal('unknown') }),
+      /** Not sent, or refused by the provider: charged 0. */
       z.strictObject({ kind: z.literal('not_dispatched'), reason: z.string() }),
     ]),
   }),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ApproverRole } from '../agent/approval-events.js';
+import { AnswerCut } from '../agent/events.js';
 import type { FrameEvent } from '../agent/frames.js';
 import { APPROVAL, EVENT, IDS } from './examples.js';
 import { EventView } from './gateway-routes.js';
@@ -96,8 +97,13 @@ const FRAMES = {
     example: { offset: 1_048_577 },
   },
   done: {
-    summary: 'Last frame of a turn. Each turn ends with exactly one.',
-    data: z.object({ turnId: z.uuid(), status: z.enum(['completed', 'failed', 'cancelled']) }),
+    summary:
+      'Last frame of a turn. Each turn ends with exactly one. `cut_by` is there if the answer ends early: by its output limit (`length`), or by a filter of the provider (`content_filter`).',
+    data: z.object({
+      turnId: z.uuid(),
+      status: z.enum(['completed', 'failed', 'cancelled']),
+      cut_by: AnswerCut.optional(),
+    }),
     example: { turnId: IDS.turn, status: 'completed' },
   },
 } as const satisfies Readonly<Record<FrameEvent, StreamFrameKind>>;

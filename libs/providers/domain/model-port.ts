@@ -1,6 +1,6 @@
 import { textCause } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
-import type { ToolCall, Usage } from '@antiphon/contracts/agent';
+import type { ToolCall, ToolCallProblem, Usage } from '@antiphon/contracts/agent';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
 /** Maximum number of tool calls in one step; a response with more is a protocol error. */
@@ -87,8 +87,10 @@ export interface ModelSink {
 export interface RequestedToolCall {
   readonly providerCallId: string;
   readonly name: string;
-  /** Parsed from complete JSON; arguments that do not parse are a `provider_protocol` failure. */
+  /** Parsed from complete JSON; `{}` for a call with a `problem`. */
   readonly input: JsonValue;
+  /** Why the call cannot be made: the model gets an error as its result. */
+  readonly problem?: ToolCallProblem;
 }
 
 export interface ModelAnswer {
@@ -125,6 +127,11 @@ export interface ModelFailureDetails {
    * False only if no byte of the request can have reached the provider: it cannot bill the call.
    */
   readonly dispatched: boolean;
+  /**
+   * True if the provider answered with an error instead of its work, and reported no usage: it
+   * bills nothing.
+   */
+  readonly refused?: boolean;
   /** True if the same request may succeed later; false for 400, 401, 403, 404 and the like. */
   readonly retryable: boolean;
   /** Delay from a `retry-after` header. */
@@ -140,6 +147,7 @@ export class ModelFailure extends Error implements ModelFailureDetails {
   readonly reason: ModelFailureReason;
   readonly dispatched: boolean;
   readonly retryable: boolean;
+  declare readonly refused?: boolean;
   declare readonly retryAfterMs?: number;
   declare readonly status?: number;
   declare readonly usage?: ModelUsage;
@@ -153,6 +161,7 @@ export class ModelFailure extends Error implements ModelFailureDetails {
     this.why = details.why ?? textCause(details.message);
     this.dispatched = details.dispatched;
     this.retryable = details.retryable;
+    if (details.refused === true && details.usage === undefined) this.refused = true;
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
     if (details.status !== undefined) this.status = details.status;
     if (details.usage !== undefined) this.usage = details.usage;

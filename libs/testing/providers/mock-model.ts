@@ -31,7 +31,11 @@ type Answer =
 /** Called before each piece of a stream is written, so that a test can hold the stream. */
 export type BeforePiece = (piece: string, index: number) => Promise<void> | undefined;
 
-type Response = Answer | { readonly reply: MockReply; readonly before: BeforePiece };
+type Response =
+  | Answer
+  | { readonly reply: MockReply; readonly before: BeforePiece }
+  /** The body of an event stream, as it is. */
+  | { readonly raw: string };
 
 /** Returns the response to a request. */
 export type MockScript = (request: MockRequest) => Response | Promise<Response>;
@@ -97,6 +101,7 @@ const stream = async (
 const answer = async (request: MockRequest, response: ServerResponse, script: MockScript): Promise<void> => {
   const scripted = await script(request);
   if ('status' in scripted) return sendJson(response, scripted.status, scripted.body, scripted.headers);
+  if ('raw' in scripted) return stream(response, [scripted.raw]);
   const { reply, before } = 'reply' in scripted ? scripted : { reply: scripted, before: undefined };
   const { format, model } = request;
   if (request.streaming)

@@ -5,13 +5,28 @@ export interface MockReply {
   readonly thought?: readonly string[];
   readonly tools?: readonly { readonly id: string; readonly name: string; readonly input: unknown }[];
   readonly usage?: { readonly inputTokens: number; readonly outputTokens: number } | null;
+  /** Why the answer ends early. */
+  readonly cutBy?: 'length' | 'content_filter';
 }
 
 const DEFAULT_USAGE = { inputTokens: 10, outputTokens: 5 };
 
 type Json = Record<string, unknown>;
-const finishOf = (reply: MockReply, tools: string, stop: string): string =>
-  (reply.tools?.length ?? 0) > 0 ? tools : stop;
+type Finish = Readonly<Record<'tools' | 'stop' | 'length' | 'content_filter', string>>;
+const ANTHROPIC_FINISH: Finish = {
+  tools: 'tool_use',
+  stop: 'end_turn',
+  length: 'max_tokens',
+  content_filter: 'refusal',
+};
+const OPENAI_FINISH: Finish = {
+  tools: 'tool_calls',
+  stop: 'stop',
+  length: 'length',
+  content_filter: 'content_filter',
+};
+const finishOf = (reply: MockReply, names: Finish): string =>
+  names[reply.cutBy ?? ((reply.tools?.length ?? 0) > 0 ? 'tools' : 'stop')];
 
 const anthropicEvent = (data: Json): string =>
   `event: ${String(data['type'])}\ndata: ${JSON.stringify(data)}\n\n`;
@@ -74,7 +89,7 @@ export const anthropicStream = (model: string, reply: MockReply): string[] => {
     ...anthropicBlocks(reply).flat(),
     anthropicEvent({
       type: 'message_delta',
-      delta: { stop_reason: finishOf(reply, 'tool_use', 'end_turn'), stop_sequence: null },
+      delta: { stop_reason: finishOf(reply, ANTHROPIC_FINISH), stop_sequence: null },
       ...(usage === null ? {} : { usage: { output_tokens: usage.outputTokens } }),
     }),
     anthropicEvent({ type: 'message_stop' }),
@@ -94,7 +109,7 @@ export const anthropicMessage = (model: string, reply: MockReply): Json => {
       ...(reply.text ? [{ type: 'text', text: reply.text.join('') }] : []),
       ...(reply.tools ?? []).map((tool) => ({ type: 'tool_use', ...tool })),
     ],
-    stop_reason: finishOf(reply, 'tool_use', 'end_turn'),
+    stop_reason: finishOf(reply, ANTHROPIC_FINISH),
     stop_sequence: null,
     ...(usage === null
       ? {}
@@ -133,7 +148,7 @@ export const openAiStream = (model: string, reply: MockReply): string[] => {
     ...(reply.thought ?? []).map((reasoning_content) => chunk({ reasoning_content })),
     ...(reply.text ?? []).map((content) => chunk({ content })),
     ...toolDeltas(reply).map((delta) => chunk(delta)),
-    chunk({}, finishOf(reply, 'tool_calls', 'stop')),
+    chunk({}, finishOf(reply, OPENAI_FINISH)),
     ...(usage === null ? [] : [openAiEvent({ ...head, choices: [], usage })]),
     'data: [DONE]\n\n',
   ];
@@ -158,7 +173,7 @@ export const openAiCompletion = (model: string, reply: MockReply): Json => {
     object: 'chat.completion',
     created: 1,
     model,
-    choices: [{ index: 0, message, finish_reason: finishOf(reply, 'tool_calls', 'stop') }],
+    choices: [{ index: 0, message, finish_reason: finishOf(reply, OPENAI_FINISH) }],
     ...(usage === null ? {} : { usage }),
   };
 };

@@ -91,6 +91,21 @@ export class ChatRenderer {
   }
 }
 
+/** Returns the notice of an answer that ends early; null for one that the model finished. */
+export const cutNotice = ({
+  event,
+  data,
+}: {
+  readonly event: string;
+  readonly data: unknown;
+}): string | null => {
+  const cutBy = event === 'done' ? (data as { readonly cut_by?: unknown }).cut_by : undefined;
+  if (cutBy === undefined) return null;
+  return cutBy === 'length'
+    ? 'cut: the answer reached its output limit'
+    : 'cut: a filter of the provider ended the answer';
+};
+
 /** Returns the failure that a turn ended with, as the error that sets the exit code. */
 const toFailure = (frame: ChatFrame): AppError => {
   const { code = 'TURN.FAILED', message = 'the turn failed' } = frame.data as FrameData;
@@ -118,9 +133,11 @@ export const printTurn = async (
   const { chat } = await import('./chat-client.js');
   const renderer = new ChatRenderer();
   let failure: AppError | undefined;
+  let notice: string | null = null;
   const print = (frame: ChatFrame): void => {
     detachment.see(frame);
     if (frame.event === 'error') failure = toFailure(frame);
+    notice ??= cutNotice(frame);
     if (output.json) output.line(frame, '');
     else output.piece(renderer.render(frame));
   };
@@ -129,6 +146,7 @@ export const printTurn = async (
   if (signal.aborted) return;
   if (result !== undefined) output.result(result, JSON.stringify(result));
   else output.piece('\n');
+  if (notice) output.note(`[${notice}]`);
   if (failure) throw failure;
 };
 

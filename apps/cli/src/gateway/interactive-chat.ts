@@ -2,6 +2,7 @@ import { ClientError, createClient, type ChatEvent } from '@antiphon/client';
 import { AppError } from '@antiphon/kernel';
 import { KIND_OF_STATUS } from '../connection/gateway-http.js';
 import { INTERRUPTED, type CommandContext } from '../output.js';
+import { cutNotice } from './chat.command.js';
 import { ChatInput } from './chat-input.js';
 
 export interface InteractiveOptions {
@@ -39,6 +40,8 @@ export const renderCall = (name: string, input: unknown): string => {
 const renderApproval = ({ preview, name, input }: ChatEvent['data']): string =>
   typeof preview === 'string' ? `[${textOf(name)}]\n${preview}\n` : renderCall(textOf(name), input);
 
+const noticeLine = (notice: string | null): string => (notice === null ? '' : `[${notice}]\n`);
+
 /** Renders an event of a chat as text for a terminal. */
 export const renderChatEvent = ({ event, data }: ChatEvent): string => {
   switch (event) {
@@ -57,7 +60,8 @@ export const renderChatEvent = ({ event, data }: ChatEvent): string => {
     case 'approval_update':
       return `[${textOf(data['status'])}]\n`;
     case 'done':
-      return data['status'] === 'completed' ? '\n' : `\n[${textOf(data['status'])}]\n`;
+      if (data['status'] !== 'completed') return `\n[${textOf(data['status'])}]\n`;
+      return `\n${noticeLine(cutNotice({ event, data }))}`;
     default:
       return '';
   }

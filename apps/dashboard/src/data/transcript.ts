@@ -1,7 +1,7 @@
 import type { LogEvent } from '@antiphon/client';
 import { forkPointOf, type ForkPoint } from './fork-point.js';
 import { editMessage, removeMessage } from './message-changes.js';
-import { numberOf, textOf, withMessage } from './read-fields.js';
+import { cutNote, lengthOf, numberOf, textOf, withMessage } from './read-fields.js';
 
 /** Decision about a tool call, as the log has it. */
 export interface ApprovalPart {
@@ -118,6 +118,8 @@ const addNote = (turn: Turn, key: string, note: string, isBad: boolean): Turn =>
   parts: [...turn.parts, { kind: 'note', key, text: note, isBad }],
 });
 
+const addCut = (turn: Turn, data: Data, { eventId }: LogEvent): Turn =>
+  cutNote(data) ? addNote(turn, eventId, cutNote(data) as string, true) : turn;
 const completeCall = (turn: Turn, data: Data, key: string): Turn => {
   const [said, thought] = [textOf(data['text']), textOf(data['thought'])];
   const usage = (data['usage'] ?? {}) as Data;
@@ -213,15 +215,10 @@ const CHANGES: Readonly<Record<string, Change>> = {
   }),
   AnswerReturned: (turn, data, { eventId }) => addNote(turn, eventId, textOf(data['message']), false),
   MessagesReceived: (turn, data, { eventId }) =>
-    addNote(
-      turn,
-      eventId,
-      `${(data['messages'] as unknown[] | undefined)?.length ?? 0} messages of other agents`,
-      false,
-    ),
+    addNote(turn, eventId, `${lengthOf(data['messages'])} messages of other agents`, false),
   ChatMessageEdited: (turn, data) => editMessage(turn, data),
   ChatMessageDeleted: (turn, data) => removeMessage(turn, data['part'] === 'answer' ? 'answer' : 'message'),
-  TurnCompleted: (turn, _, event) => end(turn, event, 'completed'),
+  TurnCompleted: (turn, data, event) => end(addCut(turn, data, event), event, 'completed'),
   TurnCancelled: (turn, _, event) => end(turn, event, 'cancelled'),
   TurnFailed: failTurn,
 };

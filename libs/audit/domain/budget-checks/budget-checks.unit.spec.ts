@@ -180,6 +180,10 @@ describe('ledger-equals-usage', () => {
         settled(1),
       ],
     ],
+    [
+      'a call that its provider refused',
+      [...calls(1), callAborted(1, { refused: true, reason: 'provider_error' }), released(1)],
+    ],
     ['a call that was never sent', [...calls(1), callAborted(1, { dispatched: false }), released(1)]],
     ['a refused call', [callStarted(1), callAborted(1, { dispatched: false, reason: 'budget_refused' })]],
     ['a reservation whose call never started', [reserved(1), released(1)]],
@@ -242,7 +246,21 @@ describe('ledger-equals-usage', () => {
         callAborted(1, { dispatched: false }),
         settled(1, { inputTokens: 0, outputTokens: 0, microUsd: 0 }),
       ],
-      'violation 4 a call that was never sent was charged',
+      'violation 4 a call that was never sent, or was refused by its provider, was charged',
+    ],
+    [
+      'a charge for a refused call',
+      [
+        ...calls(1),
+        callAborted(1, { refused: true, reason: 'provider_error' }),
+        settled(1, { inputTokens: 100, outputTokens: 200, microUsd: 3_300, estimated: true }),
+      ],
+      'violation 4 a call that was never sent, or was refused by its provider, was charged',
+    ],
+    [
+      'a lost call that is called refused',
+      [...calls(1), callAborted(1, { refused: true, reason: 'driver_lost' }), released(1)],
+      'violation 4 a call that was sent was not charged',
     ],
     [
       'a call that was not charged',

@@ -42,12 +42,16 @@ const computeCharge = (
 });
 
 /**
- * Returns no charge for a call that was not sent, and the charge of its usage if that is known. In
- * all other cases returns the whole bound as an estimate.
+ * Returns no charge for a call that was not sent or that its provider refused, and the charge of
+ * its usage if that is known. In all other cases returns the whole bound as an estimate.
  */
 export const computeExpectedCharge = (reserved: Reserved, event: CallEnd): ExpectedCharge => {
   const { usage } = event.data;
-  if (event.type === 'ModelCallAborted' && !event.data.dispatched) return { kind: 'nothing' };
+  if (event.type === 'ModelCallAborted') {
+    const { dispatched, refused, reason } = event.data;
+    const isRefused = refused === true && reason === 'provider_error' && usage === null;
+    if (!dispatched || isRefused) return { kind: 'nothing' };
+  }
   return usage === null
     ? computeCharge(reserved, reserved.inputBound, reserved.outputBound, true)
     : computeCharge(reserved, usage.inputTokens, usage.outputTokens, usage.estimated);
@@ -80,7 +84,8 @@ export const checkSettlement = (
   at: EventPlace,
 ): Finding[] => {
   const expected = account.end?.expected;
-  if (expected?.kind === 'nothing') return [violation(at, 'a call that was never sent was charged')];
+  if (expected?.kind === 'nothing')
+    return [violation(at, 'a call that was never sent, or was refused by its provider, was charged')];
   const findings = checkCharge(data, account, at);
   if (expected && expected.estimated !== data.estimated) {
     const message = `the charge is marked estimated=${data.estimated}, the usage estimated=${expected.estimated}`;

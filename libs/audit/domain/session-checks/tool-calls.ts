@@ -34,6 +34,8 @@ class ToolCallRun implements CheckRun<Parsed<SessionEvent>> {
     attempt: 0,
     callIds: new Set(),
   };
+  /** Calls whose arguments cannot be used. They end without a request, and were never made. */
+  private readonly unusable = new Set<string>();
   private readonly openCalls = new Map<string, OpenCall>();
   private readonly settled = new Set<string>();
   private calls = 0;
@@ -45,6 +47,7 @@ class ToolCallRun implements CheckRun<Parsed<SessionEvent>> {
       case 'ModelCallCompleted': {
         const { attempt, toolCalls } = event.data;
         this.newest = { attempt, callIds: new Set(toolCalls.map(({ callId }) => callId)) };
+        for (const { callId, problem } of toolCalls) if (problem) this.unusable.add(callId);
         return [];
       }
       case 'ToolCallRequested':
@@ -78,6 +81,8 @@ class ToolCallRun implements CheckRun<Parsed<SessionEvent>> {
     const { callId, attempt, claims: needsClaim = false, idempotent: isIdempotent, retry } = data;
     if (this.openCalls.has(callId) || this.settled.has(callId))
       return [violation(at, `tool call ${callId} was requested twice`)];
+    if (this.unusable.has(callId))
+      return [violation(at, `tool call ${callId} cannot be used, and was requested`)];
     const maxAttempts = retry?.maxAttempts ?? DEFAULT_ATTEMPTS;
     const call = { at, needsClaim, isClaimed: false, isIdempotent, deferredTries: 0, maxAttempts };
     this.openCalls.set(callId, call);
@@ -111,6 +116,7 @@ class ToolCallRun implements CheckRun<Parsed<SessionEvent>> {
     if (this.settled.has(callId)) return [violation(at, `tool call ${callId} has a second outcome`)];
     this.settled.add(callId);
     const call = this.openCalls.get(callId);
+    if (!call && this.unusable.has(callId) && type === 'ToolCallFailed') return [];
     if (!call) return [violation(at, `tool call ${callId} has an outcome and no request`)];
     this.openCalls.delete(callId);
     // A failed call may have ended before it reached its tool.

@@ -65,13 +65,9 @@ const toRecordAnswer = (
 };
 
 const toRecordFailure = (data: SessionEventOf<'ModelCallAborted'>['data']): SessionCommand => {
-  const { attempt, reason, cause, released, dispatched, retryable, text, thought, frames, usage } = data;
-  const release = released === undefined ? {} : { released };
-  return {
-    type: 'RecordFailure',
-    data: { attempt, reason, cause, ...release, dispatched, retryable, text, thought, frames, usage },
-    now: data.abortedAt,
-  };
+  const { turnId: _turn, step: _step, provider: _provider, model: _model, ...rest } = data;
+  const { reservationId: _reservation, abortedAt: now, ...failure } = rest;
+  return { type: 'RecordFailure', data: failure, now };
 };
 
 type ClientRequest = Extract<

@@ -61,10 +61,12 @@ const stepOf = ({
   provider,
   model,
   toolCalls,
+  finishReason,
 }: SessionEventOf<'ModelCallCompleted'>['data']): TurnStep => ({
   text,
   provider,
   model,
+  ...(finishReason === 'length' || finishReason === 'content_filter' ? { cutBy: finishReason } : {}),
   calls: toolCalls.map((call) => ({
     ...call,
     status: 'asked',

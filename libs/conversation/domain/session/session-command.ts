@@ -1,4 +1,4 @@
-import type { AgentHop, SessionEventOf, TurnRole } from '@antiphon/contracts/agent';
+import type { AgentHop, AnswerCut, SessionEventOf, TurnRole } from '@antiphon/contracts/agent';
 import type { ApprovalCommand } from './approval.decider.js';
 
 interface Command<Type extends string, Data> {
@@ -101,7 +101,8 @@ export type RecordToolOutcomes = Command<
 export type EndTurn = Command<
   'EndTurn',
   { readonly turnId: string } & (
-    | { readonly ending: 'completed' | 'cancelled' }
+    | { readonly ending: 'cancelled' }
+    | { readonly ending: 'completed'; readonly cutBy?: AnswerCut }
     | ({ readonly ending: 'failed' } & Pick<SessionEventOf<'TurnFailed'>['data'], 'code' | 'cause'>)
   )
 >;

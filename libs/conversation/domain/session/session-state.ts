@@ -2,6 +2,7 @@ import type { Cause } from '@antiphon/contracts/causes';
 import type {
   AgentHop,
   AgentMessage,
+  AnswerCut,
   ApproverRole,
   SessionEventOf,
   ToolCall,
@@ -83,6 +84,8 @@ export interface TurnStep {
   readonly provider: string;
   readonly model: string;
   readonly calls: readonly TurnToolCall[];
+  /** Why the answer ends early; absent for a finished one. */
+  readonly cutBy?: AnswerCut;
 }
 
 /** Started model call without an outcome. */

@@ -1,4 +1,4 @@
-import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { SessionEvent, ToolCall } from '@antiphon/contracts/agent';
 import { assertNever, exhausted, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
 import { decideApproval, isApprovalCommand } from './approval.decider.js';
@@ -86,6 +86,23 @@ const startedFields = ({ turnId, step, provider, model, reservationId }: OpenCal
   reservationId,
 });
 
+/** Ends a call that cannot be made, so that the model reads the reason as its result. */
+const refuseUnusable = (turnId: string, { callId, problem }: ToolCall): SessionEvent[] =>
+  problem
+    ? [
+        {
+          type: 'ToolCallFailed',
+          schemaVersion: 2,
+          data: {
+            turnId,
+            callId,
+            code: 'TOOL.UNUSABLE_CALL',
+            cause: { kind: 'tool_call_unusable', problem },
+          },
+        },
+      ]
+    : [];
+
 const recordAnswer = ({ data, now }: RecordAnswer, state: SessionState): SessionEvent[] => {
   const call = callOfAttempt(state, data.attempt);
   if (!call) return [];
@@ -95,6 +112,7 @@ const recordAnswer = ({ data, now }: RecordAnswer, state: SessionState): Session
       schemaVersion,
       data: { ...startedFields(call), ...data, completedAt: now },
     },
+    ...data.toolCalls.flatMap((toolCall) => refuseUnusable(call.turnId, toolCall)),
   ];
 };
 
@@ -111,7 +129,13 @@ const endTurn = ({ data, now }: EndTurn, state: SessionState): SessionEvent[] =>
   if (!openTurn(state, turnId)) return [];
   switch (data.ending) {
     case 'completed':
-      return [{ type: 'TurnCompleted', schemaVersion, data: { turnId, completedAt: now } }];
+      return [
+        {
+          type: 'TurnCompleted',
+          schemaVersion,
+          data: { turnId, ...(data.cutBy ? { cutBy: data.cutBy } : {}), completedAt: now },
+        },
+      ];
     case 'cancelled':
       return [{ type: 'TurnCancelled', schemaVersion, data: { turnId, cancelledAt: now } }];
     case 'failed': {

@@ -66,6 +66,27 @@ describe('a model call', () => {
       .when(begin)
       .thenNothing());
 
+  it('ends a tool call that cannot be made in the same append', () => {
+    const toolCalls = [
+      { callId, providerCallId: 'a', name: 'rm', input: {}, problem: 'not_json' as const },
+      { callId: TURN, providerCallId: 'b', name: 'echo', input: {} },
+    ];
+    const [, failed, ...more] = decider.decide(
+      { type: 'RecordAnswer', data: { attempt: 1, ...ANSWER, toolCalls }, now: NOW },
+      fold(decider.evolve, decider.initialState(), [started(), requested(TURN), begun(TURN, 1)]),
+    );
+    expect(more).toEqual([]);
+    expect(failed).toMatchObject({
+      type: 'ToolCallFailed',
+      data: {
+        turnId: TURN,
+        callId,
+        code: 'TOOL.UNUSABLE_CALL',
+        cause: { kind: 'tool_call_unusable', problem: 'not_json' },
+      },
+    });
+  });
+
   it('records its answer once', () => {
     given([started(), requested(TURN), begun(TURN, 1)])
       .when({ type: 'RecordAnswer', data: { attempt: 1, ...ANSWER }, now: NOW })

@@ -75,7 +75,10 @@ const requestCommand = (
 
 const endCommand = (step: StepOf<'complete' | 'cancel' | 'fail'>, now: string): SessionCommand => {
   const { turnId } = step;
-  if (step.kind === 'complete') return { type: 'EndTurn', data: { turnId, ending: 'completed' }, now };
+  if (step.kind === 'complete') {
+    const cut = step.cutBy ? { cutBy: step.cutBy } : {};
+    return { type: 'EndTurn', data: { turnId, ending: 'completed', ...cut }, now };
+  }
   if (step.kind === 'cancel') return { type: 'EndTurn', data: { turnId, ending: 'cancelled' }, now };
   const { code, cause } = step;
   return { type: 'EndTurn', data: { turnId, ending: 'failed', code, cause }, now };

@@ -79,7 +79,7 @@ const afterAnswer = (turn: OpenTurn, last: TurnStep, policy: AgentPolicy): Step 
   const isOwn = last.model !== '';
   return mayReturn && isOwn && promisesHandOver(last.text)
     ? { kind: 'return_answer', turnId, cause: { kind: 'hand_over_not_made' } }
-    : { kind: 'complete', turnId };
+    : { kind: 'complete', turnId, ...(last.cutBy ? { cutBy: last.cutBy } : {}) };
 };
 
 /**
@@ -106,8 +106,8 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy, inFlight: InFlight): Ste
   const ended = endOfHandOver(turn.turnId, last.calls);
   if (ended) return ended;
   const calls = last.calls.filter((call) => call.status === 'asked');
-  if (calls.length === 0) return null;
   if (turn.steps.length < policy.maxIterations) {
+    if (calls.length === 0) return null;
     const kind = kindFor(calls, policy);
     const lost = kind === 'request_approvals' ? afterLostPreparation(turnId, calls, inFlight) : null;
     return lost ?? { kind, turnId, calls };

@@ -40,6 +40,11 @@ const after = (
 ) => nextStep(fold(evolve, initialState(), [started(), requested(TURN), ...events]), agent, inFlight);
 
 const call = (callId: string) => ({ callId, providerCallId: callId, name: 'echo', input: { a: 1 } });
+const unusableEnd = (callId: string): SessionEvent => ({
+  type: 'ToolCallFailed',
+  schemaVersion: 2,
+  data: { turnId: TURN, callId, code: 'TOOL.UNUSABLE_CALL', cause: textCause('not JSON') },
+});
 const unreachable = (attempt: number) =>
   aborted(TURN, attempt, 'provider_unreachable', { dispatched: false });
 
@@ -78,6 +83,22 @@ describe('nextStep', () => {
       step: 2,
       tryNumber: 1,
     });
+  });
+
+  it('says why an answer ends early', () => {
+    const { data, ...rest } = answered(TURN, 1);
+    const cut = { ...rest, data: { ...data, finishReason: 'length' as const } };
+    expect(after([begun(TURN, 1), cut])).toEqual({ kind: 'complete', turnId: TURN, cutBy: 'length' });
+  });
+
+  it('counts the steps whose tool calls cannot be made', () => {
+    const steps = (count: number) =>
+      Array.from({ length: count }, (_, n) => {
+        const unusable = { ...call(`c${n}`), problem: 'not_json' as const };
+        return [begun(TURN, n + 1), answered(TURN, n + 1, [unusable]), unusableEnd(`c${n}`)];
+      }).flat();
+    expect(after(steps(2))).toMatchObject({ kind: 'begin_call', step: 3 });
+    expect(after(steps(3))).toMatchObject({ kind: 'fail', code: 'TURN.MAX_ITERATIONS' });
   });
 
   it('repeats a lost tool call only if its tool is idempotent', () => {

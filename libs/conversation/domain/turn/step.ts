@@ -1,3 +1,4 @@
+import type { AnswerCut } from '@antiphon/contracts/agent';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { OpenCircuits } from '@antiphon/providers-domain';
 import type { OpenCall, TurnToolCall } from '../session/session-state.js';
@@ -88,6 +89,6 @@ export type Step =
   | { readonly kind: 'forward'; readonly turnId: string; readonly call: TurnToolCall }
   /** Returns an answer to the agent that promises a hand-over without making it. */
   | { readonly kind: 'return_answer'; readonly turnId: string; readonly cause: Cause }
-  | { readonly kind: 'complete'; readonly turnId: string }
+  | { readonly kind: 'complete'; readonly turnId: string; readonly cutBy?: AnswerCut }
   | { readonly kind: 'cancel'; readonly turnId: string }
   | FailTurn;

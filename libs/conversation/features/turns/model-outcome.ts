@@ -76,11 +76,12 @@ export const toAnswer = (
     data: {
       attempt: call.attempt,
       ...streamed,
-      toolCalls: answer.toolCalls.map(({ providerCallId, name, input }, index) => ({
+      toolCalls: answer.toolCalls.map(({ providerCallId, name, input, problem }, index) => ({
         callId: callIdOf(sessionId, call.attempt, index),
         providerCallId: toStorable(providerCallId).slice(0, MAX_NAME_CHARS).toWellFormed(),
         name: toStorable(name),
         input: toStorableJson(input) as RecordAnswer['data']['toolCalls'][number]['input'],
+        ...(problem ? { problem } : {}),
       })),
       finishReason: answer.finishReason,
       usage,
@@ -95,12 +96,13 @@ const NOTHING_STREAMED: Streamed = { text: '', thought: '', frames: [] };
 export const toFailure = (
   attempt: number,
   failure: Pick<RecordFailure['data'], 'reason' | 'cause' | 'released' | 'dispatched' | 'retryable'> & {
+    readonly refused?: boolean;
     readonly usage?: ModelFailure['usage'];
   },
   now: string,
   streamed: Streamed = NOTHING_STREAMED,
 ): RecordFailure => {
-  const { reason, released, dispatched, retryable, usage } = failure;
+  const { reason, released, dispatched, refused, retryable, usage } = failure;
   const cause = storableCause(failure.cause, (text) => clipText(text, MAX_MESSAGE_CHARS));
   return {
     type: 'RecordFailure',
@@ -111,6 +113,7 @@ export const toFailure = (
       cause,
       ...(released ? { released } : {}),
       dispatched,
+      ...(refused ? { refused } : {}),
       retryable,
       ...streamed,
       usage: usage ? { ...usage, estimated: false } : null,

@@ -1,6 +1,6 @@
 import { v5 } from 'uuid';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import { settleBudget } from '@antiphon/contracts/metering';
+import { REFUSED, settleBudget } from '@antiphon/contracts/metering';
 import type { BudgetEventOf, CallExtension, CallOutcome } from '@antiphon/contracts/metering';
 import type { SessionState } from '@antiphon/conversation-domain';
 import type { Logger } from '@antiphon/observability';
@@ -46,6 +46,7 @@ const outcomeOfAborted = (data: SessionEventOf<'ModelCallAborted'>['data']): Cal
   // Nothing was reserved.
   if (data.reason === 'budget_refused') return null;
   if (!data.dispatched) return { kind: 'not_dispatched', reason: data.reason };
+  if (data.refused && data.usage === null) return { kind: 'not_dispatched', reason: REFUSED };
   return data.usage ? { kind: 'used', ...data.usage } : { kind: 'unknown' };
 };
 

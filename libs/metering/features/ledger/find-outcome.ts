@@ -1,7 +1,7 @@
 import { ModelCallAborted, ModelCallCompleted, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEventOf } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import type { CallOutcome } from '@antiphon/contracts/metering';
+import { REFUSED, type CallOutcome } from '@antiphon/contracts/metering';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { readBackwards } from '@antiphon/event-store';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
@@ -10,11 +10,15 @@ import type pg from 'pg';
 
 export type CallEnd = SessionEventOf<'ModelCallCompleted' | 'ModelCallAborted'>;
 
-type Aborted = Pick<SessionEventOf<'ModelCallAborted'>['data'], 'dispatched' | 'reason' | 'usage'>;
+type Aborted = Pick<
+  SessionEventOf<'ModelCallAborted'>['data'],
+  'dispatched' | 'refused' | 'reason' | 'usage'
+>;
 
 /** Returns the outcome of an aborted attempt for its reservation. */
-export const outcomeOfAborted = ({ dispatched, reason, usage }: Aborted): CallOutcome => {
+export const outcomeOfAborted = ({ dispatched, refused, reason, usage }: Aborted): CallOutcome => {
   if (!dispatched) return { kind: 'not_dispatched', reason };
+  if (refused && usage === null) return { kind: 'not_dispatched', reason: REFUSED };
   // Usage reported by the provider is charged, also for a failed call.
   return usage === null ? { kind: 'unknown' } : { kind: 'used', ...usage };
 };

@@ -117,8 +117,7 @@ export class AnthropicReader {
   /** Returns the answer. Throws a protocol failure unless it is complete. */
   finish(): ModelAnswer {
     const { stopReason } = this;
-    if (stopReason === null || !this.isComplete())
-      throw brokenAnswer('the provider ended its answer before it was complete');
+    if (stopReason === null || !this.isComplete()) throw this.answer.incomplete();
     const toolCalls = [...this.blocks.values()].filter((block) => block.type === 'tool_use').map(toToolCall);
     const known = Object.hasOwn(FINISH_REASONS, stopReason) ? FINISH_REASONS[stopReason] : undefined;
     return this.answer.finish({ toolCalls, finishReason: known ?? 'other', usage: this.usage() });

@@ -93,10 +93,16 @@ const headersFor = (baseUrl: string, apiKey: string): Record<string, string> => 
  */
 const MESSAGE_EVENT = /^(?:message|content_block)_/;
 
-const eventReader = (reader: AnthropicReader, { redact }: CallEnvironment): EventReader => ({
+const eventReader = (
+  reader: AnthropicReader,
+  answer: AnswerBuilder,
+  { redact }: CallEnvironment,
+): EventReader => ({
   read: ({ event, data }) => {
     if (event === 'error') throw streamedFailure(parseJson(data) ?? data, redact);
-    if (event !== undefined && MESSAGE_EVENT.test(event)) reader.event(JSON.parse(data));
+    if (event === undefined || !MESSAGE_EVENT.test(event)) return;
+    const value = answer.parseEvent(data);
+    if (value !== undefined) reader.event(value);
   },
   isComplete: () => reader.isComplete(),
 });
@@ -113,18 +119,19 @@ export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => 
     return body;
   });
   const complete = (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {
-    const reader = new AnthropicReader(new AnswerBuilder(sink));
+    const answer = new AnswerBuilder(sink);
+    const reader = new AnthropicReader(answer);
     const limit = { max_tokens: request.maxOutputTokens };
     const send = async (call: ProviderCall): Promise<ModelAnswer> => {
       if (request.streaming)
         await transport.stream(
-          { url, headers, body: renderBody(request, { ...limit, stream: true }) },
+          { url, headers, model: request.model, body: renderBody(request, { ...limit, stream: true }) },
           call,
-          eventReader(reader, deps),
+          eventReader(reader, answer, deps),
         );
       else {
         const body = renderBody(request, limit);
-        reader.message(await transport.fetchJson({ url, headers, body }, call));
+        reader.message(await transport.fetchJson({ url, headers, model: request.model, body }, call));
       }
       return reader.finish();
     };

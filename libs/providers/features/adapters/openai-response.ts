@@ -108,7 +108,7 @@ export class OpenAiReader {
   /** Returns the answer. Throws a protocol failure unless it is complete. */
   finish(): ModelAnswer {
     const { finishReason, lastUsage: usage } = this;
-    if (finishReason === null) throw brokenAnswer('the provider ended its answer before it was complete');
+    if (finishReason === null) throw this.answer.incomplete();
     if (finishReason === 'error') throw brokenAnswer('the provider broke its answer off with an error');
     const known = Object.hasOwn(FINISH_REASONS, finishReason) ? FINISH_REASONS[finishReason] : undefined;
     return this.answer.finish({ toolCalls: this.toolCalls.result(), finishReason: known ?? 'other', usage });

@@ -70,33 +70,89 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
-  const failsWithInput = async (json: string, problem: string): Promise<void> => {
-    const text = tool({ index: 0, id: 'a', function: { name: 'rm', arguments: json } });
+  /** Checks that a call with unusable arguments leaves the other call of its answer whole. */
+  const marksCall = async (json: string, problem: string): Promise<void> => {
+    const text =
+      tool({ index: 0, id: 'a', function: { name: 'rm', arguments: json } }) +
+      tool({ index: 1, id: 'b', function: { name: 'echo', arguments: '{"x":1}' } });
     const { answer } = await readText('openai', text + finish('tool_calls'));
-    const message = `the model's input for tool "rm" ${problem}`;
-    expect(answer).toMatchObject({ reason: 'provider_protocol', message });
+    expect((answer as ModelAnswer).toolCalls).toEqual([
+      { providerCallId: 'a', name: 'rm', input: {}, problem },
+      { providerCallId: 'b', name: 'echo', input: { x: 1 } },
+    ]);
   };
 
   it.each([
-    ['{a:1', 'is not valid JSON'],
-    ['[1]', 'is not a JSON object'],
-    ['['.repeat(65) + ']'.repeat(65), 'nests deeper than 64 levels'],
-  ])('fails on a tool call with the input %s', (json, problem) => failsWithInput(json, problem));
+    ['{a:1', 'not_json'],
+    ['{"a":1', 'not_json'],
+    ['undefined', 'not_json'],
+    ['[1]', 'not_object'],
+    ['"text"', 'not_object'],
+    ['7', 'not_object'],
+    ['['.repeat(65) + ']'.repeat(65), 'too_complex'],
+  ])('marks the one tool call with the arguments %s as %s', (json, problem) => marksCall(json, problem));
 
-  it('fails on a tool call and on an event with very many values, before they are parsed', async () => {
+  it.each(['', ' \n', 'null', ' null ', null, undefined])(
+    'reads the arguments %j as an empty object',
+    async (json) => {
+      const text = tool({ index: 0, id: 'a', function: { name: 'now', arguments: json } });
+      const { answer } = await readText('openai', text + finish('tool_calls'));
+      expect((answer as ModelAnswer).toolCalls).toEqual([{ providerCallId: 'a', name: 'now', input: {} }]);
+    },
+  );
+
+  it('bounds the values of a tool call and of an event before they are parsed', async () => {
     const many = '[],'.repeat(60_000);
-    await failsWithInput(`{"a":[${many}[]]}`, 'has over 100000 values');
+    await marksCall(`{"a":[${many}[]]}`, 'too_complex');
     const { answer } = await readText('openai', `data: {"choices":[],"a":[${many}[]]}\n\n`);
     const message = "an event of the provider's answer has over 100000 values";
     expect(answer).toMatchObject({ reason: 'provider_protocol', message });
   });
 
-  it('is not retryable when an input was cut at max_tokens', async () => {
+  it.each(['{"a":"', '', '{"a":1}'])(
+    'marks the last call of an answer that reached its length limit as cut, with the arguments %j',
+    async (json) => {
+      const text =
+        tool({ index: 0, id: 'a', function: { name: 'echo', arguments: '{"x":1}' } }) +
+        tool({ index: 1, id: 'b', function: { name: 'rm', arguments: json } });
+      const { answer } = await readText('openai', text + finish('length'));
+      expect(answer).toMatchObject({ finishReason: 'length' });
+      expect((answer as ModelAnswer).toolCalls).toEqual([
+        { providerCallId: 'a', name: 'echo', input: { x: 1 } },
+        { providerCallId: 'b', name: 'rm', input: {}, problem: 'cut' },
+      ]);
+    },
+  );
+
+  it.each([': keep-alive', 'ping', '[', 'OPENROUTER PROCESSING'])(
+    'skips the event %s among good ones',
+    async (data) => {
+      const text =
+        chunk({ delta: { content: 'one ' } }) +
+        `data: ${data}\n\n` +
+        tool({ index: 0, id: 'a', function: { name: 'echo', arguments: '{"x":1}' } });
+      const { answer } = await readText('openai', text + finish('tool_calls'));
+      expect(answer).toMatchObject({ text: 'one ', toolCalls: [{ name: 'echo', input: { x: 1 } }] });
+      expect((answer as ModelAnswer).toolCalls[0]).not.toHaveProperty('problem');
+    },
+  );
+
+  it('runs no call of an answer of which a part could not be read', async () => {
     const text =
-      tool({ index: 0, id: 'a', function: { name: 'rm', arguments: '{"a":"' } }) + finish('length');
-    expect((await readText('openai', text)).answer).toMatchObject({
-      retryable: false,
-      message: expect.stringContaining('max_tokens'),
+      tool({ index: 0, id: 'a', function: { name: 'rm', arguments: '{"a":1' } }) +
+      'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"func\n\n' +
+      tool({ index: 0, function: { arguments: '}' } });
+    const { answer } = await readText('openai', text + finish('tool_calls'));
+    expect((answer as ModelAnswer).toolCalls).toEqual([
+      { providerCallId: 'a', name: 'rm', input: {}, problem: 'incomplete' },
+    ]);
+  });
+
+  it('names the events that it skipped in the failure of an answer without an end', async () => {
+    const { answer } = await readText('openai', chunk({ delta: { content: 'a' } }) + 'data: ping\n\n');
+    expect(answer).toMatchObject({
+      reason: 'provider_protocol',
+      message: 'the provider ended its answer before it was complete; 1 of its events were not valid JSON',
     });
   });
 

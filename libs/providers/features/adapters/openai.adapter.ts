@@ -88,16 +88,20 @@ export interface OpenAiDeps extends CallEnvironment, OpenAiDialect {
 }
 
 /** Reads each event as a chunk. An error has a field of its own, and `[DONE]` ends the stream. */
-const eventReader = (reader: OpenAiReader, { redact }: CallEnvironment): EventReader => {
+const eventReader = (
+  reader: OpenAiReader,
+  answer: AnswerBuilder,
+  { redact }: CallEnvironment,
+): EventReader => {
   let isDone = false;
   return {
     read: ({ data }) => {
       isDone ||= data.startsWith('[DONE]');
       if (isDone) return;
-      const chunk = JSON.parse(data) as unknown;
+      const chunk = answer.parseEvent(data);
       const error = fieldsOf(chunk)?.['error'];
       if (error) throw streamedFailure(error, redact);
-      reader.chunk(chunk);
+      if (chunk !== undefined) reader.chunk(chunk);
     },
     isComplete: () => reader.isComplete(),
   };
@@ -123,19 +127,25 @@ export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
   const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   let asksForUsage = true;
   const complete = async (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {
-    const reader = new OpenAiReader(new AnswerBuilder(sink));
+    const answer = new AnswerBuilder(sink);
+    const reader = new OpenAiReader(answer);
     const limit = { [outputLimit]: request.maxOutputTokens };
     const usageOption = asksForUsage ? { stream_options: { include_usage: true } } : {};
     const send = async (call: ProviderCall): Promise<ModelAnswer> => {
       if (request.streaming)
         await transport.stream(
-          { url, headers, body: renderBody(request, { ...limit, ...usageOption, stream: true }) },
+          {
+            url,
+            headers,
+            model: request.model,
+            body: renderBody(request, { ...limit, ...usageOption, stream: true }),
+          },
           call,
-          eventReader(reader, deps),
+          eventReader(reader, answer, deps),
         );
       else {
         const body = renderBody(request, limit);
-        reader.completion(await transport.fetchJson({ url, headers, body }, call));
+        reader.completion(await transport.fetchJson({ url, headers, model: request.model, body }, call));
       }
       return reader.finish();
     };

@@ -81,7 +81,8 @@ const redactAnswer = (
   // The text of the sink, which the frames divide.
   text: streamed.text === '' ? redactNeedles(answer.text, needles) : streamed.text,
   thought: streamed.thought === '' ? redactNeedles(answer.thought, needles) : streamed.thought,
-  toolCalls: answer.toolCalls.map(({ providerCallId, name, input }) => ({
+  toolCalls: answer.toolCalls.map(({ providerCallId, name, input, ...rest }) => ({
+    ...rest,
     providerCallId: redactNeedles(providerCallId, needles),
     name: redactNeedles(name, needles),
     input: redactJson(input, needles),

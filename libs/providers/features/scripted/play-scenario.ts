@@ -18,6 +18,9 @@ const wait = (ms: number | null, call: ProviderCall): Promise<void> =>
     });
   });
 
+/** Destination that the errors of a scenario name. */
+const TARGET = { address: '', endpoint: 'the scripted provider', model: 'scripted' };
+
 type ScriptedError = Extract<ScenarioStep, { error: unknown }>['error'];
 
 const throwError = (error: ScriptedError, { redact, now }: CallEnvironment): never => {
@@ -27,7 +30,7 @@ const throwError = (error: ScriptedError, { redact, now }: CallEnvironment): nev
   if (reason === 'provider_protocol') throw brokenAnswer(message);
   const headers = retryAfterMs === undefined ? {} : { 'retry-after-ms': String(retryAfterMs) };
   const body = JSON.stringify({ error: { message } });
-  throw refusalFailure({ status: status ?? 500, headers, body }, redact, now());
+  throw refusalFailure({ status: status ?? 500, headers, body }, TARGET, redact, now());
 };
 
 /** Returns the longest prefix of `text` within `max` UTF-8 bytes, whole characters only. */

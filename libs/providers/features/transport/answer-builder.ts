@@ -1,6 +1,13 @@
 import { MAX_CALLS_PER_STEP } from '@antiphon/providers-domain';
-import type { ModelAnswer, ModelSink, ModelUsage, RequestedToolCall } from '@antiphon/providers-domain';
+import type {
+  ModelAnswer,
+  ModelFailure,
+  ModelSink,
+  ModelUsage,
+  RequestedToolCall,
+} from '@antiphon/providers-domain';
 import { FORBIDDEN_KEYS, findJsonExcess, toStorable, toStorableJson, type JsonValue } from '@antiphon/kernel';
+import { parseJson } from './error-text.js';
 import { brokenAnswer } from './failures.js';
 
 /** An object that a provider sent. Its values need not have the types that the vendor promises. */
@@ -65,27 +72,24 @@ const parse = (json: string): JsonValue =>
 const isObject = (value: JsonValue): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+type ToolInput = Pick<RequestedToolCall, 'input' | 'problem'>;
+type ToolCallProblem = NonNullable<RequestedToolCall['problem']>;
+
 /**
- * Parses the model's JSON for a tool call's input: an object, or empty text for `{}`. Throws a
- * protocol failure for any other value. It is final where the model ran out of tokens (`length`).
+ * Parses the model's JSON for a tool call's input: an object. Blank text and `null` are `{}`:
+ * models write them for a tool without parameters. Any other text is a problem of this call alone.
  */
-const parseToolInput = (name: string, json: string, finishReason: ModelAnswer['finishReason']): JsonValue => {
-  if (json.trim() === '') return {};
-  const isCut = finishReason === 'length';
-  const refuse = (problem: string) =>
-    brokenAnswer(`the model's input for tool ${JSON.stringify(toStorable(name).slice(0, 64))} ${problem}`, {
-      retryable: !isCut,
-    });
-  const excess = findJsonExcess(json);
-  if (excess !== null) throw refuse(excess);
+const parseToolInput = (json: string): ToolInput => {
+  if (json.trim() === '') return { input: {} };
+  if (findJsonExcess(json) !== null) return { input: {}, problem: 'too_complex' };
   let input: JsonValue;
   try {
     input = parse(json);
   } catch {
-    throw refuse(isCut ? 'was cut at max_tokens' : 'is not valid JSON');
+    return { input: {}, problem: 'not_json' };
   }
-  if (!isObject(input)) throw refuse('is not a JSON object');
-  return toStorableJson(input);
+  if (input === null) return { input: {} };
+  return isObject(input) ? { input: toStorableJson(input) } : { input: {}, problem: 'not_object' };
 };
 
 /** A tool call with its input as JSON text. */
@@ -114,12 +118,13 @@ export class ToolCallBounds {
   }
 }
 
-const finishToolCall = (call: RawToolCall, finishReason: ModelAnswer['finishReason']): RequestedToolCall => {
+/** @param problem of a call whose arguments may not be whole, also if they are valid JSON */
+const finishToolCall = (call: RawToolCall, problem: ToolCallProblem | null): RequestedToolCall => {
   if (call.name === '') throw brokenAnswer('the model asked for a tool without a name');
   return {
     providerCallId: toStorable(call.id),
     name: toStorable(call.name),
-    input: parseToolInput(call.name, call.json, finishReason),
+    ...(problem ? { input: {}, problem } : parseToolInput(call.json)),
   };
 };
 
@@ -134,6 +139,8 @@ export class AnswerBuilder {
   private modelName = '';
   private readonly textChannel: TextChannel;
   private readonly thoughtChannel: TextChannel;
+  private skipped = 0;
+  private hasLostPart = false;
 
   constructor(sink: ModelSink) {
     this.textChannel = new TextChannel((delta) => sink.onText(delta));
@@ -148,13 +155,34 @@ export class AnswerBuilder {
     this.thoughtChannel.push(delta);
   }
 
+  /**
+   * Parses the data of an event. Returns undefined for text that is not JSON, such as a keep-alive
+   * of a proxy. It is skipped. The error of an answer that stays incomplete has their number.
+   */
+  parseEvent(data: string): unknown {
+    const value = parseJson(data);
+    if (value === undefined) this.skipped += 1;
+    // A keep-alive is not an object. A part of the answer that broke is.
+    if (value === undefined && data.trimStart().startsWith('{')) this.hasLostPart = true;
+    return value;
+  }
+
+  /** Returns the failure of a stream that ended without the model's reason to stop. */
+  incomplete(): ModelFailure {
+    const skipped = this.skipped === 0 ? '' : `; ${this.skipped} of its events were not valid JSON`;
+    return brokenAnswer(`the provider ended its answer before it was complete${skipped}`);
+  }
+
   /** Notes the model's own name. The last one wins. */
   model(name: string): void {
     this.modelName = name || this.modelName;
   }
 
   finish({ toolCalls, finishReason, usage }: AnswerEnd): ModelAnswer {
-    const calls = toolCalls.map((call) => finishToolCall(call, finishReason));
+    const isCut = (index: number): boolean => finishReason === 'length' && index === toolCalls.length - 1;
+    const calls = toolCalls.map((call, index) =>
+      finishToolCall(call, this.hasLostPart ? 'incomplete' : isCut(index) ? 'cut' : null),
+    );
     return {
       thought: this.thoughtChannel.finish(),
       text: this.textChannel.finish(),

@@ -34,15 +34,18 @@ export const codesOf = (body: unknown): readonly string[] => {
   return [error['code'], error['type']].filter((code) => code !== undefined && code !== null).map(String);
 };
 
-/** Returns the text as one line without control characters, at most `MAX_ERROR_MESSAGE` long. */
-export const toOneLine = (text: string): string => {
+/** Returns the text as one line without control characters, at most `max` long. */
+export const clipLine = (text: string, max: number): string => {
   const line = text
     .toWellFormed()
     // Control characters must not reach a log line or a terminal.
     .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ')
     .trim();
-  return line.length <= MAX_ERROR_MESSAGE ? line : `${line.slice(0, MAX_ERROR_MESSAGE - 1).toWellFormed()}…`;
+  return line.length <= max ? line : `${line.slice(0, max - 1).toWellFormed()}…`;
 };
+
+/** Returns the text as one line without control characters, at most `MAX_ERROR_MESSAGE` long. */
+export const toOneLine = (text: string): string => clipLine(text, MAX_ERROR_MESSAGE);
 
 /** Parses JSON. Returns undefined for any other text. */
 export const parseJson = (text: string): unknown => {

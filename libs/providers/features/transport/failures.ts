@@ -1,6 +1,7 @@
 import { ModelFailure, type ModelFailureDetails, type ModelUsage } from '@antiphon/providers-domain';
 import type { Redact } from '@antiphon/observability';
-import { codesOf, messageOf, readErrorBody, retryAfterMs, toOneLine } from './error-text.js';
+import { MAX_ERROR_MESSAGE, clipLine, codesOf, messageOf } from './error-text.js';
+import { readErrorBody, retryAfterMs, toOneLine } from './error-text.js';
 import type { ResponseHeaders } from './error-text.js';
 
 /** A response that was not a 2xx, as far as it was read. */
@@ -62,7 +63,10 @@ export const cutAnswer = (cause?: unknown): ModelFailure =>
 
 /** A refusal by the provider. `message` is the provider's own, bounded and redacted. */
 const refused = (message: string, details: Details): ModelFailure =>
-  create({ reason: 'provider_error', message, dispatched: true, retryable: false, ...details }, undefined);
+  create(
+    { reason: 'provider_error', message, dispatched: true, refused: true, retryable: false, ...details },
+    undefined,
+  );
 
 /** Vendors' codes for failures that no retry can change, with any status. */
 const FINAL_CODES = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'invalid_api_key']);
@@ -79,16 +83,59 @@ const isRetryable = (refusal: HttpRefusal, codes: readonly string[]): boolean =>
   return isTransientStatus(refusal.status) && !codes.some((code) => FINAL_CODES.has(code));
 };
 
-const refusalMessage = ({ status }: HttpRefusal, message: string | undefined): string => {
-  if (status >= 300 && status < 400)
-    return `provider error ${status}: a redirect, which is not followed; set base_url to the final address`;
-  return `provider error ${status}${message === undefined ? '' : `: ${message}`}`;
+/** Destination of a call, as its errors name it. */
+export interface CallTarget {
+  /** `host:port`, without credentials. */
+  readonly address: string;
+  /** Origin and path, without credentials and query. */
+  readonly endpoint: string;
+  readonly model: string;
+}
+
+const REFUSED_KEY = /^(?:401|403|invalid_api_key|authentication_error|permission_error)$/;
+const NO_CREDIT = /^(?:402|insufficient_quota|billing_hard_limit_reached|billing_error)$/;
+const NOT_FOUND = /^(?:404|model_not_found|not_found_error)$/;
+
+/** Returns what to do about a refusal that no retry can change; null where nothing is known. */
+const adviceFor = (status: number, codes: readonly string[]): string | null => {
+  const reasons = [...codes, String(status)];
+  const is = (pattern: RegExp): boolean => reasons.some((reason) => pattern.test(reason));
+  if (is(NO_CREDIT)) return 'the account at the vendor has no credit: add some, or use another provider';
+  if (is(REFUSED_KEY))
+    return 'the provider refused the key: set its key, and check that it may use the model';
+  if (is(NOT_FOUND)) return 'check the name of the model and base_url';
+  if (status >= 300 && status < 400) return 'a redirect is not followed: set base_url to the final address';
+  return isTransientStatus(status) ? null : 'the provider does not accept this request';
 };
 
-/** Creates the failure for an HTTP error: the provider's own message, redacted and bounded. */
-export const refusalFailure = (refusal: HttpRefusal, redact: Redact, now: number): ModelFailure => {
-  const { message, codes } = readErrorBody(refusal.body);
-  return refused(toOneLine(redact(refusalMessage(refusal, message))), {
+const MAX_ENDPOINT = 160;
+
+const refusalMessage = (
+  status: number,
+  message: string,
+  codes: readonly string[],
+  { endpoint, model }: CallTarget,
+): string => {
+  const what = `provider error ${status}${message === '' ? '' : `: ${message}`}`;
+  const advice = adviceFor(status, codes);
+  if (advice === null) return toOneLine(what);
+  const where = `model ${toOneLine(model).slice(0, MAX_ENDPOINT)} at ${endpoint.slice(0, MAX_ENDPOINT)}`;
+  const help = `; ${advice} (${where})`;
+  return `${clipLine(what, MAX_ERROR_MESSAGE - help.length)}${help}`;
+};
+
+/**
+ * Creates the failure for an HTTP error: the provider's own message, redacted and bounded, and what
+ * to do about it.
+ */
+export const refusalFailure = (
+  refusal: HttpRefusal,
+  target: CallTarget,
+  redact: Redact,
+  now: number,
+): ModelFailure => {
+  const { message = '', codes } = readErrorBody(refusal.body);
+  return refused(refusalMessage(refusal.status, redact(message), codes, target), {
     status: refusal.status,
     retryable: isRetryable(refusal, codes),
     retryAfterMs: retryAfterMs(refusal.headers, now),

@@ -16,6 +16,8 @@ export interface ProviderRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON text. */
   readonly body: string;
+  /** Name of the model, for errors. */
+  readonly model: string;
 }
 
 /**
@@ -80,7 +82,12 @@ export const createHttpTransport = (
   ): Promise<unknown> => {
     if (call.failure !== null) return Promise.reject(call.failure);
     const { url } = request;
-    const reader = new ResponseReader(call, events, addressOf(url), environment);
+    const target = {
+      address: addressOf(url),
+      endpoint: `${url.origin}${url.pathname}`,
+      model: request.model,
+    };
+    const reader = new ResponseReader(call, events, target, environment);
     dispatcher.dispatch(
       {
         origin: url.origin,

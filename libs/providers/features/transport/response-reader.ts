@@ -5,6 +5,7 @@ import { createParser } from 'eventsource-parser';
 import { errors, type Dispatcher } from 'undici';
 import { codesOf, messageOf, parseJson, type ResponseHeaders } from './error-text.js';
 import { brokenAnswer, cutAnswer, refusalFailure, timedOut, unreachable } from './failures.js';
+import type { CallTarget } from './failures.js';
 import type { CallEnvironment, ProviderCall } from './provider-call.js';
 
 /** Maximum nesting of a response: a tool's input (64) within the vendor's envelope. */
@@ -88,7 +89,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
   constructor(
     private readonly call: ProviderCall,
     private readonly events: EventReader | null,
-    private readonly address: string,
+    private readonly target: CallTarget,
     private readonly environment: CallEnvironment,
   ) {
     super('PROVIDER_RESPONSE');
@@ -184,7 +185,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
   private refusalBody(status: number, headers: ResponseHeaders): BodyHandling {
     const { redact, now } = this.environment;
     const finish = (body: string): never => {
-      throw refusalFailure({ status, headers, body }, redact, now());
+      throw refusalFailure({ status, headers, body }, this.target, redact, now());
     };
     return this.collectBody({ limit: this.call.limits.maxErrorBytes, allowsPartial: true, finish });
   }
@@ -221,6 +222,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     const { redact, now } = this.environment;
     throw refusalFailure(
       { status, headers, body: JSON.stringify({ error: messageOf(json) }) },
+      this.target,
       redact,
       now(),
     );
@@ -235,7 +237,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
         cause: new Error(error.message),
         retryable: false,
       });
-    return unreachable(this.call.dispatched, this.address, error);
+    return unreachable(this.call.dispatched, this.target.address, error);
   }
 
   /** Settles when the call stops before the response has ended. */
