@@ -41,6 +41,7 @@ const nightlySpec = (path) => {
  * `--quick`.
  */
 const SPECS = {
+  'turn-files': { shows: 'the list of files that a plain turn passes through is current', minutes: 5 },
   'large-log': {
     ...{ shows: 'first views of 1,000,000 events answer in 250 ms, and their past in 2 s', minutes: 45 },
     quick: {

@@ -27,6 +27,8 @@ export interface StartStackOptions {
   readonly shareDatabase?: boolean;
   /** False does not restart services that hang, for specs that suspend and continue them. */
   readonly watchesHealth?: boolean;
+  /** Programs that replace the joined modules of services, by name. */
+  readonly mainFiles?: Readonly<Record<string, string>>;
   /** Folder in which the home is made. Default: that for temporary files. */
   readonly parent?: string;
   /** Called with the new home before anything is in it. */
@@ -147,8 +149,9 @@ export const startStack = async (options: StartStackOptions = {}): Promise<TestS
     if (!options.keepHome) rmSync(home, { recursive: true, force: true });
   };
   try {
-    const { scale = {}, isHosting = isCompactRun(), watchesHealth = true } = options;
-    const start = () => up({ home, env, cwd: home, usualPorts: false, scale, isHosting, watchesHealth });
+    const { scale = {}, isHosting = isCompactRun(), watchesHealth = true, mainFiles } = options;
+    const running = { home, env, cwd: home, usualPorts: false, scale, isHosting, watchesHealth };
+    const start = () => up({ ...running, ...(mainFiles === undefined ? {} : { mainFiles }) });
     return createTestStack(home, await start(), start, remove);
   } catch (error) {
     await remove();

@@ -2,9 +2,8 @@ import { ModelFailure, type ModelPort } from '@antiphon/providers-domain';
 import { CALLABLE_KINDS, PROVIDER_FACTS } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
-import { invalid } from '@antiphon/kernel';
+import { invalid, isAppError } from '@antiphon/kernel';
 import { createRedactor, type Redact } from '@antiphon/observability';
-import { readKeyForCall, type ReadStoredKey } from '../credentials/provider-secrets.js';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
 import {
@@ -22,6 +21,31 @@ import { createConnections, createHttpTransport } from '../transport/http-transp
 import type { HttpTransport } from '../transport/http-transport.js';
 import { DEFAULT_PROVIDER_LIMITS } from '../transport/provider-call.js';
 import type { CallEnvironment, ProviderAdapter, ProviderLimits } from '../transport/provider-call.js';
+
+/** Reads the stored key of a provider for a workspace; null if there is none. */
+export type ReadStoredKey = (workspace: string, provider: string) => Promise<string | null>;
+
+/**
+ * Reads a stored key for a call. A failure is one of a call that was not sent, without the secret.
+ */
+const readKeyForCall = async (
+  read: ReadStoredKey,
+  workspace: string,
+  provider: string,
+): Promise<string | null> => {
+  try {
+    return await read(workspace, provider);
+  } catch (error) {
+    const isTransient = isAppError(error) && error.kind === 'transient';
+    const reason = isAppError(error) ? error.message : 'the stored credential cannot be read';
+    throw new ModelFailure({
+      reason: 'provider_error',
+      message: `provider ${provider}: ${reason}`,
+      dispatched: false,
+      retryable: isTransient,
+    });
+  }
+};
 
 export interface ModelsOptions {
   /** Overrides of timeouts and sizes, for tests. */
