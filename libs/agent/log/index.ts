@@ -14,3 +14,4 @@ export {
 export { eventMetadata, toNewEvent } from './event-envelope.js';
 export type { EventOrigin } from './event-envelope.js';
 export { eventForms } from './event-envelope.js';
+export { storableCause } from './storable-cause.js';

@@ -1,3 +1,4 @@
+import { textOf } from '../log/causes.js';
 import type { RunEvent } from './run-events.js';
 import type { RunHistory } from './run-history.js';
 import type { RunNodeView, RunView } from './workflow-requests.js';
@@ -60,12 +61,13 @@ const evolve = (run: RunView, { type, data }: RunEvent): RunView => {
     }
     case 'TaskAttemptFailed':
       return changeTask(run, data.nodeId, {
-        ...{ status: 'ready', error: { code: data.code, message: data.message } },
+        ...{ status: 'ready', error: { code: data.code, message: textOf(data.cause) } },
       });
     case 'TaskCompleted':
       return completeTask(run, data);
     case 'TaskFailed': {
-      const { nodeId, code, message, failedAt } = data;
+      const { nodeId, code, cause, failedAt } = data;
+      const message = textOf(cause);
       return changeTask(run, nodeId, { status: 'failed', error: { code, message }, endedAt: failedAt });
     }
     case 'TaskCancelled':

@@ -8,7 +8,8 @@ const LATER = '2026-11-22T10:01:00.000Z';
 const runId = '01998f41-9c55-70d7-8c9d-0e1f2a3b4c5d';
 const sessionId = '01998f3e-6c1a-7b52-9d0e-5a4c3b2a1f00';
 const turnId = '01998f3e-6c2b-7d10-8e4f-9a8b7c6d5e40';
-const failure = { code: 'PROVIDER.ERROR', message: 'no' };
+const failure = { code: 'PROVIDER.ERROR', cause: { kind: 'text', text: 'no' } };
+const error = { code: 'PROVIDER.ERROR', message: 'no' };
 
 /** Creates an event of the run. */
 const fact = (type: RunEvent['type'], data: object = {}): RunEvent =>
@@ -53,7 +54,7 @@ describe('the fold of a run', () => {
 
   it('shows the error of a failed attempt until the next one completes', () => {
     const retried = [started, begun(1), failed('TaskAttemptFailed', 1)];
-    expect(first(retried)).toMatchObject({ status: 'ready', error: failure, endedAt: null });
+    expect(first(retried)).toMatchObject({ status: 'ready', error, endedAt: null });
     const ended = [...retried, begun(2), completed('done')];
     expect(first(ended)).toMatchObject({ status: 'completed', attempt: 2, error: null });
   });

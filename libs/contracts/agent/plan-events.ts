@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { event } from '../log/stored-event.js';
+import { Cause, event, eventOfCause } from '../log/stored-event.js';
 
 /** Maximum number of steps of a plan. */
 export const MAX_PLAN_STEPS = 200;
@@ -88,10 +88,10 @@ export const PlanStepCompleted = event('PlanStepCompleted', {
   evidence: PlanEvidence,
   note: z.string().max(2_000).nullable(),
 });
-export const PlanStepFailed = event('PlanStepFailed', {
+export const PlanStepFailed = eventOfCause('PlanStepFailed', {
   ...stepChange,
   code: z.string().max(200),
-  message: z.string().max(2_000),
+  cause: Cause,
 });
 /** A person removed the tick, or a failed or interrupted step is to be done again. */
 export const PlanStepReopened = event('PlanStepReopened', stepChange);
@@ -145,7 +145,7 @@ export const PlanRunStarted = event('PlanRunStarted', {
   maxTurns: z.int().positive().max(1_000),
 });
 export const PlanRunStopRequested = event('PlanRunStopRequested', { ...change, runId: z.uuid() });
-export const PlanRunEnded = event('PlanRunEnded', {
+export const PlanRunEnded = eventOfCause('PlanRunEnded', {
   ...change,
   runId: z.uuid(),
   reason: z.enum([
@@ -155,10 +155,10 @@ export const PlanRunEnded = event('PlanRunEnded', {
     'agent_gone',
     'turn_limit',
     'plan_removed',
-    /** An error that a retry does not change, or repeated errors; the message has the error. */
+    /** An error that a retry does not change, or repeated errors; the cause has the error. */
     'failed',
   ]),
-  message: z.string().max(2_000).nullable(),
+  cause: Cause.nullable(),
 });
 
 /** Every event of a `plan-<id>` stream. */

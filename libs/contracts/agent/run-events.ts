@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { event } from '../log/stored-event.js';
+import { Cause, event, eventOfCause } from '../log/stored-event.js';
 import { RunInputs, WorkflowDefinition } from './workflow-definition.js';
 
 const task = { runId: z.uuid(), nodeId: z.string() };
@@ -26,10 +26,10 @@ export const TaskStarted = event('TaskStarted', {
   startedAt: z.iso.datetime(),
 });
 /** The turn of the task failed with a transient error. Another attempt follows. */
-export const TaskAttemptFailed = event('TaskAttemptFailed', {
+export const TaskAttemptFailed = eventOfCause('TaskAttemptFailed', {
   ...attempt,
   code: z.string(),
-  message: z.string(),
+  cause: Cause,
   failedAt: z.iso.datetime(),
 });
 /** The task completed. `output` is the last answer of its turn, for the tasks that need it. */
@@ -38,10 +38,10 @@ export const TaskCompleted = event('TaskCompleted', {
   output: z.string(),
   completedAt: z.iso.datetime(),
 });
-export const TaskFailed = event('TaskFailed', {
+export const TaskFailed = eventOfCause('TaskFailed', {
   ...attempt,
   code: z.string(),
-  message: z.string(),
+  cause: Cause,
   failedAt: z.iso.datetime(),
 });
 export const TaskCancelled = event('TaskCancelled', { ...task, cancelledAt: z.iso.datetime() });

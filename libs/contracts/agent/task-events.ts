@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { event } from '../log/stored-event.js';
+import { Cause, event, eventOfCause } from '../log/stored-event.js';
 import { AgentBudget, AgentResult } from './agent-definition.js';
 
 /** States of a task. */
@@ -63,7 +63,7 @@ export const TaskBegun = event('TaskBegun', {
   at: z.iso.datetime(),
 });
 /** The claim ended without a result, and the task waits again. */
-export const TaskRequeued = event('TaskRequeued', {
+export const TaskRequeued = eventOfCause('TaskRequeued', {
   ...claim,
   /**
    * `lost`: the worker's lease ended. `failed`: the attempt failed, which counts as a strike.
@@ -71,7 +71,7 @@ export const TaskRequeued = event('TaskRequeued', {
    */
   reason: z.enum(['lost', 'failed', 'released']),
   code: z.string().nullable(),
-  message: z.string().nullable(),
+  cause: Cause.nullable(),
   /** Earliest time of the next claim. */
   notBefore: z.iso.datetime(),
   at: z.iso.datetime(),
@@ -88,14 +88,14 @@ export const TaskCancelRequested = event('TaskCancelRequested', {
   reason: z.string().max(2_000).nullable(),
   ...by,
 });
-export const TaskEnded = event('TaskEnded', {
+export const TaskEnded = eventOfCause('TaskEnded', {
   taskId: z.uuid(),
   status: z.enum(['completed', 'failed', 'cancelled']),
   /** Epoch of the claim that ended it; null if none did. */
   epoch: z.int().positive().nullable(),
   result: AgentResult,
-  /** Messages of all strikes, oldest first. */
-  strikes: z.array(z.string()),
+  /** Causes of all strikes, oldest first. */
+  strikes: z.array(Cause),
   at: z.iso.datetime(),
 });
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { event } from '../log/stored-event.js';
+import { Cause, event, eventOfCause } from '../log/stored-event.js';
 import { WorkflowDefinition } from './workflow-definition.js';
 
 /** A definition was saved as a draft. `version` counts the definitions of this workflow, from 1. */
@@ -25,11 +25,11 @@ export const WorkflowValidated = event('WorkflowValidated', {
   validatedAt: z.iso.datetime(),
 });
 /** The definition is invalid, and stays a draft. */
-export const WorkflowRefused = event('WorkflowRefused', {
+export const WorkflowRefused = eventOfCause('WorkflowRefused', {
   workflowId: z.uuid(),
   version: z.int().positive(),
   code: z.string(),
-  message: z.string(),
+  cause: Cause,
   refusedAt: z.iso.datetime(),
 });
 export const WorkflowRunStarted = event('WorkflowRunStarted', {

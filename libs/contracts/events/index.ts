@@ -79,10 +79,15 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('workspace', WorkspaceEvent.options),
 ];
 
+const causeOfText = (text: unknown): object | null => (text === null ? null : { kind: 'text', text });
+
 /** Puts the recorded text of a fact into its cause. `TurnFailed` had both in its first version. */
-const toCause: Upcaster['up'] = ({ message, ...data }) => ({
-  cause: { kind: 'text', text: message },
+const toCause: Upcaster['up'] = ({ message, ...data }) => ({ cause: causeOfText(message), ...data });
+
+/** Puts the recorded texts of the strikes of a task into their causes. */
+const toCauses: Upcaster['up'] = ({ strikes, ...data }) => ({
   ...data,
+  strikes: Array.isArray(strikes) ? strikes.map(causeOfText) : strikes,
 });
 
 /**
@@ -91,15 +96,24 @@ const toCause: Upcaster['up'] = ({ message, ...data }) => ({
  * version.
  */
 export const UPCASTERS: readonly Upcaster[] = [
-  'ModelCallAborted',
-  'ToolCallFailed',
-  'ToolCallUnknown',
-  'ApprovalDenied',
-  'ApprovalExpired',
-  'ApprovalVoided',
-  'AnswerReturned',
-  'TurnFailed',
-].map((type) => ({ type, from: 1, up: toCause }));
+  ...[
+    'ModelCallAborted',
+    'ToolCallFailed',
+    'ToolCallUnknown',
+    'ApprovalDenied',
+    'ApprovalExpired',
+    'ApprovalVoided',
+    'AnswerReturned',
+    'TurnFailed',
+    'TaskAttemptFailed',
+    'TaskFailed',
+    'TaskRequeued',
+    'WorkflowRefused',
+    'PlanStepFailed',
+    'PlanRunEnded',
+  ].map((type) => ({ type, from: 1, up: toCause })),
+  { type: 'TaskEnded', from: 1, up: toCauses },
+];
 
 /**
  * Upcasts stored content to the version that this release knows. Every reader of content calls it.

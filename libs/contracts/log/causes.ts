@@ -5,6 +5,9 @@ type Standing = Readonly<Record<'scope' | 'used' | 'limit', string>>;
 interface Fields {
   /** Text of a provider, a tool, a person or a dependency, or a text that an old event recorded. */
   text: { readonly text: string };
+  /** Error of a dependency, with its code. */
+  error: { readonly code: string; readonly text: string };
+  internal_error: unknown;
 
   provider_paused: {
     readonly provider: string;
@@ -44,7 +47,6 @@ interface Fields {
   tool_outcome_unknown: { readonly why: Cause };
   tool_answer_lost: unknown;
   tool_running_at_cancel: unknown;
-  tool_failed: { readonly code: string; readonly text: string };
   /** The turn `of` is null if no turn is made again. */
   tool_not_recorded: { readonly call: string; readonly of: string | null; readonly recorded: string };
 
@@ -52,6 +54,15 @@ interface Fields {
   approval_denied: { readonly reason: string };
   approval_voided: unknown;
   hand_over_not_made: unknown;
+
+  agent_missing: { readonly agentId: string };
+  agent_terminated: { readonly agentId: string };
+  attempt_failed: unknown;
+  plan_file_removed: unknown;
+  plan_file_empty: unknown;
+  plan_step_failed: { readonly stepId: string; readonly why: Cause };
+  plan_turn_limit: { readonly turns: number };
+  plan_step_not_ended: unknown;
 }
 
 type Kind = keyof Fields;
@@ -75,6 +86,8 @@ const showStanding = ({ scope, used, limit }: Standing): string => `${scope}: ${
 /** Texts for people and models. They may be reworded: no rule, replay or hash depends on them. */
 export const TEXTS: Texts = {
   text: ({ text }) => text,
+  error: ({ code, text }) => `${code}: ${text}`,
+  internal_error: () => 'an internal error',
 
   provider_paused: ({ provider, until, lastError }) => {
     const error = typeof lastError === 'string' || lastError === null ? lastError : textOf(lastError);
@@ -118,7 +131,6 @@ export const TEXTS: Texts = {
     `${textOf(why)}; whether the tool acted is unknown, and it was not run again`,
   tool_answer_lost: () => 'the answer of the tool was lost',
   tool_running_at_cancel: () => 'the turn was cancelled while the tool ran',
-  tool_failed: ({ code, text }) => `${code}: ${text}`,
   tool_not_recorded: ({ call, of, recorded }) => {
     const has = recorded === '' ? 'which has none' : `which has ${recorded}`;
     const whose = of === null ? 'this turn is made again of none' : `of turn ${of}, ${has}`;
@@ -132,6 +144,15 @@ export const TEXTS: Texts = {
   hand_over_not_made: () =>
     '[runtime] Your answer promises a hand-over, but you did not call the tool hand_over. ' +
     'Call it now, or answer the user yourself.',
+
+  agent_missing: ({ agentId }) => `there is no agent "${agentId}"`,
+  agent_terminated: ({ agentId }) => `the agent "${agentId}" is terminated`,
+  attempt_failed: () => 'failed',
+  plan_file_removed: () => 'the file of the plan was removed',
+  plan_file_empty: () => 'the file of the plan has no steps',
+  plan_step_failed: ({ stepId, why }) => `step ${stepId}: ${textOf(why)}`,
+  plan_turn_limit: ({ turns }) => `the run has had ${turns} turns`,
+  plan_step_not_ended: () => 'the turn ended without a call of plan_step for this step',
 };
 
 /** Returns the text of a cause. A kind of a newer version is shown by its code. */

@@ -12,7 +12,7 @@ export { runDecider } from './run/run.decider.js';
 export type { RunCommand } from './run/run.decider.js';
 export { FairQueue } from './tasks/fair-queue.js';
 export type { QueuedTask } from './tasks/fair-queue.js';
-export { isClaimedTask, isOpenTask } from './tasks/task-fold.js';
+export { isClaimedTask, isOpenTask, strikeOf } from './tasks/task-fold.js';
 export type { TaskFold, TaskQueuedData } from './tasks/task-fold.js';
 export { DEADLINE_ACTOR, failureDelayMs, lossDelayMs, taskDecider } from './tasks/task.decider.js';
 export type { TaskCommand } from './tasks/task.decider.js';

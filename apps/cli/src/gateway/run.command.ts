@@ -1,3 +1,4 @@
+import { withMessage } from '@antiphon/contracts/causes';
 import type { RunEvent, RunView, RunNodeView } from '@antiphon/contracts/agent';
 import { invalid, rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
@@ -26,6 +27,9 @@ const renderRun = (run: RunView): string =>
   [`${run.name}: ${run.status}  (run ${run.id})`, ...run.tasks.flatMap(renderTask)].join('\n');
 
 type LoggedRunEvent = RunEvent & { readonly recordedAt: string; readonly position: number };
+/** An event from before causes has a message. */
+const messageOf = (data: object): string => withMessage({ message: '', ...data }).message;
+
 /** Renders an event as one line; `run show` prints the tasks' output. */
 const renderEvent = (event: LoggedRunEvent): string => {
   switch (event.type) {
@@ -36,11 +40,11 @@ const renderEvent = (event: LoggedRunEvent): string => {
     case 'TaskStarted':
       return `${event.data.nodeId}: ${event.data.agentId} works on it (session ${event.data.sessionId})`;
     case 'TaskAttemptFailed':
-      return `${event.data.nodeId}: ${event.data.code}, will be retried: ${event.data.message}`;
+      return `${event.data.nodeId}: ${event.data.code}, will be retried: ${messageOf(event.data)}`;
     case 'TaskCompleted':
       return `${event.data.nodeId}: completed, ${event.data.output.length} characters`;
     case 'TaskFailed':
-      return `${event.data.nodeId}: failed, ${event.data.code}: ${event.data.message}`;
+      return `${event.data.nodeId}: failed, ${event.data.code}: ${messageOf(event.data)}`;
     case 'TaskCancelled':
       return `${event.data.nodeId}: cancelled`;
     case 'RunCancelRequested':

@@ -1,3 +1,4 @@
+import { withMessage } from '@antiphon/contracts/causes';
 import type { TaskEvent, TaskItem } from '@antiphon/contracts/agent';
 import { invalid, rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
@@ -58,8 +59,10 @@ const renderEvent = (event: LoggedTaskEvent): string => {
       return `assigned to ${event.data.worker}, claim ${event.data.epoch}`;
     case 'TaskBegun':
       return `running${event.data.sessionId === null ? '' : ` in session ${event.data.sessionId}`}`;
-    case 'TaskRequeued':
-      return `queued again, ${event.data.reason}${event.data.message === null ? '' : `: ${event.data.message}`}`;
+    case 'TaskRequeued': {
+      const { reason, message } = withMessage({ message: null as string | null, ...event.data });
+      return `queued again, ${reason}${message === null ? '' : `: ${message}`}`;
+    }
     case 'TaskResultRefused':
       return `late result of ${event.data.worker} refused, claim ${event.data.epoch}`;
     case 'TaskCancelRequested':

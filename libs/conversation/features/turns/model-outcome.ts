@@ -6,8 +6,7 @@ import { MAX_CALLS_PER_STEP, ModelFailure } from '@antiphon/providers-domain';
 import { clipText, costMicroUsd, MAX_JSON_DEPTH, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { JsonValue } from '@antiphon/kernel';
 import type { Streamed } from './delta-stream.js';
-import { callIdOf } from '@antiphon/agent-log';
-import { storableCause } from './storable-cause.js';
+import { callIdOf, storableCause } from '@antiphon/agent-log';
 import type { GrantedReservation } from './reserve-budget.js';
 
 type RecordAnswer = Extract<SessionCommand, { type: 'RecordAnswer' }>;

@@ -1,3 +1,4 @@
+import { storableCause } from '@antiphon/agent-log';
 import { textCause } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import { CALLER_CLOCK_SUBJECT, TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
@@ -12,7 +13,6 @@ import { Stopped } from '../sessions/stopped.js';
 import type { CallPermit, CallPermits } from './call-permits.js';
 import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';
 import type { LostCallDeps } from './lost-call.js';
-import { storableCause } from './storable-cause.js';
 import type { Failpoint, StepContext } from './step-context.js';
 
 export interface ToolCallDeps extends LostCallDeps {
@@ -81,7 +81,7 @@ const failed = (turnId: string, callId: string, code: string, cause: Cause): Too
 const toOutcome = (turnId: string, { callId, idempotent }: TurnToolCall, reply: ToolReply): ToolOutcome => {
   if (reply.outcome === 'failed')
     return reply.mayHaveActed && !idempotent
-      ? unknownOutcome(turnId, callId, { kind: 'tool_failed', code: reply.code, text: reply.message })
+      ? unknownOutcome(turnId, callId, { kind: 'error', code: reply.code, text: reply.message })
       : failed(turnId, callId, reply.code, textCause(reply.message));
   const { content, isError, moduleDigest, durationMs } = reply;
   return {

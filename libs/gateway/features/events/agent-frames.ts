@@ -1,3 +1,4 @@
+import { withMessage } from '@antiphon/contracts/causes';
 import {
   foldActivity,
   initialActivity,
@@ -20,7 +21,7 @@ import type { TailEvent } from './workspace-tail.js';
 type Data = Readonly<Record<string, unknown>>;
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
-const dataOf = ({ event }: TailEvent): Data => event.data as Data;
+const dataOf = ({ event }: TailEvent): Data => withMessage(event.data as Data);
 
 /** Returns the part of an event that the state of its agent depends on. */
 const factOf = (event: TailEvent): ActivityFact => {

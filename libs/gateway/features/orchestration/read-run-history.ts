@@ -1,3 +1,4 @@
+import { withMessage } from '@antiphon/contracts/causes';
 import { foldRun, RunEvent, runStream, type HistoryEvent, type RunHistory } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { requirePosition, type EventStore, type RecordedEvent } from '@antiphon/event-store';
@@ -24,11 +25,16 @@ const parseEvent = (recorded: RecordedEvent): RunEvent => {
   return data;
 };
 
+const toReadForm = (event: RunEvent): HistoryEvent['event'] => ({
+  ...event,
+  data: withMessage(event.data) as HistoryEvent['event']['data'],
+});
+
 const toHistoryEvent = (recorded: RecordedEvent): HistoryEvent => ({
   version: recorded.streamVersion,
   position: recorded.position,
   recordedAt: recorded.recordedAt,
-  event: parseEvent(recorded) as HistoryEvent['event'],
+  event: toReadForm(parseEvent(recorded)),
 });
 
 /** Returns the first events that a page has room for. */

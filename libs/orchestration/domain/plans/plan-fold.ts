@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { PlanConflict, PlanEvent, PlanEvidence, PlanStepText } from '@antiphon/contracts/agent';
 import type { LineEnding, PlanDocument, PlanStepStatus } from './plan-file.js';
 
@@ -11,6 +13,8 @@ export interface PlanStep extends PlanStepText {
   /** Note of the completion, or message of the failure. */
   readonly note: string | null;
   readonly code: string | null;
+  /** Cause of the last failure. */
+  readonly cause?: Cause;
   /** Number of times that the step was started. The next turn of the step has the next number. */
   readonly starts: number;
 }
@@ -127,8 +131,8 @@ const FOLDS: Folds = {
   PlanStepStarted: startStep,
   PlanStepCompleted: (state, { stepId, evidence, note }) =>
     changeStep(state, stepId, { status: 'done', evidence, note, code: null }),
-  PlanStepFailed: (state, { stepId, code, message }) =>
-    changeStep(state, stepId, { status: 'failed', code, note: message }),
+  PlanStepFailed: (state, { stepId, code, cause }) =>
+    changeStep(state, stepId, { status: 'failed', code, note: textOf(cause), cause }),
   PlanStepReopened: (state, { stepId }) =>
     changeStep(state, stepId, {
       ...{ status: 'open', evidence: null, note: null, code: null, sessionId: null, turnId: null },
@@ -145,8 +149,8 @@ const FOLDS: Folds = {
   },
   PlanRunStopRequested: (state, { runId }) =>
     changeRun(state, runId, (run) => ({ ...run, isStopRequested: true })),
-  PlanRunEnded: (state, { runId, reason, message }) =>
-    changeRun(state, runId, (run) => ({ ...run, ended: { reason, message } })),
+  PlanRunEnded: (state, { runId, reason, cause }) =>
+    changeRun(state, runId, (run) => ({ ...run, ended: { reason, message: cause && textOf(cause) } })),
 };
 
 /** Folds the events of a plan. Never throws: recorded events are facts. */

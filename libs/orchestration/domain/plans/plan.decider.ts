@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type { PlanEvent, PlanEvidence } from '@antiphon/contracts/agent';
 import { conflict, invalid, notFound, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
@@ -46,13 +47,13 @@ export type CompletePlanStep = Command<
 >;
 export type FailPlanStep = Command<
   'FailPlanStep',
-  { readonly stepId: string; readonly code: string; readonly message: string }
+  { readonly stepId: string; readonly code: string; readonly cause: Cause }
 >;
 export type StartPlanRun = Command<'StartPlanRun', { readonly runId: string; readonly maxTurns: number }>;
 export type StopPlanRun = Command<'StopPlanRun', Record<never, never>>;
 export type EndPlanRun = Command<
   'EndPlanRun',
-  { readonly runId: string; readonly reason: PlanRunEnd; readonly message: string | null }
+  { readonly runId: string; readonly reason: PlanRunEnd; readonly cause: Cause | null }
 >;
 /** The file shows the plan: `digest` is that of its content. */
 export type RenderPlanFile = Command<'RenderPlanFile', { readonly digest: string }>;
@@ -124,7 +125,7 @@ const failStep = (command: FailPlanStep, state: PlanFold): PlanEvent[] => {
     throw rejected('PLAN.STEP_DONE', `the step "${command.data.stepId}" is done already`);
   if (status === 'failed' && code === command.data.code) return [];
   const data = { ...changeOf(state, command), ...command.data };
-  return [{ type: 'PlanStepFailed', schemaVersion, data }];
+  return [{ type: 'PlanStepFailed', schemaVersion: 2, data }];
 };
 
 /** Starts a run. Steps that failed or were interrupted are to be done again. */
@@ -153,7 +154,7 @@ const stopRun = (command: StopPlanRun, state: PlanFold): PlanEvent[] => {
 const endRun = (command: EndPlanRun, state: PlanFold): PlanEvent[] => {
   const { run } = state;
   if (!run || run.ended || run.runId !== command.data.runId) return [];
-  return [{ type: 'PlanRunEnded', schemaVersion, data: { ...changeOf(state, command), ...command.data } }];
+  return [{ type: 'PlanRunEnded', schemaVersion: 2, data: { ...changeOf(state, command), ...command.data } }];
 };
 
 const mergeEdit = ({ data: { kind, ...edit }, by, now }: MergePlanEdit, state: PlanFold): PlanEvent[] => {

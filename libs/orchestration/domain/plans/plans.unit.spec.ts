@@ -86,10 +86,13 @@ describe('a plan', () => {
     state = decide(state, { type: 'StartPlanStep', data: start });
     expect(render(state)).toBe('- [ ] a <!-- s1 started -->\n- [ ] b <!-- s2 -->\n');
     state = decide(state, { type: 'CompletePlanStep', data: { stepId: 's1', evidence, note: null } });
-    state = decide(state, { type: 'FailPlanStep', data: { stepId: 's2', code: 'X', message: 'no' } });
+    state = decide(state, {
+      type: 'FailPlanStep',
+      data: { stepId: 's2', code: 'X', cause: { kind: 'attempt_failed' } },
+    });
     expect(render(state)).toBe('- [x] a <!-- s1 -->\n- [ ] b <!-- s2 failed -->\n');
     expect(() => run(digest)).toThrow(expect.objectContaining({ code: 'PLAN.RUNNING' }));
-    const end = { runId: planId, reason: 'step_failed', message: null } as const;
+    const end = { runId: planId, reason: 'step_failed', cause: null } as const;
     state = decide(state, { type: 'EndPlanRun', data: end });
     expect(planStatus(state)).toBe('failed');
     state = run(digest);

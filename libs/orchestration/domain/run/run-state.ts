@@ -1,3 +1,4 @@
+import { textOf } from '@antiphon/contracts/causes';
 import type { RunEvent, WorkflowNode } from '@antiphon/contracts/agent';
 
 export type TaskStatus = 'waiting' | 'ready' | 'running' | 'completed' | 'failed' | 'cancelled';
@@ -63,7 +64,8 @@ const evolveTask = (state: RunState, event: RunEvent): RunState => {
       return withTask(state, nodeId, { status: 'running', attempt, sessionId, turnId, startedAt });
     }
     case 'TaskAttemptFailed': {
-      const { nodeId, attempt, code, message } = event.data;
+      const { nodeId, attempt, code, cause } = event.data;
+      const message = textOf(cause);
       return withTask(state, nodeId, { status: 'ready', failedAttempts: attempt, error: { code, message } });
     }
     case 'TaskCompleted': {
@@ -71,7 +73,8 @@ const evolveTask = (state: RunState, event: RunEvent): RunState => {
       return withTask(state, nodeId, { status: 'completed', output, error: null, endedAt: completedAt });
     }
     case 'TaskFailed': {
-      const { nodeId, code, message, failedAt } = event.data;
+      const { nodeId, code, cause, failedAt } = event.data;
+      const message = textOf(cause);
       return withTask(state, nodeId, { status: 'failed', error: { code, message }, endedAt: failedAt });
     }
     case 'TaskCancelled':

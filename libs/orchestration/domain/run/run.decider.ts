@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type { RunEvent, RunInputs, WorkflowDefinition } from '@antiphon/contracts/agent';
 import { assertNever, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
@@ -33,7 +34,7 @@ export type StartTask = Command<
 export type CompleteTask = Command<'CompleteTask', TaskRef & { readonly output: string }>;
 export type FailTask = Command<
   'FailTask',
-  TaskRef & { readonly code: string; readonly message: string; readonly retryable: boolean }
+  TaskRef & { readonly code: string; readonly cause: Cause; readonly retryable: boolean }
 >;
 export type CancelTask = Command<'CancelTask', TaskRef>;
 export type CancelRun = Command<'CancelRun', Record<string, never>>;
@@ -140,19 +141,19 @@ const completeTask = ({ data, now }: CompleteTask, state: RunState): RunEvent[] 
 const failTask = ({ data, now }: FailTask, state: RunState): RunEvent[] => {
   const task = state.tasks.get(data.nodeId);
   if (!task || !isOpenRun(state) || (task.status !== 'running' && task.status !== 'ready')) return [];
-  const { nodeId, code, message, retryable } = data;
+  const { nodeId, code, cause, retryable } = data;
   const failed = {
     runId: runIdOf(state),
     nodeId,
     // A turn that was refused counts as an attempt too.
     attempt: task.status === 'running' ? task.attempt : task.failedAttempts + 1,
     code,
-    message,
+    cause,
     failedAt: now,
   };
   const isRetried = retryable && state.status === 'running' && failed.attempt < task.node.attempts;
   const type = isRetried ? 'TaskAttemptFailed' : 'TaskFailed';
-  return withConsequences(advance(state, [{ type, schemaVersion, data: failed }]), now);
+  return withConsequences(advance(state, [{ type, schemaVersion: 2, data: failed }]), now);
 };
 
 const cancelTask = ({ data, now }: CancelTask, state: RunState): RunEvent[] => {

@@ -43,15 +43,16 @@ export const completed = (nodeId: string): RunEvent => ({
   schemaVersion,
   data: { ...task(nodeId), attempt: 1, output: `out ${nodeId}`, completedAt: NOW },
 });
-const failure = { code: 'PROVIDER.ERROR', message: 'no', failedAt: NOW };
+const cause = { kind: 'text', text: 'no' } as const;
+const failure = { code: 'PROVIDER.ERROR', cause, failedAt: NOW };
 export const attemptFailed = (nodeId: string, attempt = 1): RunEvent => ({
   type: 'TaskAttemptFailed',
-  schemaVersion,
+  schemaVersion: 2,
   data: { ...task(nodeId), attempt, ...failure },
 });
 export const failed = (nodeId: string, attempt = 1): RunEvent => ({
   type: 'TaskFailed',
-  schemaVersion,
+  schemaVersion: 2,
   data: { ...task(nodeId), attempt, ...failure },
 });
 export const taskCancelled = (nodeId: string): RunEvent => ({
@@ -95,7 +96,7 @@ export const complete = (nodeId: string) =>
 export const fail = (nodeId: string, retryable: boolean) =>
   ({
     type: 'FailTask',
-    data: { nodeId, code: 'PROVIDER.ERROR', message: 'no', retryable },
+    data: { nodeId, code: 'PROVIDER.ERROR', cause, retryable },
     now: NOW,
   }) as const;
 export const cancelTask = (nodeId: string) => ({ type: 'CancelTask', data: { nodeId }, now: NOW }) as const;

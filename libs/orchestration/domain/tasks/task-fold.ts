@@ -1,3 +1,5 @@
+import { textCause } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentResult, TaskEvent } from '@antiphon/contracts/agent';
 
 export type TaskQueuedData = Extract<TaskEvent, { type: 'TaskQueued' }>['data'];
@@ -19,8 +21,8 @@ export interface TaskFold {
   readonly turnId: string | null;
   /** Earliest time of the next claim; null for none. */
   readonly notBefore: string | null;
-  /** Messages of the failed attempts, oldest first. */
-  readonly strikes: readonly string[];
+  /** Causes of the failed attempts, oldest first. */
+  readonly strikes: readonly Cause[];
   /** Number of claims that ended without any result. */
   readonly losses: number;
   readonly cancelRequest: { readonly actor: string; readonly reason: string | null } | null;
@@ -52,6 +54,15 @@ export const initialTask = (): TaskFold => ({
 
 const NO_CLAIM = { worker: null, agentId: null, claimKey: null } as const;
 
+/** Returns the cause of a failed attempt. A worker may have reported a code alone, or nothing. */
+export const strikeOf = ({
+  code,
+  cause,
+}: {
+  readonly code: string | null;
+  readonly cause: Cause | null;
+}): Cause => cause ?? (code === null ? { kind: 'attempt_failed' } : textCause(code));
+
 /** Folds the events of a task. Never throws: recorded events are facts. */
 export const evolveTask = (state: TaskFold, event: TaskEvent): TaskFold => {
   switch (event.type) {
@@ -67,8 +78,8 @@ export const evolveTask = (state: TaskFold, event: TaskEvent): TaskFold => {
       return { ...state, status: 'running', sessionId, turnId, startedAt: state.startedAt ?? at };
     }
     case 'TaskRequeued': {
-      const { reason, message, code, notBefore } = event.data;
-      const strikes = reason === 'failed' ? [...state.strikes, message ?? code ?? 'failed'] : state.strikes;
+      const { reason, notBefore } = event.data;
+      const strikes = reason === 'failed' ? [...state.strikes, strikeOf(event.data)] : state.strikes;
       const losses = state.losses + (reason === 'lost' ? 1 : 0);
       return { ...state, ...NO_CLAIM, status: 'queued', strikes, losses, notBefore };
     }

@@ -1,7 +1,8 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentResult, TaskEvent } from '@antiphon/contracts/agent';
 import { assertNever, conflict, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
-import { evolveTask, initialTask, isClaimedTask, isOpenTask } from './task-fold.js';
+import { evolveTask, initialTask, isClaimedTask, isOpenTask, strikeOf } from './task-fold.js';
 import type { TaskFold, TaskQueuedData } from './task-fold.js';
 
 const schemaVersion = 1;
@@ -45,7 +46,7 @@ export type FinishTask = Command<
     readonly text: string;
     readonly code: string | null;
     /** Reason of a failure, for a person. */
-    readonly message: string | null;
+    readonly cause: Cause | null;
     /** False if another attempt would fail in the same way. */
     readonly isRetryable: boolean;
     /** Earliest time of another attempt after a failure (`failureDelayMs`). */
@@ -67,7 +68,7 @@ export type CancelQueuedTask = Command<
   { readonly actor: string; readonly reason: string | null }
 >;
 /** Ends a task that no agent can do any more. */
-export type AbandonTask = Command<'AbandonTask', { readonly code: string; readonly message: string }>;
+export type AbandonTask = Command<'AbandonTask', { readonly code: string; readonly cause: Cause }>;
 export type ExpireTask = Command<'ExpireTask', Record<never, never>>;
 
 export type TaskCommand =
@@ -80,7 +81,7 @@ interface End {
   readonly status: 'completed' | 'failed' | 'cancelled';
   readonly text?: string;
   readonly code?: string | null;
-  readonly strikes?: readonly string[];
+  readonly strikes?: readonly Cause[];
 }
 
 const resultOf = ({ sessionId, turnId }: TaskFold, { status, text = '', code = null }: End): AgentResult => ({
@@ -93,7 +94,7 @@ const resultOf = ({ sessionId, turnId }: TaskFold, { status, text = '', code = n
 
 const end = (state: TaskFold, now: string, how: End): TaskEvent => ({
   type: 'TaskEnded',
-  schemaVersion,
+  schemaVersion: 2,
   data: {
     taskId: taskIdOf(state),
     status: how.status,
@@ -112,7 +113,7 @@ const endCancelled = (state: TaskFold, now: string): TaskEvent =>
 interface Requeue {
   readonly reason: 'lost' | 'failed' | 'released';
   readonly code: string | null;
-  readonly message: string | null;
+  readonly cause: Cause | null;
   readonly notBefore: string;
 }
 
@@ -128,7 +129,7 @@ export const lossDelayMs = ({ losses }: TaskFold): number =>
 const requeue = (state: TaskFold, now: string, why: Requeue): TaskEvent => {
   if (state.cancelRequest) return endCancelled(state, now);
   const claim = { taskId: taskIdOf(state), epoch: state.epoch };
-  return { type: 'TaskRequeued', schemaVersion, data: { ...claim, ...why, at: now } };
+  return { type: 'TaskRequeued', schemaVersion: 2, data: { ...claim, ...why, at: now } };
 };
 
 const queueTask = ({ data, now }: QueueTask, state: TaskFold): TaskEvent[] => {
@@ -162,10 +163,10 @@ const refuseResult = ({ data, now }: FinishTask, state: TaskFold): TaskEvent[] =
 
 const failAttempt = ({ data, now }: FinishTask, state: TaskFold): TaskEvent => {
   const { code, isRetryable } = data;
-  const message = data.message ?? code ?? 'failed';
-  const strikes = [...state.strikes, message];
+  const cause = strikeOf(data);
+  const strikes = [...state.strikes, cause];
   if (isRetryable && strikes.length < (state.queued?.retry.strikes ?? 1))
-    return requeue(state, now, { reason: 'failed', code, message, notBefore: data.notBefore });
+    return requeue(state, now, { reason: 'failed', code, cause, notBefore: data.notBefore });
   if (state.cancelRequest) return endCancelled({ ...state, strikes }, now);
   return end(state, now, { status: 'failed', text: data.text, code: code ?? 'TASK.FAILED', strikes });
 };
@@ -181,7 +182,7 @@ const finishTask = (command: FinishTask, state: TaskFold): TaskEvent[] => {
     case 'failed':
       return [failAttempt(command, state)];
     case 'released':
-      return [requeue(state, now, { reason: 'released', code: data.code, message: null, notBefore: now })];
+      return [requeue(state, now, { reason: 'released', code: data.code, cause: null, notBefore: now })];
   }
 };
 
@@ -190,7 +191,7 @@ const loseTask = ({ data, now }: LoseTask, state: TaskFold): TaskEvent[] => {
   if (state.losses + 1 >= MAX_LOSSES && !state.cancelRequest)
     return [end(state, now, { status: 'failed', code: 'TASK.WORKER_LOST' })];
   const { code, notBefore } = data;
-  return [requeue(state, now, { reason: 'lost', code, message: null, notBefore })];
+  return [requeue(state, now, { reason: 'lost', code, cause: null, notBefore })];
 };
 
 /** Requests the end of a task. An agent's turn ends it later, so that a finished result stays. */
@@ -211,7 +212,7 @@ const expireTask = ({ now }: ExpireTask, state: TaskFold): TaskEvent[] => {
 const abandonTask = ({ data, now }: AbandonTask, state: TaskFold): TaskEvent[] => {
   if (!isOpenTask(state)) return [];
   if (state.cancelRequest) return [endCancelled(state, now)];
-  const strikes = [...state.strikes, data.message];
+  const strikes = [...state.strikes, data.cause];
   return [end(state, now, { status: 'failed', code: data.code, strikes })];
 };
 

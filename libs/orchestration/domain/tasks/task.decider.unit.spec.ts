@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import { describe, expect, it } from '@jest/globals';
 import { TaskEvent } from '@antiphon/contracts/agent';
 import { fold, isAppError } from '@antiphon/kernel';
@@ -29,7 +30,7 @@ const given = specFor(taskDecider);
 const running = [queued(), assigned(), begun()];
 const external = { executor: 'external' as const };
 const claimed = [queued(external), assigned(1, null), begun(1, false)];
-const strike = { code: 'PROVIDER.ERROR', message: 'no answer' };
+const strike = { code: 'PROVIDER.ERROR', cause: textCause('no answer') };
 
 describe('a task', () => {
   it('waits once it is accepted, and is accepted once', () => {
@@ -78,19 +79,27 @@ describe('a failed attempt', () => {
   it('fails the task with all reasons at the third strike', () =>
     given([
       ...running,
-      requeued(1, 'failed', { message: 'one' }),
+      requeued(1, 'failed', { cause: textCause('one') }),
       assigned(2),
-      requeued(2, 'failed', { message: 'two' }),
+      requeued(2, 'failed', { cause: textCause('two') }),
       assigned(3),
       begun(3),
     ])
-      .when(finish('failed', { epoch: 3, code: 'PROVIDER.ERROR', message: 'three' }))
-      .then([ended('failed', { epoch: 3, code: 'PROVIDER.ERROR', strikes: ['one', 'two', 'three'] })]));
+      .when(finish('failed', { epoch: 3, code: 'PROVIDER.ERROR', cause: textCause('three') }))
+      .then([
+        ended('failed', {
+          epoch: 3,
+          code: 'PROVIDER.ERROR',
+          strikes: ['one', 'two', 'three'].map(textCause),
+        }),
+      ]));
 
   it('fails the task at once where a retry cannot help', () =>
     given([queued(), assigned()])
-      .when(finish('failed', { code: 'AGENT.NOT_FOUND', message: 'no agent', isRetryable: false }))
-      .then([ended('failed', { code: 'AGENT.NOT_FOUND', strikes: ['no agent'], hasTurn: false })]));
+      .when(finish('failed', { code: 'AGENT.NOT_FOUND', cause: textCause('no agent'), isRetryable: false }))
+      .then([
+        ended('failed', { code: 'AGENT.NOT_FOUND', strikes: [textCause('no agent')], hasTurn: false }),
+      ]));
 
   it('doubles its delay', () => {
     const after = (events: TaskEvent[]): TaskFold =>
@@ -215,7 +224,7 @@ describe('a task that no agent can do', () => {
         ended('failed', {
           epoch: null,
           code: 'AGENT.TERMINATED',
-          strikes: ['the agent is terminated'],
+          strikes: [{ kind: 'agent_terminated', agentId: 'main' }],
           hasTurn: false,
         }),
       ]));

@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type { TaskEvent } from '@antiphon/contracts/agent';
 import type { TaskCommand } from './task.decider.js';
 import type { TaskQueuedData } from './task-fold.js';
@@ -51,11 +52,11 @@ export const begun = (epoch = 1, hasTurn = true): TaskEvent => ({
 export const requeued = (
   epoch: number,
   reason: 'lost' | 'failed' | 'released',
-  more: { code?: string; message?: string; notBefore?: string } = {},
+  more: { code?: string; cause?: Cause; notBefore?: string } = {},
 ): TaskEvent => ({
   type: 'TaskRequeued',
-  schemaVersion,
-  data: { taskId: TASK, epoch, reason, code: null, message: null, notBefore: NOW, at: NOW, ...more },
+  schemaVersion: 2,
+  data: { taskId: TASK, epoch, reason, code: null, cause: null, notBefore: NOW, at: NOW, ...more },
 });
 export const cancelRequested = (actor = 'key/k1', reason: string | null = null): TaskEvent => ({
   type: 'TaskCancelRequested',
@@ -70,7 +71,7 @@ export const ended = (
     epoch?: number | null;
     text?: string;
     code?: string | null;
-    strikes?: string[];
+    strikes?: Cause[];
     hasTurn?: boolean;
   } = {},
 ): TaskEvent => {
@@ -78,7 +79,7 @@ export const ended = (
   const turn = { sessionId: hasTurn ? SESSION : null, turnId: hasTurn ? TURN : null };
   return {
     type: 'TaskEnded',
-    schemaVersion,
+    schemaVersion: 2,
     data: { taskId: TASK, status, epoch, result: { status, text, ...turn, code }, strikes, at: NOW },
   };
 };
@@ -109,7 +110,7 @@ export const finish = (outcome: Finish['outcome'], more: Partial<Finish> = {}): 
     outcome,
     text: '',
     code: null,
-    message: null,
+    cause: null,
     isRetryable: true,
     notBefore: LATER,
     ...more,
@@ -128,7 +129,7 @@ export const cancel = (actor = 'key/k1'): TaskCommand => ({
 });
 export const abandon: TaskCommand = {
   type: 'AbandonTask',
-  data: { code: 'AGENT.TERMINATED', message: 'the agent is terminated' },
+  data: { code: 'AGENT.TERMINATED', cause: { kind: 'agent_terminated', agentId: 'main' } },
   now: NOW,
 };
 export const expire = (now = NOW): TaskCommand => ({ type: 'ExpireTask', data: {}, now });

@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { WorkflowDefinition, WorkflowEvent } from '@antiphon/contracts/agent';
 import { assertNever, conflict, notFound, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
@@ -24,7 +26,7 @@ interface Command<T extends string, Data> {
 }
 /** Outcome of checking a definition: an order of the nodes, or an error. */
 export type ValidationResult =
-  { readonly order: readonly string[] } | { readonly code: string; readonly message: string };
+  { readonly order: readonly string[] } | { readonly code: string; readonly cause: Cause };
 export type SaveWorkflow = Command<
   'SaveWorkflow',
   {
@@ -94,10 +96,10 @@ const validate = ({ data: { result }, now }: ValidateWorkflow, state: WorkflowSt
     const data = { ...known, order: [...result.order], validatedAt: now };
     return [started, { type: 'WorkflowValidated', schemaVersion, data }];
   }
-  const { code, message } = result;
+  const { code, cause } = result;
   return [
     started,
-    { type: 'WorkflowRefused', schemaVersion, data: { ...known, code, message, refusedAt: now } },
+    { type: 'WorkflowRefused', schemaVersion: 2, data: { ...known, code, cause, refusedAt: now } },
   ];
 };
 
@@ -171,8 +173,8 @@ const evolve = (state: WorkflowState, event: WorkflowEvent): WorkflowState => {
       return { ...state, status, order, problem: null, updatedAt };
     }
     case 'WorkflowRefused': {
-      const { code, message, refusedAt: updatedAt } = event.data;
-      return { ...state, status: 'draft', order: [], problem: { code, message }, updatedAt };
+      const { code, cause, refusedAt: updatedAt } = event.data;
+      return { ...state, status: 'draft', order: [], problem: { code, message: textOf(cause) }, updatedAt };
     }
     case 'WorkflowRunStarted':
       return withRun(state, event.data.runId, event.data.startedAt);

@@ -16,7 +16,9 @@ const command = <T extends WorkflowCommand['type']>(
 ) => ({ type, data, now: NOW }) as unknown as WorkflowCommand;
 const save = command('SaveWorkflow', { workflowId: WORKFLOW, definition: DIAMOND });
 const accept = command('ValidateWorkflow', { result: { order: ['top'] } });
-const refuse = command('ValidateWorkflow', { result: { code: 'WORKFLOW.CYCLE', message: 'a -> a' } });
+const refuse = command('ValidateWorkflow', {
+  result: { code: 'WORKFLOW.CYCLE', cause: { kind: 'text', text: 'a -> a' } },
+});
 const run = (runId = RUN) => command('NoteRunStarted', { runId });
 const end = (status: 'completed' | 'failed' | 'cancelled', runId = RUN) =>
   command('NoteRunEnded', { runId, status });

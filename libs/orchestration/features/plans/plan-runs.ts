@@ -1,9 +1,11 @@
-import { textOf } from '@antiphon/contracts/causes';
+import { storableCause } from '@antiphon/agent-log';
+import type { Cause } from '@antiphon/contracts/causes';
+import { textCause } from '@antiphon/contracts/causes';
 import type { PlanFold, PlanRun, PlanStep } from '@antiphon/orchestration-domain';
 import { WorkTrials, createWorkStarts } from '@antiphon/database';
 import { createLogMarks } from '@antiphon/event-store';
 import type { LogMarks } from '@antiphon/event-store';
-import { createWakeSignal, failpoint, isAppError, toStorable } from '@antiphon/kernel';
+import { createWakeSignal, failpoint, isAppError } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import type { AgentDirectory } from '@antiphon/agents-features';
 import { isPermanentError } from '../runs/run-task.js';
@@ -30,6 +32,8 @@ const RUNTIME = { actor: 'runtime', agentId: null };
 
 /** Maximum length of a recorded message, UTF-16 units. */
 const MAX_MESSAGE = 2_000;
+
+const clip = (text: string): string => text.slice(0, MAX_MESSAGE);
 
 /** Kind of the counted starts of runs. */
 const PLAN_RUN = 'plan-run';
@@ -134,12 +138,14 @@ export class PlanRuns {
       return;
     }
     this.deps.logger.error({ err: error, runId }, 'plan run failed');
-    const message = isAppError(error) ? `${error.code}: ${error.message}` : 'an internal error';
+    const cause: Cause = isAppError(error)
+      ? { kind: 'error', code: error.code, text: error.message }
+      : { kind: 'internal_error' };
     // This process lost the lease during the step. The new leader decides about the run.
     if (!this.leadership.isLeader()) return;
     await this.cancelTurn(runId);
     await this.deps.plans.endRun({ workspace, path }, RUNTIME, {
-      ...{ runId, reason: 'failed', message: toStorable(message.slice(0, MAX_MESSAGE)) },
+      ...{ runId, reason: 'failed', cause: storableCause(cause, clip) },
     });
   }
 
@@ -178,16 +184,16 @@ export class PlanRuns {
     const agent = await this.deps.agents.load(workspace, run.agentId);
     const isGone = !agent || agent.status === 'terminated';
     if (isGone && (action.kind === 'start' || action.reason === 'step_failed'))
-      return { kind: 'end', reason: 'agent_gone', message: `there is no agent "${run.agentId}"` };
+      return { kind: 'end', reason: 'agent_gone', cause: { kind: 'agent_missing', agentId: run.agentId } };
     return agent?.status === 'paused' && action.kind === 'start' ? null : action;
   }
 
   private async end(
     ref: PlanRef,
     runId: string,
-    { reason, message }: { readonly reason: End; readonly message: string | null },
+    { reason, cause }: { readonly reason: End; readonly cause: Cause | null },
   ): Promise<void> {
-    const data = { runId, reason, message: message && toStorable(message.slice(0, MAX_MESSAGE)) };
+    const data = { runId, reason, cause: cause && storableCause(cause, clip) };
     await this.deps.plans.change(ref, RUNTIME, () => [{ type: 'EndPlanRun', data }]);
   }
 
@@ -214,7 +220,7 @@ export class PlanRuns {
   ): Promise<void> {
     const turn = await this.submit(ref, state, run, step).catch((error: unknown) => {
       if (!isAppError(error) || !isPermanentError(error.kind)) throw error;
-      return { code: error.code, message: error.message };
+      return { code: error.code, cause: textCause(error.message) };
     });
     if ('code' in turn) return this.fail(ref, run, step, turn);
     this.turns.set(run.runId, turn);
@@ -224,13 +230,12 @@ export class PlanRuns {
     await this.waitForEnd(ref, run, turn, signal);
     this.turns.delete(run.runId);
     const outcome = await readOutcome(this.deps.store, turn);
-    if (outcome.kind === 'failed')
-      return this.fail(ref, run, step, { code: outcome.code, message: textOf(outcome.cause) });
+    if (outcome.kind === 'failed') return this.fail(ref, run, step, outcome);
     if (outcome.kind === 'cancelled')
-      return this.fail(ref, run, step, { code: 'TURN.CANCELLED', message: 'the turn was cancelled' });
+      return this.fail(ref, run, step, { code: 'TURN.CANCELLED', cause: { kind: 'turn_cancelled' } });
     // A step that the agent completed is no longer started, and stays as it is.
-    const message = 'the turn ended without a call of plan_step for this step';
-    return this.fail(ref, run, step, { code: 'PLAN.NO_EVIDENCE', message });
+    const cause = { kind: 'plan_step_not_ended' } as const;
+    return this.fail(ref, run, step, { code: 'PLAN.NO_EVIDENCE', cause });
   }
 
   /** The idempotency key counts the starts of the step, so that a repeated submission joins. */
@@ -274,10 +279,10 @@ export class PlanRuns {
     ref: PlanRef,
     { runId, agentId }: PlanRun,
     { stepId }: PlanStep,
-    { code, message }: { readonly code: string; readonly message: string },
+    { code, cause }: { readonly code: string; readonly cause: Cause },
   ): Promise<void> {
     const by = { actor: 'runtime', agentId };
-    const data = { stepId, code, message: toStorable(message.slice(0, MAX_MESSAGE)) };
+    const data = { stepId, code, cause: storableCause(cause, clip) };
     await this.deps.plans.change(ref, by, ({ state }) => {
       const step = state.steps.find((other) => other.stepId === stepId);
       const isOpen = step?.status === 'started' && state.run?.runId === runId;

@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import { getPlan, runPlan, stopPlan } from '@antiphon/contracts/agent';
 import type { PlanEvidence, PlanView } from '@antiphon/contracts/agent';
@@ -173,7 +174,11 @@ export class Plans {
       status === 'failed'
         ? ({
             type: 'FailPlanStep',
-            data: { stepId, code: 'PLAN.STEP_FAILED', message: note ?? 'failed' },
+            data: {
+              stepId,
+              code: 'PLAN.STEP_FAILED',
+              cause: note === null ? { kind: 'attempt_failed' } : textCause(note),
+            },
           } as const)
         : ({
             type: 'CompletePlanStep',

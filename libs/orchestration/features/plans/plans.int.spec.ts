@@ -155,7 +155,7 @@ describe('a run of a plan', () => {
     const end = await until(async () => (await factsOf(path)).find(({ type }) => type === 'PlanRunEnded'));
     expect(end.data).toMatchObject({
       reason: 'failed',
-      message: expect.stringContaining('FILE.NO_BYTES'),
+      cause: { kind: 'error', code: 'FILE.NO_BYTES' },
     });
   });
 
@@ -179,7 +179,10 @@ describe('a run of a plan', () => {
     const peek = jest.spyOn(PlanStore.prototype, 'peek').mockRejectedValue(rejected('TEST.BROKEN', 'broken'));
     const readEnd = async () => (await factsOf(path)).find(({ type }) => type === 'PlanRunEnded');
     const end = await until(readEnd).finally(() => peek.mockRestore());
-    expect(end.data).toMatchObject({ reason: 'failed', message: 'TEST.BROKEN: broken' });
+    expect(end.data).toMatchObject({
+      reason: 'failed',
+      cause: { kind: 'error', code: 'TEST.BROKEN', text: 'broken' },
+    });
     expect(isCancelled).toBe(true);
   });
 

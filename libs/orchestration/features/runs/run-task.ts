@@ -1,4 +1,4 @@
-import { textOf } from '@antiphon/contracts/causes';
+import { textCause } from '@antiphon/contracts/causes';
 import { MAX_CONTENT_BYTES } from '@antiphon/contracts/agent';
 import type { RunProgress, RunRef, TaskResult } from '@antiphon/agent-workflows';
 import { isOpenRun, openTasks, renderPrompt, runDecider } from '@antiphon/orchestration-domain';
@@ -58,7 +58,7 @@ const toCommand = (nodeId: string, outcome: TurnOutcome, now: string): RunComman
       return { type: 'CancelTask', data: { nodeId }, now };
     case 'failed': {
       const { code, cause } = outcome;
-      const data = { nodeId, code, message: textOf(cause), retryable: RETRYABLE_CODES.test(code) };
+      const data = { nodeId, code, cause, retryable: RETRYABLE_CODES.test(code) };
       return { type: 'FailTask', data, now };
     }
   }
@@ -116,7 +116,7 @@ export class TaskRunner {
     { workspace, runId, nodeId }: NodeRef,
     { code, message }: AppError,
   ): Promise<TaskResult> {
-    const data = { nodeId, code, message, retryable: false };
+    const data = { nodeId, code, cause: textCause(message), retryable: false };
     const now = isoTime(this.deps.clock);
     const state = await this.record(workspace, runId, { type: 'FailTask', data, now });
     return { ...progressOf(state), sessionId: state.tasks.get(nodeId)?.sessionId ?? null };
@@ -196,7 +196,7 @@ export class TaskRunner {
   }
 
   private refuse(nodeId: string, code: string, message: string): Submitted {
-    const data = { nodeId, code, message, retryable: false };
+    const data = { nodeId, code, cause: textCause(message), retryable: false };
     return { refused: { type: 'FailTask', data, now: isoTime(this.deps.clock) } };
   }
 

@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import { deleteWorkflow, saveWorkflow, validateWorkflow } from '@antiphon/contracts/agent';
 import type { WorkflowDefinition, WorkflowEvent, WorkflowView } from '@antiphon/contracts/agent';
@@ -37,7 +38,7 @@ const validateDraft = (config: AntiphonConfig, definition: WorkflowDefinition): 
     return { order: orderOf(config, definition) };
   } catch (error) {
     if (!isAppError(error) || error.kind !== 'rejected') throw error;
-    return { code: error.code, message: error.message };
+    return { code: error.code, cause: textCause(error.message) };
   }
 };
 

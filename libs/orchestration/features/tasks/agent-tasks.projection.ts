@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import { strikeOf } from '@antiphon/orchestration-domain';
 import type pg from 'pg';
 import { RunEvent, TaskEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
@@ -96,11 +98,11 @@ const applyTaskEvent = (rows: TaskRows, { type, data }: TaskEvent, at: RecordedE
       return change((row) => {
         // A task that is pinned to no agent may go to any other one.
         Object.assign(row, { state: 'queued', worker: null, agent_id: row.pinned_to });
-        addStrike(row, data.reason === 'failed' ? (data.message ?? data.code ?? 'failed') : null);
+        addStrike(row, data.reason === 'failed' ? textOf(strikeOf(data)) : null);
       });
     case 'TaskEnded':
       return change((row) => {
-        const [result, strikes] = [JSON.stringify(data.result), JSON.stringify(data.strikes)];
+        const [result, strikes] = [JSON.stringify(data.result), JSON.stringify(data.strikes.map(textOf))];
         Object.assign(row, { state: data.status, ended_at: data.at, result, strikes });
       });
     case 'TaskResultRefused':
@@ -154,11 +156,16 @@ const applyNodeEvent = (row: TaskRow, { type, data }: RunEvent): void => {
     }
     case 'TaskAttemptFailed':
       Object.assign(row, { state: 'queued', worker: null });
-      return addStrike(row, data.message);
+      return addStrike(row, textOf(data.cause));
     case 'TaskCompleted':
       return endNode(row, { state: 'completed', at: data.completedAt, text: data.output });
     case 'TaskFailed':
-      return endNode(row, { state: 'failed', at: data.failedAt, strike: data.message, code: data.code });
+      return endNode(row, {
+        state: 'failed',
+        at: data.failedAt,
+        strike: textOf(data.cause),
+        code: data.code,
+      });
     case 'TaskCancelled':
       return endNode(row, { state: 'cancelled', at: data.cancelledAt });
     default:

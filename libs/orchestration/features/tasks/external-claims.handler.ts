@@ -1,3 +1,4 @@
+import { textCause } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import { claimTask, finishTask, renewTask, taskLease } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -88,12 +89,13 @@ export class ExternalClaims {
     if (before.status === 'new' || before.queued?.executor !== 'external') throw taskNotFound();
     const text = toStorable(request.text);
     const code = request.code === undefined ? null : toStorable(request.code);
-    const message = text === '' ? code : text;
+    const reported = text === '' ? code : text;
+    const cause = reported === null ? null : textCause(reported);
     const { state, version, events } = await tasks.finish(
       workspace,
       taskId,
       { epoch, worker: actor.caller },
-      { outcome, text, code, message },
+      { outcome, text, code, cause },
     );
     open.put({ workspace, taskId, state, version });
     const isRefused = events.some(({ type }) => type === 'TaskResultRefused');

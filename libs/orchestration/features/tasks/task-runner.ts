@@ -1,4 +1,4 @@
-import { textCause, textOf } from '@antiphon/contracts/causes';
+import { textCause } from '@antiphon/contracts/causes';
 import type { TaskFold } from '@antiphon/orchestration-domain';
 import type { EventStore, Fence } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
@@ -130,7 +130,7 @@ export class AgentTaskRunner {
         fence,
       });
     else if (lostBy === 'AGENT.TERMINATED' && pinned !== null) {
-      const data = { code: lostBy, message: `the agent "${pinned}" is terminated` };
+      const data = { code: lostBy, cause: { kind: 'agent_terminated', agentId: pinned } } as const;
       const abandon = (_: TaskFold, now: string) => ({ type: 'AbandonTask', data, now }) as const;
       committed = await tasks.commit(workspace, taskId, abandon, { known, fence });
     } else {
@@ -162,6 +162,6 @@ const toAttempt = (outcome: TurnOutcome, isRetryable: boolean): AttemptOutcome =
     case 'cancelled':
       return { outcome: 'cancelled' };
     case 'failed':
-      return { outcome: 'failed', code: outcome.code, message: textOf(outcome.cause), isRetryable };
+      return { outcome: 'failed', code: outcome.code, cause: outcome.cause, isRetryable };
   }
 };

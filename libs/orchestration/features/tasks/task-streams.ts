@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type pg from 'pg';
 import { TaskEvent, taskStream } from '@antiphon/contracts/agent';
 import { failureDelayMs, lossDelayMs, taskDecider } from '@antiphon/orchestration-domain';
@@ -46,7 +47,7 @@ export interface AttemptOutcome {
   readonly outcome: 'completed' | 'failed' | 'released' | 'cancelled';
   readonly text?: string;
   readonly code?: string | null;
-  readonly message?: string | null;
+  readonly cause?: Cause | null;
   readonly isRetryable?: boolean;
 }
 
@@ -119,12 +120,12 @@ export class TaskStreams {
     workspace: string,
     taskId: string,
     claim: { readonly epoch: number; readonly worker: string },
-    { outcome, text = '', code = null, message = null, isRetryable = true }: AttemptOutcome,
+    { outcome, text = '', code = null, cause = null, isRetryable = true }: AttemptOutcome,
     options: CommitOptions = {},
   ) {
     const decide: Decide = (state, now) => {
       const notBefore = this.later(failureDelayMs(state));
-      const result = { outcome, text: clipText(text, MAX_TEXT), code, message, isRetryable, notBefore };
+      const result = { outcome, text: clipText(text, MAX_TEXT), code, cause, isRetryable, notBefore };
       return { type: 'FinishTask', data: { ...claim, ...result }, now };
     };
     return this.commit(workspace, taskId, decide, options);

@@ -106,7 +106,8 @@ export class TaskUpkeep {
       const isLiving = living.get(key) ?? (await this.deps.agents.isLiving(workspace, agentId));
       living.set(key, isLiving);
       if (isLiving) continue;
-      const data = { code: 'AGENT.TERMINATED', message: `the agent "${agentId}" is terminated` };
+      const cause = { kind: 'agent_terminated', agentId } as const;
+      const data = { code: 'AGENT.TERMINATED', cause };
       await this.tryEach(task, (_, taskId) =>
         this.deps.tasks.commit(workspace, taskId, (_state, now) => ({ type: 'AbandonTask', data, now }), {
           fence,

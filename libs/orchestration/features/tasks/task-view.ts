@@ -1,3 +1,4 @@
+import { textOf } from '@antiphon/contracts/causes';
 import type pg from 'pg';
 import type { ListedRow, WorkspaceQueries } from '@antiphon/database';
 import { TaskItem } from '@antiphon/contracts/agent';
@@ -24,7 +25,7 @@ export const taskItem = (state: TaskFold): TaskItem => {
     agentId: state.agentId ?? queued.agentId,
     worker: state.worker,
     epoch: state.epoch,
-    strikes: [...state.strikes],
+    strikes: state.strikes.map(textOf),
     project: queued.project,
     parentAgentId: queued.parentAgentId,
     parentTaskId: queued.parentTaskId,
