@@ -125,6 +125,7 @@ describe('the routes of agents', () => {
   });
 });
 
+// @shows G16
 describe('the socket methods of agents', () => {
   it('spawn, show, list, pause and terminate an agent', async () => {
     const client = await socketOf(acme);
@@ -173,6 +174,7 @@ describe('the socket methods of agents', () => {
     await client.close();
   });
 
+  // @shows A13
   it('spawn an agent by the typed frame agent_spawn_request', async () => {
     const client = await socketOf(acme);
     client.sendRaw(JSON.stringify({ type: 'agent_spawn_request', id: 'typed', name: 'Typed', base: 'gpt' }));

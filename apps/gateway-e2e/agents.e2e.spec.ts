@@ -121,6 +121,7 @@ const acceptedOf = ([accepted]: readonly StreamedFrame[]) =>
 const sessionEvents = (frames: readonly StreamedFrame[]) =>
   readEvents(stack, { stream: `session-${acceptedOf(frames).sessionId}` }, BEARER);
 
+// @shows A1
 describe('a client that authenticates with a token', () => {
   it.each(['claude', 'gpt'])('gets the answer of %s streamed in pieces, with a tool call', async (agent) => {
     const frames = await send(`stream-${agent}`, 'the sum, please', { agent });
@@ -152,6 +153,7 @@ describe('the bindings of the configuration', () => {
   });
 });
 
+// @shows A10
 describe('messages of both vendors', () => {
   /**
    * Removes ids, times and the names of model and agent: the rest is the normalized conversation.
@@ -213,6 +215,7 @@ describe('messages of both vendors', () => {
   });
 });
 
+// @shows H14
 describe('an agent with a fallback, whose provider fails over HTTP', () => {
   it.each(FAILURES)('is answered by the fallback when the provider $outcome', async ({ name, tries }) => {
     const answered = mock.calls.length;
@@ -268,6 +271,7 @@ describe('open tasks', () => {
   });
 });
 
+// @shows M14
 describe('a run of three agents in three roles', () => {
   const WORKFLOW = {
     name: 'roles',

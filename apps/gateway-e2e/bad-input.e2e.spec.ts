@@ -206,6 +206,7 @@ describe('HTTP', () => {
   });
 });
 
+// @shows I5 I8
 describe('a plug-in that cannot be used', () => {
   it('does not stop the start: a missing file is reported, and a file without WebAssembly rejected', async () => {
     const { plugins } = (await client.call('status')) as {
@@ -246,6 +247,7 @@ describe('the command line', () => {
   ])('antiphon %j exits with %i', async (args, code) => expect((await runCli(open, args)).code).toBe(code));
 });
 
+// @shows E1
 describe('with a token', () => {
   let closed: TestStack;
   beforeAll(async () => {

@@ -106,6 +106,7 @@ const killOne = async (service: 'gateway' | 'agent', index: number): Promise<voi
 const killGateway = (index: number): Promise<void> => killOne('gateway', index);
 
 describe('the events of a chat', () => {
+  // @shows chats-C3 chats-C4
   it(`come once and in order through ${DROPS} drops over ${GATEWAYS} gateways, of which some are killed`, async () => {
     const chat = await create('dropped');
     const events: ChatEvent[] = [];
@@ -162,6 +163,7 @@ describe('the events of a chat', () => {
     rest.close();
   });
 
+  // @shows chats-C3
   it('begin within 50 ms', async () => {
     const firsts: number[] = [];
     for (let n = 0; n < 50; n++) {
@@ -199,6 +201,7 @@ const answered = async (chat: string, lastEventId: string, turnId: string): Prom
 };
 
 describe('a command to a chat', () => {
+  // @shows D1 chats-C2
   it('is acknowledged within milliseconds, and a late reader catches up within a second', async () => {
     const warm = await create('warm');
     for (let n = 0; n < WARM_UP; n++) {
@@ -251,6 +254,7 @@ interface Messages {
 }
 
 describe(`${COMMANDS} commands to ${CHATS} chats by HTTP`, () => {
+  // @shows C16 chats-C2
   it('are each in their chat once, and answered once, through kills of gateways and of the agent service', async () => {
     const chats = await Promise.all(Array.from({ length: CHATS }, (_, nth) => create(`command-${nth}`)));
     let [next, tries, killed] = [0, 0, 0];

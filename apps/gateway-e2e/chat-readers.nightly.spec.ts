@@ -86,6 +86,7 @@ const mergeDeltas = (events: readonly ChatEvent[]): string[] => {
 };
 
 describe(`${SESSIONS} chats that are followed live`, () => {
+  // @shows chats-C4
   it('show a reader that comes late, at another gateway, the same events in the same order', async () => {
     const counts = { differences: 0, notOnce: 0, frames: 0 };
     let next = 0;
@@ -218,6 +219,7 @@ const blocksOf = (isDeaf: boolean): Block[] => blocks.slice(1).filter((block) =>
 const peakOf = (isDeaf: boolean): number => Math.max(...blocksOf(isDeaf).map(({ peak }) => peak)) / MIB;
 
 describe(`${READERS} readers of a chat that read nothing`, () => {
+  // @shows chats-C5
   it('cost the gateway little memory, and do not slow the turns of others', async () => {
     const before = await measureContention();
     // The first block warms the gateway up. Kinds alternate.
@@ -235,6 +237,7 @@ describe(`${READERS} readers of a chat that read nothing`, () => {
     });
   });
 
+  // @shows chats-C5
   it('are cut, and resume where they stopped, without a loss', async () => {
     if (!last) throw new Error('there was no block');
     const { chat, readers, turns, cut } = last;

@@ -133,6 +133,7 @@ describe.each(ROLES)('a person who works with %s', (role) => {
     resumed = { after: seen, frames: again.events.filter(isOfTurn) };
   });
 
+  // @shows C15
   it('1. starts a chat with the role', () => {
     expect(chat).toMatchObject({ path: `${role} talk.chat`, agentId: `agent-${role}`, is_virtual: true });
   });
@@ -167,6 +168,7 @@ describe.each(ROLES)('a person who works with %s', (role) => {
     expect(first).not.toContain('And tea.');
   });
 
+  // @shows P1
   it('4. finds the conversation in the .chat file, and the work in the files', async () => {
     const entries = await list('');
     expect(entries.find(({ path }) => path === chat.path)).toMatchObject({ is_virtual: true });
@@ -242,6 +244,7 @@ describe('an agent with ls, read, search, edit and write', () => {
     mended = { chat, before, from: String(newest?.version) };
   });
 
+  // @shows I12
   it('corrects a failing test: the diff is the expected one, and the history names the turn of each change', async () => {
     expect(exits).toEqual([1, 0]);
     expect(await request('GET', fileOf('repo/src/slug.mjs'))).toBe(MENDED);
@@ -283,6 +286,7 @@ describe('an agent with ls, read, search, edit and write', () => {
     expect((await history(''))[0]).toEqual(newest);
   });
 
+  // @shows chats-C15
   it('is exported as a tar whose proof verifies offline, and extracts to the files of the version', async () => {
     const tar = join(folder, 'site.tar');
     await waitForRoot(stack);

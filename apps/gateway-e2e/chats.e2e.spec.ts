@@ -68,6 +68,7 @@ const read = async (chat: Chat, query = ''): Promise<string> =>
 const idsAndData = (events: readonly ChatEvent[]) => events.filter(({ event }) => event !== 'ready');
 
 describe('a chat with an agent role', () => {
+  // @shows chats-C1
   it('streams the answer with its tool calls, and its text is the .chat file', async () => {
     const chat = await create('sums');
     expect(chat).toMatchObject({ path: 'sums.chat', is_virtual: true });
@@ -87,6 +88,7 @@ describe('a chat with an agent role', () => {
     expect(await request('GET', `/sums?format=json`)).toMatchObject({ chatId: chat.id });
   });
 
+  // @shows chats-C3
   it('resumes exactly after every event, on another gateway', async () => {
     const chat = await create('resumed');
     const first = await attach(chat);
@@ -102,6 +104,7 @@ describe('a chat with an agent role', () => {
     }
   });
 
+  // @shows chats-C3
   it('answers absent, malformed, foreign, future and unknown places in ways of their own', async () => {
     const [chat, other] = [await create('places'), await create('other places')];
     const foreign = (await (await attach(other)).waitFor('ready', () => true)).id ?? '';
@@ -120,6 +123,7 @@ describe('a chat with an agent role', () => {
     expect(await attach(unknown).then(String, String)).toMatch(/404 .*CHAT.NOT_FOUND/);
   });
 
+  // @shows chats-C2
   it('joins a repeated message and a repeated creation, and refuses a name that is taken', async () => {
     const key = randomUUID();
     const [chat, again] = [
@@ -136,6 +140,7 @@ describe('a chat with an agent role', () => {
     expect(stream.events.filter(({ event }) => event === 'accepted')).toHaveLength(1);
   });
 
+  // @shows P2
   it('changes what a reader and the next turn see when a message is edited or deleted', async () => {
     const chat = await create('changed');
     const stream = await attach(chat);

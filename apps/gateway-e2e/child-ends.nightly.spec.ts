@@ -123,6 +123,7 @@ const readReceived = async (): Promise<ReceivedEnd[]> => {
 };
 
 describe('the ends of children, while each service is killed in turn', () => {
+  // @shows agents-A5
   it('are in one context of their parent each, and in no other', async () => {
     const parents = Array.from({ length: PARENTS }, (_, index) => `parent-${index}`);
     const parentOf = new Map<string, string>();

@@ -192,6 +192,7 @@ describe('antiphon workflow and antiphon run', () => {
   });
 });
 
+// @shows S1
 describe('antiphon agent, antiphon task and antiphon message', () => {
   it('spawn an agent from a file, watch its task, and pause, resume and terminate it', async () => {
     const file = join(folder, 'researcher.toml');
@@ -228,6 +229,7 @@ describe('antiphon agent, antiphon task and antiphon message', () => {
     });
   });
 
+  // @shows C8
   it('list, show, watch and cancel a task that waits', async () => {
     const id = (await run('task', 'create', 'Later.', '--capabilities', 'nothing-has-it')).trim();
     expect(await run('task', 'list', '--state', 'queued')).toMatch(

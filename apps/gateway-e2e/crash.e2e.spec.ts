@@ -222,6 +222,7 @@ describe('two of three gateways', () => {
     });
   });
 
+  // @shows A16
   it('show the events of a filter at /ws/events, also from a cursor of the other', async () => {
     const urls = stack.wsUrls().map((url) => `${url}/events?category=session`);
     const positionsOf = ({ received }: SocketClient): number[] =>

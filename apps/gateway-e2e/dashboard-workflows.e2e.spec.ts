@@ -288,6 +288,7 @@ describe('the workflow editor in Chromium', () => {
     for (const { at, rows } of folded) expect([at, rows]).toEqual([at, await rowsAt(at)]);
   });
 
+  // @shows R7
   it('starts and stops a run in the list of workflows', async () => {
     const { page } = world;
     const node = { id: 'only', agent: 'gpt', prompt: 'hold', needs: [] };

@@ -79,6 +79,7 @@ const change = async (point: string, path: string, text: string): Promise<boolea
 };
 
 describe('After kill -9 of the agent service', () => {
+  // @shows chats-C9
   it.each(POINTS)('at %s a file has its old or its new text, in the tree and on disk', async (point) => {
     for (let round = 1; round <= ROUNDS; round++) {
       const path = `${point}.txt`;
@@ -106,6 +107,7 @@ describe('After kill -9 of the agent service', () => {
     }
   });
 
+  // @shows chats-C9
   it.each(TOOL_POINTS)('at %s an edit of a tool is made once, with its outcome', async (point) => {
     const path = `tool-${point}.txt`;
     const rest = point === 'agent.file.stored' ? 'ten bytes\n'.repeat(LARGE_LINES) : '';

@@ -123,6 +123,7 @@ describe('An upload', () => {
     expect((await fetch(`${urlOf(FILES)}/${path}`, { method: 'DELETE' })).status).toBe(200);
   });
 
+  // @shows chats-C8
   it('that is stale gets what changed since as a diff of bounded size, and none of binary bytes', async () => {
     const lines = (value: string): Uint8Array<ArrayBuffer> =>
       new TextEncoder().encode(`one\ntwo\nthree\n${value}\n`);
@@ -172,6 +173,7 @@ describe('An upload', () => {
     expect(await (await fetch(`${urlOf(FILES)}/${path}`)).text()).toBe('one\ntwo\nthree\n4\n');
   });
 
+  // @shows chats-C15
   it('is refused before a byte of it is read, if it is too large or its path is not free', async () => {
     const tooLarge = await putHeadOnly('large.bin', MAX_FILE_BYTES + 1);
     expect([tooLarge.status, tooLarge.text]).toEqual([429, expect.stringContaining('FILE.QUOTA')]);
@@ -252,6 +254,7 @@ describe('A path of the hostile corpus', () => {
     .map((line) => JSON.parse(line) as { id: string; input: unknown })
     .flatMap(({ id, input }) => (typeof input === 'string' ? [[id, input] as const] : []));
 
+  // @shows chats-C11
   it.each(paths)('%s is refused by every route of files', async (_id, path) => {
     const url = urlOf(FILES);
     const encoded = encodeURIComponent(path);

@@ -190,6 +190,7 @@ describeWithMounts(`a full disk${reason === null ? '' : ` (${reason})`}`, () => 
     rmSync(parent, { recursive: true, force: true });
   });
 
+  // @shows review2-3-a-full-disk
   it.each<[string, Readonly<Record<string, number>>, boolean]>([
     ['a home of 64 MiB', { '.': 64 }, false],
     ['a home of 64 MiB, with kill -9 of every process', { '.': 64 }, true],

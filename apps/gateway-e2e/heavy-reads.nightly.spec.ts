@@ -90,6 +90,7 @@ const median = (values: readonly number[]): number => percentile(values, 0.5);
 
 describe('200 heavy reads of one viewer at once', () => {
   const head = '/api/v1';
+  // @shows review2-7-heavy-reads-in-five-processes
   it.each<[string, (index: number) => string]>([
     ['searches of a text', () => `${head}/events?text=not-there`],
     ['exports', () => `${head}/sessions/${sessionId}/export`],

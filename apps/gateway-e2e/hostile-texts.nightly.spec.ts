@@ -140,6 +140,7 @@ const ATTACKS: readonly (readonly [string, () => HostileRequest[]])[] = [
 ];
 
 describe('a member who sends hostile texts', () => {
+  // @shows review2-2-hostile-texts-in-five-processes
   it.each(ATTACKS)(
     `leaves the pings of another workspace at p99 ≤ ${PROMISED_P99_MS} ms: %s`,
     async (what, requestsOf) => {

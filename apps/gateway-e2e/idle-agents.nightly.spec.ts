@@ -91,6 +91,7 @@ afterAll(async () => {
 }, 120_000);
 
 describe('10,000 idle agents', () => {
+  // @shows agents-A15
   it('are rows only: no memory, no processor time and no statement of their own', async () => {
     await spawn(0);
     await restart();

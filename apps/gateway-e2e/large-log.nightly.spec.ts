@@ -135,6 +135,7 @@ describe(`a log of ${EVENTS} events with a session of ${TURNS} turns`, () => {
     checkFigure({ what: `first GET ${path} in the middle of the log`, value, unit: 'ms', atMost: PAST_MS });
   });
 
+  // @shows review2-5-reads-of-the-past-to-and-fro
   it('keeps temporary tables and files under 64 MiB while three viewers read to and fro for 150 s', async () => {
     const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec', max: 1 });
     const endsAt = performance.now() + TO_AND_FRO_MS;

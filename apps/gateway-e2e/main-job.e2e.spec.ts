@@ -122,6 +122,7 @@ describe('the main job', () => {
     await Promise.all([reader.close(), second.close()]);
   });
 
+  // @shows A11
   it('gives a client that is dropped in mid-stream every frame once', async () => {
     const words = Array.from({ length: 12 }, (_, i) => `word${i} `);
     const gates = words.map((word) => ({ word, ...Promise.withResolvers<void>() }));
@@ -148,6 +149,7 @@ describe('the main job', () => {
     await watcher.close();
   });
 
+  // @shows F4
   it('runs ten turns of one session one after another, in the order of their messages', async () => {
     let running = 0;
     const order: string[] = [];
@@ -170,6 +172,7 @@ describe('the main job', () => {
     expect(dones.map(({ id }) => id)).toEqual(streams.map(({ id }) => id));
   });
 
+  // @shows F4
   it('runs eight of ten sessions at the model at the same time', async () => {
     let waiting = 0;
     let open: () => void = () => undefined;
@@ -203,6 +206,7 @@ describe('the main job', () => {
     });
   });
 
+  // @shows B7
   it('starts a new session on /new, and still serves the old one', async () => {
     const [accepted] = await client.stream('chat.send', toPeer('fresh', 'first')).done();
     const { sessionId: old } = accepted?.data as { sessionId: string };
@@ -214,6 +218,7 @@ describe('the main job', () => {
     expect(textOf(frames)).toContain('first');
   });
 
+  // @shows K11 K16
   it('remembers a fact of turn 5 at turn 50, in a request under 5,000 tokens', async () => {
     const filler = (turn: number) => `Turn ${turn}: ${'the weather is as it always is here; '.repeat(8)}`;
     for (let turn = 1; turn <= 50; turn++) {
@@ -248,6 +253,7 @@ describe('the main job', () => {
     });
   });
 
+  // @shows C14
   it('serves each method and route as its reference describes', async () => {
     // Resources that have to be created first are covered by the specs that create them.
     const readable = HTTP_ROUTES.filter(

@@ -135,6 +135,7 @@ describe('antiphon run start --watch', () => {
   });
 });
 
+// @shows C9
 describe('/api/v1/workflows', () => {
   const request = async (
     method: string,
@@ -154,6 +155,7 @@ describe('/api/v1/workflows', () => {
   const yaml = { 'content-type': 'application/yaml' };
   const YAML = 'name: stored\nnodes:\n  - {id: a, agent: main, prompt: hi}\n';
 
+  // @shows C10 C11
   it('stores, shows, validates, starts and deletes a definition', async () => {
     const key = { ...yaml, 'idempotency-key': 'stored-1' };
     const made = await request('POST', '', YAML, key);
@@ -209,6 +211,7 @@ describe('an open run', () => {
     await expectOneTurnEach(run);
   });
 
+  // @shows G14
   it('continues after a stop and a start of the whole stack', async () => {
     const { reached } = hangInSecond();
     const id = await start();

@@ -185,6 +185,7 @@ describe('the key of a provider that echoes it', () => {
   });
 });
 
+// @shows secret-003
 describe('the key in the address of a provider that echoes it', () => {
   const canary = canaryOf(URL_KEY);
 
@@ -237,6 +238,7 @@ describe('the stored key of a provider that echoes it', () => {
 });
 
 describe('the debug logs of this run', () => {
+  // @shows Q5
   it('have no error that the services did not expect, and no stack of a crash', () => {
     const lines = filesOf(stack.stackJson().logs).flatMap((name) => readFileSync(name, 'utf8').split('\n'));
     expect(lines.filter((line) => line.includes('"level":"debug"')).length).toBeGreaterThan(100);

@@ -19,6 +19,7 @@ beforeAll(async () => {
 afterAll(() => sweep?.close());
 
 describe('approvals of an agent at depth 3', () => {
+  // @shows agents-A11
   it.each(POINTS)(
     'are listed at the root with their path and answered once, through kill -9 at %s',
     async (point) => {

@@ -119,6 +119,7 @@ const checkStatus = (log: readonly AgentEvent[]): void => {
 const PAIRS = AGENT_STATUSES.flatMap((status) => ALL.map((command) => ({ status, command })));
 
 describe('the lifecycle of an agent', () => {
+  // @shows agents-A1
   it.each(PAIRS)('decides $command.type from $status as declared', ({ status, command }) => {
     const agent = agentIn(status);
     expect(agent.status).toBe(status);
@@ -134,6 +135,7 @@ describe('the lifecycle of an agent', () => {
     }
   });
 
+  // @shows agents-A1
   it('records the actor, the reason and the time of each change', () => {
     const agent = apply(agentIn('ready'), { ...COMMANDS.Pause, actor: 'key/k2', reason: 'lunch' });
     expect(agent).toMatchObject({ status: 'paused', actor: 'key/k2', reason: 'lunch', changedAt: NOW });

@@ -15,6 +15,7 @@ const run = (type: PlanEvent['type'], n: number) => event(type, { runId: uuid(n)
 const find = (...events: PlanEvent[]) =>
   findingsOf(plansEqualTheirFiles, placeIn(events.map((one) => [`plan-${uuid(1)}`, one])));
 
+// @shows agents-A12
 describe('plans-equal-their-files', () => {
   it('finds nothing in a whole plan', () =>
     expect(

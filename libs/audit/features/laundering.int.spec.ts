@@ -124,6 +124,7 @@ describe('records of roots', () => {
     );
   });
 
+  // @shows review1-20
   it('are found damaged, by their line', async () => {
     await playTurn();
     const trusted = {
@@ -240,6 +241,7 @@ describe('the signing state', () => {
     expect((await audit(roots)).signing).toMatchObject({ state: 'stale', position: 7, unsignedEvents: 7 });
   });
 
+  // @shows review1-4
   it('is unsigned without a key or a root', async () => {
     const roots = await signTurns(1);
     const report = await runAudit({ pool: reader, trusted: { publicKeys: [], roots } });

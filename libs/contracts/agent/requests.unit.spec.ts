@@ -4,6 +4,7 @@ import { MAX_CONTENT_BYTES, MessageContent, sessionKeyOf } from './requests.js';
 const address = { agentId: 'support', channel: 'web', account: 'main', peer: 'alice' };
 
 describe('sessionKeyOf', () => {
+  // @shows F2
   it('returns {agent}:{channel}:{account}:{peer}', () =>
     expect(sessionKeyOf(address)).toBe('support:web:main:alice'));
 

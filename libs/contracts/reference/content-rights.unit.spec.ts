@@ -27,6 +27,7 @@ describe('the rights of contents', () => {
     for (const right of Object.values(rights)) expect(PERMISSIONS).toContain(right);
   });
 
+  // @shows review2-8-second-rights-to-data
   it('cover every event type and every stream frame of the contracts', () => {
     for (const { type, category } of EVENT_CONTRACTS)
       expect([type, CATEGORIES]).toEqual([type, expect.arrayContaining([category])]);

@@ -41,6 +41,7 @@ describe('the cost of requests', () => {
       expect([name, isHeavy(ROUTE_COSTS[name], {})]).toEqual([name, false]);
   });
 
+  // @shows review2-7-heavy-reads
   it('must be given for a new route', () => {
     const { readEvents: _, ...others } = ROUTE_COSTS;
     // @ts-expect-error: a route without a cost

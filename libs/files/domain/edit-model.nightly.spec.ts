@@ -37,6 +37,7 @@ const createRandom = (seed: number) => {
 
 const hash = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
+// @shows chats-C7
 it(`${EDITS} random edits change only their span`, () => {
   const seed = Number(process.env['ANTIPHON_SEED'] ?? 20261123);
   const random = createRandom(seed);

@@ -53,6 +53,7 @@ const CASES = FRAMES.flatMap(([frame, before, after]) =>
 ).filter(({ old }) => old !== '');
 
 describe('An exact edit', () => {
+  // @shows chats-C6
   it('is shown by at least 300 cases', () => expect(CASES.length).toBeGreaterThanOrEqual(300));
 
   it.each(CASES)('changes only its span: $name', ({ before, after, old, text }) => {
@@ -66,6 +67,7 @@ describe('An exact edit', () => {
     expect([...editBytes(file, { old: 'a', new: 'bc' })]).toEqual([0xff, 0x80, 0x62, 0x63, 0xc3, 0x9f]);
   });
 
+  // @shows chats-C6
   it('finds its place in a file of 50 MB and in a line of 10 MB', () => {
     const large = new Uint8Array(50_000_000).fill(97);
     large.set(bytes('needle'), 40_000_000);
@@ -81,6 +83,7 @@ describe('An exact edit', () => {
     expect(Buffer.compare(editBytes(line, { old: 'needle', new: 'thread' }), edited)).toBe(0);
   });
 
+  // @shows chats-C6
   it('is refused where the text occurs never or more than once, also where places overlap', () => {
     expect(codeOf(() => editBytes(bytes('abc'), { old: 'x', new: 'y' }))).toBe('FILE.NO_MATCH');
     expect(codeOf(() => editBytes(bytes('a\na\n'), { old: 'a', new: 'y' }))).toBe('FILE.AMBIGUOUS');
@@ -88,6 +91,7 @@ describe('An exact edit', () => {
     expect(() => editBytes(bytes('a\nb\na\n'), { old: 'a', new: 'y' })).toThrow('lines 1, 3');
   });
 
+  // @shows chats-C6
   it.each([
     ['line endings', 'one\r\ntwo\r\n', 'one\ntwo'],
     ['tabs and spaces', '\tone\n\ttwo\n', '    one\n    two'],
@@ -115,6 +119,7 @@ describe('An exact edit', () => {
     expect(codeOf(() => editAll(bytes('a'), [...edits, { old: 'z', new: 'y' }]))).toBe('FILE.NO_MATCH');
   });
 
+  // @shows chats-C7
   it('keeps prefix and suffix of random bytes', () => {
     let seed = 42;
     const random = (below: number): number => {
@@ -135,6 +140,7 @@ describe('An exact edit', () => {
     }
   });
 
+  // @shows chats-C9
   it('needs the number of lines to remove over half of a long file', () => {
     const long = bytes('line\n'.repeat(60));
     expect(countLines(long)).toBe(60);

@@ -188,6 +188,7 @@ describe('The quota of versions', () => {
   const over = (value: number) => ['FILE.QUOTA', 'max_versions', value, MOST];
   const three = change(emptyFileTree(), write('a', 'a'), write('a', 'b'), write('a', 'c'));
 
+  // @shows chats-C15
   it('counts each change, also of one file and in the bin, and refuses all of a command that goes over', () => {
     expect(quotaOf(three, write('a', 'd'))).toBe(MOST);
     expect(quotaOf(three, write('a', 'd'), write('b'))).toEqual(over(5));

@@ -49,6 +49,7 @@ describe('The rules of a .gitignore', () => {
     expect(own.isIgnored('build/a.log', 'build')).toBe(true);
   });
 
+  // @shows chats-C12
   it('decide as `git check-ignore` does, for random rules and paths', () => {
     const cases = readFileSync(join(import.meta.dirname, 'fixtures/git-check-ignore.jsonl'), 'utf8')
       .split('\n')

@@ -19,6 +19,7 @@ describe('scopesAt', () => {
       { kind: 'month', key: 'month/2026-11', limitTokens: null, limitMicroUsd: 6 },
     ]));
 
+  // @shows J5
   it('rolls day and month at midnight UTC', () =>
     expect(scopesAt(limits, 's1', '2026-12-01T00:00:00.000Z').map(({ key }) => key)).toEqual([
       'session/s1',

@@ -115,6 +115,7 @@ describe('a reservation', () => {
     given([reserved(), released()]).when({ type: 'Expire', now: EXPIRES }).thenNothing();
   });
 
+  // @shows review1-18
   it('is charged once for a call that ran after its release', () => {
     given([reserved(), released()])
       .when(used(900, 100))

@@ -30,6 +30,7 @@ const refusal = (run: () => unknown): unknown => {
   throw new Error('the configuration was accepted');
 };
 
+// @shows L6
 describe('where the configuration comes from', () => {
   it('prefers ANTIPHON_CONFIG, then the working folder, then the home, then the defaults', () => {
     expect(load().source).toBeNull();
@@ -165,6 +166,7 @@ describe('warnings', () => {
   });
 });
 
+// @shows L5
 describe('the reference file', () => {
   const reference = resolve(import.meta.dirname, '../../../examples/antiphon.toml');
 

@@ -22,6 +22,7 @@ const rendered = (text: string): string => {
   return '';
 };
 
+// @shows L7
 describe('defaults', () => {
   it('listen on loopback, know no token and no limit, and have one agent with the bundled tools', () =>
     expect(parse('')).toMatchObject({

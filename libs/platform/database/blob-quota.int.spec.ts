@@ -38,6 +38,7 @@ const cite = (workspace: string, digest: string): Promise<unknown> => {
 };
 
 describe('bytes that no fact cites', () => {
+  // @shows review2-9-bytes-without-a-fact
   it('have a quota in each workspace, of which cited bytes take nothing', async () => {
     const workspace = 'acme';
     for (let n = 0; n < 25; n++) {

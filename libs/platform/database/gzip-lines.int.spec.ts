@@ -67,6 +67,7 @@ describe('lines of a gzip file', () => {
     expect(pages.map((page) => page.length)).toEqual([100, 100, 52, 2, 1]);
   });
 
+  // @shows review2-13-compressed-files
   it('are refused as one line of 10 GiB in a small file, without the memory for it', async () => {
     writeBomb('x');
     const { error, grewMiB } = await failOf({});

@@ -26,6 +26,7 @@ const adopt = (reason = 'the volume is new', actor = 'spec@host') =>
   });
 
 describe('a signer without its file of roots', () => {
+  // @shows review2-4-forged-evidence
   it('signs no record 1 over older events, also where the table of roots is empty', async () => {
     await restartSigner();
     await world.remember();

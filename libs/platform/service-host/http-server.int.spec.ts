@@ -63,6 +63,7 @@ it('accepts a path parameter as long as the path of a file', async () => {
   expect(await response.json()).toEqual({ path });
 });
 
+// @shows review2-2-json-of-many-values
 it('refuses JSON of very many values before it is parsed', async () => {
   const send = async (body: string) => {
     const headers = { 'content-type': 'application/json' };

@@ -94,6 +94,7 @@ describe("the log's root", () => {
     expect(await one.sign()).toMatchObject({ number: 2, position: 2 });
   });
 
+  // @shows review1-20
   it('begins on a new line after a torn one', async () => {
     const one = signer('one');
     await one.sign();
@@ -206,6 +207,7 @@ describe('the signing key', () => {
     );
   });
 
+  // @shows review1-4
   it('is created only in a home that persists, and never under a name of the configuration', () => {
     const find = (env: Record<string, string>) =>
       findSigningKeys(readLogRootsEnv({ ANTIPHON_HOME: world.folder, ...env }));

@@ -77,6 +77,7 @@ describe('the environment of a service', () => {
       ANTIPHON_SERVICE_HTTP_PORT: '0',
     }));
 
+  // @shows review1-13
   it.each(SERVICES)('of %s has nothing of the shell that it does not need', (service) => {
     const names = Object.keys(environment(service));
     expect(names.filter((name) => name in SHELL)).toEqual(['PATH']);

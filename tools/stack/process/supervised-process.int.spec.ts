@@ -88,6 +88,7 @@ describe('SupervisedProcess', () => {
   const SERVES = 'touch ready; exec sleep 1000';
   const pidOf = (process: SupervisedProcess): number => process.status().pid ?? 0;
 
+  // @shows review1-15
   it('ends and restarts a process that misses three health checks, also a suspended one', async () => {
     let responses = 0;
     const worker = supervise('trap "" TERM; touch ready; while :; do sleep 0.02; done', {

@@ -120,6 +120,7 @@ describe('a running stack', () => {
     expect(await query(databaseUrl(), 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
+  // @shows review1-15
   it('restarts a suspended service, which answers no health check', async () => {
     const [before] = now().services.metering;
     process.kill(before!.pid!, 'SIGSTOP');

@@ -98,6 +98,7 @@ describe('an agent whose folders are limited', () => {
     expect(await callBy(process(), 'ask_agent', { agent: 'none', question })).toMatch(/^AGENT.NOT_FOUND/);
   });
 
+  // @shows review2-12-whom-agents-reach
   it('asks, messages and hands over to agents that its contacts name, and to no other', async () => {
     const named = process(configOf({ contacts: ['main', '#news'] }));
     expect(await callBy(named, 'ask_agent', { agent: 'main', question })).toContain(SECRET);

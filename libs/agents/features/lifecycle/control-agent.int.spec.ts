@@ -56,6 +56,7 @@ const historyOf = async (agentId: string) => {
 };
 
 describe('a paused agent', () => {
+  // @shows G11 P5
   it('finishes its step, continues when it is resumed on another process, and records each change', async () => {
     const agent = await spawn();
     const answer = hangs();
@@ -83,6 +84,7 @@ describe('a paused agent', () => {
     for (const [index, change] of changes.entries()) expect(change.from).toBe(changes[index - 1]?.to ?? null);
   });
 
+  // @shows agents-A4
   it('takes its descendants along, and only those that it paused are resumed with it', async () => {
     const root = await spawn();
     const child = await spawn({ parent: root.id });
@@ -97,6 +99,7 @@ describe('a paused agent', () => {
 });
 
 describe('a terminated agent', () => {
+  // @shows agents-A4
   it('ends with its tree of 32 on three processes within a second, and no call begins after it', async () => {
     const root = await spawn({ limits: { children: 8, size: 32, depth: 3 } });
     const all = [root];

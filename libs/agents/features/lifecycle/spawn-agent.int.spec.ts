@@ -44,6 +44,7 @@ const codeOf = (work: Promise<unknown>): Promise<string> =>
     (error: unknown) => (isAppError(error) ? error.code : String(error)),
   );
 
+// @shows G5
 describe('a spawned agent', () => {
   it('has the definition of its base with the fields of the request, and takes turns', async () => {
     const agent = await spawn({ name: 'Ann Ö', systemPrompt: 'You are Ann.', model: 'm2' });
@@ -63,12 +64,14 @@ describe('a spawned agent', () => {
     });
   });
 
+  // @shows agents-A2
   it('is created once by repeated requests with one key, also on another process', async () => {
     const made = await Promise.all([0, 1, 2].map((at) => spawn({ name: 'Key' }, { key: 'k-1', at })));
     expect(new Set(made.map(({ id }) => id)).size).toBe(1);
     expect(await codeOf(spawn({ name: 'Other' }, { key: 'k-1' }))).toBe('LOG.IDEMPOTENCY_CONFLICT');
   });
 
+  // @shows agents-A15
   it('never takes an id that exists', async () => {
     await spawn({ id: 'bob' });
     expect(await codeOf(spawn({ id: 'bob' }, { at: 1 }))).toBe('AGENT.EXISTS');
@@ -121,6 +124,7 @@ describe('a spawned agent', () => {
 });
 
 describe('a tree of agents', () => {
+  // @shows agents-A2
   it('admits exactly its limit of 500 simultaneous spawns on three processes', async () => {
     const limits = { size: 32, children: 500 };
     const refusing = await spawn({ limits });
@@ -141,6 +145,7 @@ describe('a tree of agents', () => {
     expect(waiting.every(({ queued: place }) => place?.limit === 'size')).toBe(true);
   });
 
+  // @shows agents-A2
   it('spawns one agent after another within 10 ms at the median', async () => {
     const times: number[] = [];
     for (let count = 0; count < 100; count++) {

@@ -25,6 +25,7 @@ describe('Messages under faults', () => {
     expect(report).toEqual({ sent: 500, kills: 6, lost: [], twice: [], misdirected: [] });
   });
 
+  // @shows agents-A6
   it('cost a step at most twice as much with 10,000 unread messages as with 200', async () => {
     const { services } = world.process({ config: configOfAgents(['few', 'many']) }).runtime;
     const fill = async (agentId: string, count: number): Promise<void> => {

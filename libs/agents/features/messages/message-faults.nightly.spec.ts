@@ -14,6 +14,7 @@ describe('Messages under faults, in full', () => {
   }, 60_000);
   afterAll(() => world.close(), 30_000);
 
+  // @shows agents-A6
   it('10,000 messages and 1,000 ends of children are read once, by their recipient', async () => {
     const recipients = Array.from({ length: 8 }, (_, index) => `r${index}`);
     const load = { recipients, messages: 10_000, children: 1_000, senders: 16 };
@@ -21,6 +22,7 @@ describe('Messages under faults, in full', () => {
     expect(report).toEqual({ sent: 11_000, kills: 40, lost: [], twice: [], misdirected: [] });
   });
 
+  // @shows agents-A5
   it('the end of a child is in the inbox of its parent within 50 ms at p99', async () => {
     const { store, inboxes } = world.process({ config: configOfAgents(['parent']) }).runtime.services;
     const result = { status: 'completed' as const, text: 'x', sessionId: null, turnId: null, code: null };

@@ -94,6 +94,7 @@ describe('Messages between agents', () => {
     await process.started;
   });
 
+  // @shows agents-A6
   it('reach a turn between its steps', async () => {
     let step = 0;
     world.model.reply = async () => {
@@ -115,6 +116,7 @@ describe('Messages between agents', () => {
     expect(await receivedIn(await turnOf('reader'))).toEqual(['once']);
   });
 
+  // @shows N2
   it('to a topic are one event, which every follower reads and no other agent', async () => {
     const subscribe = (agentId: string, subscribed = true) =>
       messages().subscribe({ workspace: WORKSPACE, agentId, topic: 'news', subscribed, actor });
@@ -130,6 +132,7 @@ describe('Messages between agents', () => {
     expect(await receivedIn(await turnOf('reader'))).toEqual([]);
   });
 
+  // @shows agents-A6
   it('to everyone reach every agent', async () => {
     await send('all', { everyone: true });
     for (const id of ['reader', 'other']) expect(await receivedIn(await turnOf(id))).toEqual(['all']);

@@ -217,6 +217,7 @@ describe('messages-arrive-once', () => {
   });
 });
 
+// @shows agents-A3
 describe('tree-budgets-are-nested', () => {
   const LATER = '2026-11-21T10:01:00.000Z';
   const limit = (agentId: string, limitTokens: number | null): InStream<AgentFact> => [

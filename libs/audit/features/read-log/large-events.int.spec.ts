@@ -31,6 +31,7 @@ beforeAll(async () => {
 afterAll(() => database?.drop());
 
 describe('an audit', () => {
+  // @shows review2-13-pages-in-bytes
   it(`reads ${BIG_EVENTS} events of 1 MB in a process with a heap of 96 MiB`, async () => {
     const { stdout } = await promisify(execFile)(
       process.execPath,

@@ -21,6 +21,7 @@ describe('attached files in a prompt', () => {
   const numbered = (count: number, line: (n: number) => string): string =>
     `${Array.from({ length: count }, (_, n) => line(n + 1)).join('\n')}\n`;
 
+  // @shows chats-C13
   it('are whole where they fit, and are cut after a whole line where they do not', () => {
     const small = numbered(20, (n) => `line ${n}`);
     expect(renderAttached([file('a.md', small)], 4_000)).toContain(small);

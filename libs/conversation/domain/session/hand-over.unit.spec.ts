@@ -26,6 +26,7 @@ const cycle = (agents: readonly string[], rounds: number): AgentHop[] =>
   );
 
 describe('checkHop', () => {
+  // @shows agents-A7
   it.each([1, 2, 3, 4, 5, 6])('stops a circle of %d agents at the hop after it', (length) => {
     const stopped = walk(cycle(NAMES.slice(0, length), 3));
     expect(stopped?.at).toBe(length + 1);
@@ -47,6 +48,7 @@ describe('checkHop', () => {
       { numRuns: 2_000 },
     ));
 
+  // @shows agents-A7
   it('stops none of 1,000 legal chains, in which a pair repeats only after a new fact', () =>
     fc.assert(
       fc.property(

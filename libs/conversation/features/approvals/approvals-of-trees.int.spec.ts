@@ -76,6 +76,7 @@ describe('Approvals of a tree of agents', () => {
   }, 60_000);
   afterAll(() => world.close());
 
+  // @shows agents-A11
   it('are listed once with the path from the root, wait alone, and survive a restart', async () => {
     const asker = await submitTo(agent, { address: newAddress('grandkid') });
     const [approval] = await until(async () => {

@@ -83,6 +83,7 @@ const count = async (sessionId: string, type: RegExp) =>
   (await world.types(sessionId)).filter((name) => type.test(name)).length;
 
 describe('a tool that requires an approval', () => {
+  // @shows agents-A11
   it('is called once, after the approval', async () => {
     uses('echo', 'once');
     const agent = start();

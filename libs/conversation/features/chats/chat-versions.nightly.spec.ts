@@ -54,6 +54,7 @@ describe('the file of a chat', () => {
       .version;
   };
 
+  // @shows chats-C1
   it(`has at each of ${VERSIONS} versions the bytes that it had then, also on a process that knows none`, async () => {
     const random = createSeededRandom(SEED);
     let chat = await chats.create({ workspace: WORKSPACE, spec: { name: randomUUID() }, caller: 'ada' });

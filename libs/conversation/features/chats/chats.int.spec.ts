@@ -69,6 +69,7 @@ describe('a chat', () => {
     await expect(listAt(10 ** 9)).rejects.toMatchObject({ code: 'LOG.POSITION_AHEAD' });
   });
 
+  // @shows chats-C1
   it('is a virtual file that is listed and read like any other, and cannot be written', async () => {
     const chat = await create();
     await ask(chat, 'a question for the file', 1);
@@ -105,6 +106,7 @@ describe('a chat', () => {
     expect(prompt).not.toMatch(/secret|another question/);
   });
 
+  // @shows chats-C13
   it('shows later turns the snapshot of an attached file, also after the file has changed', async () => {
     const chat = await create();
     await write('tides.md', 'low tide at six');
@@ -118,6 +120,7 @@ describe('a chat', () => {
     });
   });
 
+  // @shows chats-C13
   it('replays a turn with an equal prompt hash after the attached original has changed', async () => {
     const first = world.process();
     const own = new Chats(first.runtime.services);
@@ -243,6 +246,7 @@ describe('the file of a chat', () => {
     return { version, entries: await workspaceFiles.withSizes(WORKSPACE, treeId, files, at) };
   };
 
+  // @shows chats-C1
   it('has at an old version of the tree the text, the name and the size of that time', async () => {
     const chat = await create();
     await ask(chat, 'the first question', 1);

@@ -129,6 +129,7 @@ describe('a session of thousands of events', () => {
     expect(rows).toEqual([{ version: '20' }]);
   });
 
+  // @shows review1-16
   it('is folded from its first event when its snapshot is of another history', async () => {
     const sessionId = await longSession(SNAPSHOT_EVERY);
     const first = await logFor().load(workspace, sessionId);

@@ -67,6 +67,7 @@ describe('the file of a role', () => {
     expect((await roles(sessionId)).filter((role) => role !== undefined)).toHaveLength(2);
   });
 
+  // @shows chats-C13
   it('may change during a turn: the repeated call in another process has an equal prompt hash', async () => {
     const first = world.process({ config: CONFIG });
     await writeRole(first, 'Be brief.');

@@ -67,6 +67,7 @@ describe('a message to an address without a session', () => {
     await until(async () => (await count()).every((times, index) => times > (before[index] ?? 0)));
   });
 
+  // @shows F5
   it('is followed by a turn in the same session with both messages in its context', async () => {
     const target = { address: newAddress() };
     const first = await submit(target, 'I am Ada');
@@ -87,6 +88,7 @@ describe('a message to an address without a session', () => {
     await world.ended(both[0]?.sessionId ?? '', 2);
   });
 
+  // @shows F2
   it('separates addresses, also with delimiters in their parts', async () => {
     const base = { agentId: 'main', account: 'c', peer: 'd' };
     const one = await submit({ address: { ...base, channel: 'a:b' } });

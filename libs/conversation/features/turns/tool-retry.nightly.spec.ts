@@ -254,6 +254,7 @@ describe('a deferred call', () => {
     expect(keysAsked()).toHaveLength(2);
   });
 
+  // @shows review1-11
   it('carries a deadline that counts a pause after the proof of its claim', async () => {
     let pauses = 0;
     const failpoint = async (name: string): Promise<void> => {

@@ -21,6 +21,7 @@ const check = (race: RaceResult, leastSwaps: number): void => {
   expect(race.swaps).toBeGreaterThan(leastSwaps);
 };
 
+// @shows chats-C11
 describe.each(['folder', 'file'] as const)('100,000 tries while a %s is exchanged for a link', (part) => {
   let world: AgentWorld;
   let agent: TestProcess;

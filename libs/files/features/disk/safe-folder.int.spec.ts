@@ -165,6 +165,7 @@ describe('a safe folder and links', () => {
     ],
   ];
 
+  // @shows chats-C11
   it.each(LINKS)('refuses %s for reading, writing and deleting', async (_, prepare) => {
     prepare();
     const existing = existsSync(join(root, 'a', 'b', 'f'));

@@ -95,6 +95,7 @@ describe('a repository in the files of a workspace', () => {
     expect((await world.facts()).filter((fact) => !fact.startsWith('FileWritten'))).toEqual([]);
   });
 
+  // @shows review2-1-names-on-disk
   it('around the copy does not take it in, and its `git status` names no file of it', async () => {
     git(world.base, 'init');
     await ignoreCopies(world.base);

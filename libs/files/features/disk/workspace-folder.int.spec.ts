@@ -77,6 +77,7 @@ describe('the folder of a workspace', () => {
     ]);
   });
 
+  // @shows chats-C7
   it('keeps the mode of an executable file that a tool edits', async () => {
     follower = await world.startFollower(LIMITS, true);
     const stored = await world.trees.putBytes('default', Buffer.from('old'));

@@ -56,6 +56,7 @@ describe('File trees', () => {
     await world.store.append({ workspace: WORKSPACE, streams });
   };
 
+  // @shows chats-C9
   it('show each version, on any process', async () => {
     const first = await write(agent, 'v.txt', 'one');
     await write(agent, 'v.txt', 'two');
@@ -80,6 +81,7 @@ describe('File trees', () => {
     expect(await read(other, 'f.txt')).toBe('after');
   });
 
+  // @shows chats-C9
   it.each(FILE_FAILPOINTS)('hold the old or the new text after a failure at %s', async (point) => {
     await write(agent, 'p.txt', 'old');
     armFailpoints((name) =>

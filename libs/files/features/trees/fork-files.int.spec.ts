@@ -75,6 +75,7 @@ const fork = async (base: string, version: number): Promise<number> => {
   return elapsed;
 };
 
+// @shows chats-C15
 describe('a fork of the tree of 10,000 files', () => {
   it(`has the files as of a version within ${MAX_FORK_MS} ms, and copies no fact and no byte`, async () => {
     const before = await countBlobs();

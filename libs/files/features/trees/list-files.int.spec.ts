@@ -50,6 +50,7 @@ const listPages = async (limit: number): Promise<{ entries: FileEntryView[]; tot
 };
 
 describe('a list of files', () => {
+  // @shows chats-C12
   it('has the same order and the total on each page, of any size', async () => {
     const { entries } = await files.list({ ...whole, limit: 1_000, at: version });
     expect(entries).toHaveLength(FILES);

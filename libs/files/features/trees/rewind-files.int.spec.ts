@@ -40,6 +40,7 @@ const request = (at: number, more: object = {}) =>
   rewind.handle({ workspace: WORKSPACE, sessionId: MINE, at, dryRun: false, actor: 'key/k1', ...more });
 
 describe('a rewind of the files of a session', () => {
+  // @shows chats-C10
   it('restores its files as of an event, also deleted ones, and removes new ones', async () => {
     await write(MINE, 'kept', 'one');
     await write(MINE, 'gone', 'one');
@@ -57,6 +58,7 @@ describe('a rewind of the files of a session', () => {
     expect([reply.conflicts, await world.tree()]).toEqual([[], { gone: 'one', kept: 'one' }]);
   });
 
+  // @shows chats-C10
   it('leaves newer changes of others and lists them', async () => {
     const at = await sessionEvent();
     await write(MINE, 'shared', 'mine');

@@ -59,6 +59,7 @@ const upgrade = (token: string): Promise<number> =>
     (error: unknown) => Number(/\d{3}/.exec(String(error))?.[0]),
   );
 
+// @shows E1 review1-1
 describe('twenty wrong tokens from one address', () => {
   it('do not refuse the right token over HTTP, and get 429 themselves', async () => {
     const statuses: number[] = [];
@@ -99,6 +100,7 @@ describe('a feature that the configuration turns off', () => {
 });
 
 describe('a full queue of tasks', () => {
+  // @shows M5 agents-A10
   it('refuses a task with 429 and Retry-After, and with -32029 on a socket', async () => {
     const agent = await connectNats({ url: world.nats.url, service: 'agent', logger: silentLogger });
     const error = { kind: 'exhausted', code: 'TASK.QUEUE_FULL', message: 'too many open tasks' };
@@ -125,6 +127,7 @@ describe('a full queue of tasks', () => {
   });
 });
 
+// @shows review1-14
 describe('the rate limits of an API key', () => {
   const createKey = async (): Promise<string> => {
     const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };

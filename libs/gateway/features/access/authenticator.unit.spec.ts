@@ -30,6 +30,7 @@ describe('Authenticator', () => {
     expect((await authenticator.authenticate(TOKEN, 'a')).principal).toBe(TOKEN_HOLDER);
   });
 
+  // @shows review1-1
   it('accepts the right token after 20 wrong ones from the same address', async () => {
     const authenticator = create();
     const waits: number[] = [];

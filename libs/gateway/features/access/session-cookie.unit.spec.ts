@@ -14,6 +14,7 @@ describe('the cookie of a session', () => {
     expect(cookie.render({}, 'v', 1)).not.toContain('Secure');
   });
 
+  // @shows review2-13-the-cookie-on-https
   it.each([
     { origin: 'https://gateway.example' },
     { referer: 'https://gateway.example/agents' },

@@ -120,6 +120,7 @@ const p95 = (times: readonly number[]): number =>
   [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.95)] ?? 0;
 
 describe('heavy reads of one viewer', () => {
+  // @shows review2-7-heavy-reads
   it.each<[string, number, string]>([
     ['200 text searches', 200, '/api/v1/events?text=not-there'],
     ['40 exports of 3 MB', 40, `/api/v1/sessions/${session}/export`],

@@ -56,6 +56,7 @@ const readAll = async (pipe: ChatPipe): Promise<string> => {
 };
 
 describe('a pipe', () => {
+  // @shows chats-C5
   it('tells a reader that holds too much where to resume, cuts it, and sends nothing after that', async () => {
     const pipe = pipeOf();
     const ended = once(pipe, 'close');

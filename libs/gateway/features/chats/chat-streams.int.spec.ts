@@ -82,6 +82,7 @@ describe('the events of a chat', () => {
     expect(offsetsOf(events)).toEqual(script.frames().map(({ offset }) => offset));
   });
 
+  // @shows chats-C4
   it('begin at the end on request, and with the answer that is being given', async () => {
     const script = await committed(3);
     const pipe = await openPipe(first(), script.sessionId, undefined, 'end');
@@ -98,6 +99,7 @@ describe('the events of a chat', () => {
     expect(events.map(({ event }) => event)).toEqual(['ready', 'accepted', 'text', 'usage', 'done']);
   });
 
+  // @shows chats-C4
   it('have one error and one done of a turn that failed: live, and after each id on each gateway', async () => {
     const script = createSessionScript();
     await world.commit(script.sessionId, [...script.events, ...script.request(), ...script.begin()]);
@@ -126,6 +128,7 @@ describe('the events of a chat', () => {
     }
   });
 
+  // @shows chats-C4
   it('send an open approval again on each attach, and none that is decided', async () => {
     const script = createSessionScript();
     script.request();
@@ -190,6 +193,7 @@ describe('the events of a chat', () => {
     expect(await codeOf(script, ready.replace(/^\d+/, '9'))).toBe('GATEWAY.EPOCH_CHANGED');
   });
 
+  // @shows chats-C5
   it('lose nothing for a reader that reads late, cut or not, while another one gets every event', async () => {
     const script = createSessionScript();
     await world.commit(script.sessionId, script.events);
@@ -220,6 +224,7 @@ describe('the events of a chat', () => {
     expect([...offsetsOf(got), ...offsetsOf(rest)]).toEqual(script.frames().map(({ offset }) => offset));
   });
 
+  // @shows chats-C3
   it('of an archived session are refused as archived', async () => {
     const script = await committed(1);
     const id = (await readTo(script)).at(-1)?.id ?? '';

@@ -228,6 +228,7 @@ describe('a session of the dashboard', () => {
     for (const { text } of [byLink, extended]) expect(JSON.parse(text)).toMatchObject({ expiresAt });
   });
 
+  // @shows review2-13-one-time-links
   it('is replaced by the link of another caller only if the request says so, and both are named', async () => {
     const made = await send('POST', '/api/v1/workspaces', bearer, { id: 'attacker' });
     const { key } = JSON.parse(made.text) as { key: IssuedKey };

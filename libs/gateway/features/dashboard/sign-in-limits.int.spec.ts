@@ -80,6 +80,7 @@ const repeat = async (times: number, work: (index: number) => Promise<Reply>): P
 };
 
 describe('sign-ins', () => {
+  // @shows review2-6-sign-ins-and-sessions
   it('of one key are refused after the first 20 of 2,000, with the time to wait, and add nothing', async () => {
     const url = await start('');
     const key = await createKey(url);
@@ -153,6 +154,7 @@ describe('sessions of one key', () => {
     expect(await count(live)).toBe(20);
   });
 
+  // @shows review2-6-sign-ins-and-sessions
   it('share the rate of the key, by requests, sockets and one-time links', async () => {
     const url = await start('requests_per_second = 8\nsign_ins = 0');
     const begun = performance.now();

@@ -237,6 +237,7 @@ describe('agent.subscribe', () => {
     ]);
   });
 
+  // @shows agents-A12
   it('sends agent.plan with the steps before the first of them starts, and the counts of the file', async () => {
     const client = await connect(0);
     await client.call('agent.subscribe', { frames: ['plan'] });

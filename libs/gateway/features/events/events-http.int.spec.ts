@@ -137,6 +137,7 @@ describe('GET /api/v1/events', () => {
     ]);
   });
 
+  // @shows C13
   it('pages by limit and offset, and by limit and cursor', async () => {
     const all = await typesOf('limit=1000');
     expect(all).toHaveLength(9);

@@ -61,6 +61,7 @@ const bytesBetween = async (after: number, upTo: number): Promise<number> => {
 };
 
 describe('a search of a text', () => {
+  // @shows review2-7-text-searches
   it.each(['asc', 'desc'] as const)(
     `reads 128 MiB of ${END} events without a hit in one request, and all of them by its cursors, in order %s`,
     async (order) => {

@@ -26,6 +26,7 @@ describe('the fan-out of live frames', () => {
     expect(got.every(([offset]) => offset === 1)).toBe(true);
   });
 
+  // @shows chats-C5
   it('lets other work run before many readers have a frame, and keeps the order for each', async () => {
     const { got, fanOut } = startWorld(1_000);
     for (let offset = 1; offset <= 10; offset++) fanOut.send(frameOf(offset));

@@ -59,6 +59,7 @@ describe('readers that catch up', () => {
     expect(counts.reads).toBe(Math.ceil(script.events.length / PAGE_EVENTS));
   });
 
+  // @shows chats-C5
   it('share the frames, if one comes after the other, and read only the end again', async () => {
     const { script, counts, readAll } = await startWorld();
     const first = await readAll();

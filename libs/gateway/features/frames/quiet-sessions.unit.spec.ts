@@ -104,6 +104,7 @@ afterEach(() => {
 const pass = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms);
 
 describe('followers of turns that wait', () => {
+  // @shows review1-14
   it('of 1,000 sessions cost one read each at first, then one query per round of 30 s', async () => {
     const scripts = await Promise.all(Array.from({ length: 1_000 }, () => commitWaiting(world)));
     for (const script of scripts) world.follow(script);

@@ -120,6 +120,7 @@ describe('an API key', () => {
 });
 
 describe('a caller that only manages keys', () => {
+  // @shows review2-13-keys-of-admins
   it('revokes no key with more rights, by role or by permission, and so locks out no admin', async () => {
     const manager = adminOf('acme', { caller: 'key/manager', scopes: ['keys:manage'] });
     const admin = await create({ role: 'admin' });

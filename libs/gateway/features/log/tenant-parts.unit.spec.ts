@@ -44,6 +44,7 @@ const controller = new LogStatusController(requests, {} as never, {} as never, {
 const roots = (reader: Principal) => controller.listRoots({ query: { limit: 1 } } as never, reader);
 
 describe('readers that are no operators of the installation', () => {
+  // @shows review2-13-status-roots-read-models
   it.each(READERS)('see which services and engines work, and no process, address or key', async (reader) => {
     const status = await readStatus(reader);
     expect(status.services['agent']).toEqual({ healthy: true });

@@ -26,6 +26,7 @@ describe('params of a method', () => {
     });
   });
 
+  // @shows A5
   it('names every invalid field and every unknown field', () => {
     const { code, message, data } = errorOf({ ...VALID, peer: 7, content: '', pear: 'x' });
     expect(code).toBe(-32602);

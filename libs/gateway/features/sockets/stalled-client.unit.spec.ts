@@ -58,6 +58,7 @@ it('never closes a client that reads, however slowly', async () => {
   expect(client.waitForRoom('s')).toBeUndefined();
 });
 
+// @shows review1-14
 it('refuses the stream over 1,000 open ones, and has room again when one ends', () => {
   const { client } = connect();
   const ends = Array.from({ length: 1_000 }, (_, id) => {

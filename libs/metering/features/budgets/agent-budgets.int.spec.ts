@@ -81,6 +81,7 @@ const findExcesses = async (rootKey: string): Promise<{ calls: number; over: str
 };
 
 describe('the budget of a tree of agents', () => {
+  // @shows agents-A3
   it(`admits exactly one of 512 calls in each of ${ROUNDS} rounds with room for one, over two processes`, async () => {
     const processes = [metering.start(), metering.start()] as const;
     const [{ setLimit, settle, ledger }] = processes;
@@ -136,6 +137,7 @@ describe('the budget of a tree of agents', () => {
     expect(refusedBy.get(`agent/${tight}`)).toBe(ROUNDS * 64 * 2);
   }, 300_000);
 
+  // @shows agents-A3
   it('gives back what a child did not use when its call ends', async () => {
     const { reserve, settle, setLimit, read } = metering.start();
     await setLimit('parent', 1_000);
@@ -267,6 +269,7 @@ describe('a call of an agent without a limit', () => {
 });
 
 describe('the cost of agents', () => {
+  // @shows agents-A14
   it('is read for one agent and for a tree, and sums to the ledger with differences of 0', async () => {
     const priceOf = () => ({ inputMicroUsdPerMtok: 3_333_333, outputMicroUsdPerMtok: 7_777_777 });
     const { reserve, settle, usage } = metering.start({ priceOf });

@@ -31,6 +31,7 @@ const open = async (path: string): Promise<[string, number]> => {
 };
 
 describe('The facts of changes by tools', () => {
+  // @shows I12 chats-C9
   it('are one append with their bytes and the outcome of the call', async () => {
     await put('one.txt', 'one\n');
     const { events } = await run(
@@ -54,6 +55,7 @@ describe('The facts of changes by tools', () => {
     expect((await open('one.txt'))[0]).toBe('1\n');
   });
 
+  // @shows chats-C7
   it('keep the mode of a file that is edited, written whole or moved', async () => {
     await put('run.sh', '#!/bin/sh\nexit 1\n', 0o755);
     await run(

@@ -75,6 +75,7 @@ describe('Tools for files', () => {
     ]);
   });
 
+  // @shows chats-C8
   it('refuse to change what was not read, what was read in part, and what changed since', async () => {
     await put('notes.txt', Array.from({ length: 80 }, (_, index) => `line ${index + 1}\n`).join(''));
     const { results } = await run(
@@ -180,6 +181,7 @@ describe('Tools for files', () => {
     expect([await textOf(agent, 'a.txt'), await textOf(agent, 'b.txt')]).toEqual(['1\n', '2\n']);
   });
 
+  // @shows chats-C8
   it('refuse a change of what changed after it was read, and show the difference', async () => {
     await put('shared.txt', 'one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n');
     const changed = 'one\n2\nthree\nfour\nfive\nsix\nseven\neight\n9\n';
@@ -255,6 +257,7 @@ describe('Tools for files', () => {
     );
   });
 
+  // @shows chats-C11
   it('move a removed file to the bin, and need the number of files of a folder', async () => {
     await put('old/a.txt', 'a');
     await put('old/b.txt', 'b');
@@ -304,6 +307,7 @@ describe('Tools for files', () => {
     expect([results[0], results[2]].map((text) => /"ignored":2/.test(text ?? ''))).toEqual([true, true]);
   });
 
+  // @shows chats-C12
   it('end hostile expressions in bounded time, and a line of 10 MB is read, found and edited', async () => {
     const large = world.process({
       config: {
@@ -364,6 +368,7 @@ describe('Tools for files', () => {
     expect(results[1]).toContain('private/other.txt');
   });
 
+  // @shows chats-C8
   it('write a serial history of one file by 64 callers on two processes, without a lost update', async () => {
     await put('count.txt', '');
     const other = world.process({ config });

@@ -64,6 +64,7 @@ describe('A large change of an agent', () => {
   const failuresOf = (events: Awaited<ReturnType<typeof run>>): unknown[] =>
     events.filter(({ type }) => type === 'ToolCallFailed').map(({ data }) => data['code']);
 
+  // @shows chats-C9
   it('of 40 files of 250 KB is made whole, though its bytes exceed one append', async () => {
     const paths = Array.from({ length: FILES }, (_, nth) => `large/${nth}.txt`);
     const text = (path: string, word: string): string => `${word} ${path}\n${'x'.repeat(LARGE)}\n`;
@@ -103,6 +104,7 @@ describe('A large change of an agent', () => {
     }
   });
 
+  // @shows chats-C9
   it('is not made if the turn is cancelled before it is recorded', async () => {
     const { files } = agent.runtime.services;
     const path = `${randomUUID()}.txt`;

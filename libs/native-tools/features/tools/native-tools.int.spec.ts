@@ -120,6 +120,7 @@ describe('Native tools', () => {
     expect(JSON.stringify(world.model.requests.at(-1)?.messages)).toContain('where is my invoice?');
   });
 
+  // @shows agents-A7
   it('return an answer once that promises a hand-over without the call', async () => {
     play({
       a: (request, call) => {
@@ -137,6 +138,7 @@ describe('Native tools', () => {
     expect(calls).toEqual({ a: 2, b: 2 });
   });
 
+  // @shows agents-A7
   it.each([
     ['A↔B', { a: 'b', b: 'a' }, 2],
     ['A→B→C→A', { a: 'b', b: 'c', c: 'a' }, 3],

@@ -96,6 +96,7 @@ describe(`A search over ${FILES} files`, () => {
     return { times, results };
   };
 
+  // @shows chats-C12
   it('finds a text within the promised time', async () => {
     const before = await measureContention();
     const input = { query: 'the needle is', path: 'tree', limit: 500 };
@@ -112,6 +113,7 @@ describe(`A search over ${FILES} files`, () => {
     checkFigure({ what: 'search: p95', value: p95, unit: 'ms', atMost });
   });
 
+  // @shows chats-C12
   it('ends each of 20 hostile expressions in bounded time, while the process stays responsive', async () => {
     expect(HOSTILE_PATTERNS).toHaveLength(20);
     let longest = 0;

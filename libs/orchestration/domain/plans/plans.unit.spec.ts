@@ -64,6 +64,7 @@ describe('the parser of a plan file', () => {
 });
 
 describe('a plan', () => {
+  // @shows chats-C14
   it('without steps is refused: neither done nor a loop', () => {
     expect(() => planOf('# Title\n\n```\n- [ ] a\n```\n')).toThrow(
       expect.objectContaining({ code: 'PLAN.NO_STEPS' }),
@@ -243,6 +244,7 @@ const editFile = (file: string, { kind, at, to, text }: Change): string => {
 };
 
 describe('1,000 random merges', () => {
+  // @shows chats-C14
   it('make the file equal to the facts, box by box, and a second merge changes nothing', () => {
     const planRecord = fc.record({
       head: fc.constantFrom('', '# Plan\n\n', '- item\n\n', '```\n- [ ] x\n```\n'),

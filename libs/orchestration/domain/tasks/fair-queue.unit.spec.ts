@@ -64,6 +64,7 @@ describe('the order of waiting tasks', () => {
     expect(queue.size).toBe(1);
   });
 
+  // @shows agents-A9
   it('shares picks between 250 workspaces with a Jain index of at least 0.95', () => {
     const workspaces = Array.from({ length: 250 }, (_, index) => `w${index}`);
     // Workspace n has 10 + 4 n tasks: the last one has a hundred times those of the first.
@@ -75,6 +76,7 @@ describe('the order of waiting tasks', () => {
     expect(jain(shares)).toBeGreaterThanOrEqual(0.95);
   });
 
+  // @shows agents-A9
   it('lets the least urgent class wait at most ten times its fair share', () => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 10 }), (classes) => {

@@ -174,6 +174,7 @@ describe('retention', () => {
     expect(started).toMatchObject({ type: 'SessionStarted', data: { previousSessionId: first } });
   });
 
+  // @shows review1-7
   describe('after a kill', () => {
     let old: string;
     let open: string;

@@ -22,6 +22,7 @@ afterEach(async () => {
 afterAll(() => world.close(), 30_000);
 
 describe('an edit of a plan file', () => {
+  // @shows chats-C14
   it('becomes facts at the next read: a person ticks, an agent does not', async () => {
     const path = nextPath();
     const process = start();
@@ -95,6 +96,7 @@ describe('an edit of a plan file', () => {
     }
   });
 
+  // @shows chats-C14
   it('with ids of earlier steps corrects a file that was no plan', async () => {
     const path = nextPath();
     const process = start();

@@ -46,6 +46,7 @@ afterEach(async () => {
 afterAll(() => world.close(), 30_000);
 
 describe('a run of a plan', () => {
+  // @shows agents-A12
   it('does the steps of a plan that an agent made, one turn each, and ticks a box by its evidence', async () => {
     const path = nextPath();
     const process = start();
@@ -95,6 +96,7 @@ describe('a run of a plan', () => {
     expect([await show(process, path), await readFile(process, path)]).toEqual([mine, text]);
   });
 
+  // @shows agents-A12
   it('fails the step of an agent that claims without evidence, and ends there', async () => {
     const path = nextPath();
     const process = start();

@@ -103,6 +103,7 @@ describe('a process that assigns tasks and dies', () => {
 });
 
 describe('the turns of tasks', () => {
+  // @shows M4
   it('run in every process, and each once', async () => {
     start();
     await leader();

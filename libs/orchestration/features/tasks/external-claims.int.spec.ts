@@ -40,6 +40,7 @@ describe('an external worker', () => {
     await agent.tasks.cancelTask({ workspace: WORKSPACE, taskId: id, actor: ACTOR });
   });
 
+  // @shows agents-A12
   it('claims a task that it can do, and completes it without a model', async () => {
     const id = await world.send(agent, { ...external, prompt: 'build', capabilities: ['rust'] });
     expect(await claim(['prose'])).toBeNull();
@@ -115,6 +116,7 @@ describe('an external worker', () => {
     expect((await finish(id, third.epoch, 'completed')).task.state).toBe('completed');
   });
 
+  // @shows agents-A8
   it('keeps its task while it renews the claim', async () => {
     const id = await world.send(agent, external);
     await claim();
@@ -131,6 +133,7 @@ describe('an external worker', () => {
     await finish(id, 1);
   });
 
+  // @shows agents-A8
   it('loses its task within 10 s of its last renewal, and its late result stays as evidence', async () => {
     const id = await world.send(agent, external);
     await claim();
@@ -175,6 +178,7 @@ describe('an external worker', () => {
   });
 });
 
+// @shows N4
 describe('the end of a delegated task', () => {
   it('is in the inbox of the agent that delegated it, once, in the same append', async () => {
     const id = await world.send(agent, external, { agentId: 'main' });

@@ -69,6 +69,7 @@ const cancelAll = async (process: TasksProcess, ids: readonly string[]): Promise
 };
 
 describe('the queue of tasks', () => {
+  // @shows agents-A9
   it('is claimed at 500 tasks a second or more', async () => {
     const process = start();
     await sendMany(process, CLAIMS, { worker: 'external' });
@@ -89,6 +90,7 @@ describe('the queue of tasks', () => {
     await cancelAll(process, claimed);
   });
 
+  // @shows agents-A8
   it('loses no task and does none twice under kill -9 of its processes', async () => {
     const sender = start(false);
     const others = [start(), start()];
@@ -126,6 +128,7 @@ describe('the queue of tasks', () => {
     checkFigure({ what: 'tasks: kills of processes', value: kills, atLeast: 1 });
   });
 
+  // @shows M5 agents-A10
   it('leaves chats as fast as they are without tasks', async () => {
     const process = start();
     const chat = async (): Promise<number> => {

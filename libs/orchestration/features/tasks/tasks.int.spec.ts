@@ -72,6 +72,7 @@ describe('a task', () => {
     });
   });
 
+  // @shows M8
   it('is taken by its priority among the tasks that wait for an agent, then by its age', async () => {
     const only = { agent: 'rust' };
     const held = Promise.withResolvers<void>();
@@ -104,6 +105,7 @@ describe('a task', () => {
     expect(world.agents.model.requests.map(asked)).toEqual(['once']);
   });
 
+  // @shows agents-A8
   it('fails visibly at the third strike, with the three reasons', async () => {
     world.agents.model.reply = failing;
     const task = await world.ended(agent, await world.send(agent, fast));
@@ -143,6 +145,7 @@ describe('a task', () => {
 });
 
 describe('an agent', () => {
+  // @shows M4 M10 agents-A9
   it('does one task at a time, and an idle one steals what waits for a busy one', async () => {
     let open = 0;
     let most = 0;
@@ -225,6 +228,7 @@ describe('an agent with a key of its own', () => {
 });
 
 describe('the list of tasks', () => {
+  // @shows K21
   it('pages through tasks, newest first, and filters them', async () => {
     const project = 'listed';
     const ids: string[] = [];
@@ -255,6 +259,7 @@ describe('the list of tasks', () => {
 });
 
 describe('a full queue', () => {
+  // @shows M4 agents-A10
   it('refuses further tasks with the time of the next try', async () => {
     const small = world.process(configWith({ main: [] }), { maxOpenTasks: 3 });
     const workspace = 'crowded';

@@ -144,6 +144,7 @@ describe('a backup', () => {
     expect((await admin.query('select from events')).rowCount).toBe(1234);
   });
 
+  // @shows review2-13-compressed-files
   it('is rejected when a file has more lines than its manifest says', async () => {
     const { tables } = await backup();
     const bytes = gzipSync(`${gunzipSync(await readFile(tableFile(folder, 'leases'))).toString()}{}\n`);

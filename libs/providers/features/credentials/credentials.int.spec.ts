@@ -146,6 +146,7 @@ describe('a new master key', () => {
     });
   };
 
+  // @shows secret-007
   it('wraps all data keys, and a rotation that is killed half-way leaves all readable and continues', async () => {
     for (const provider of PROVIDERS)
       await store.set(provider === 'c' ? 'globex' : 'acme', provider, `${SECRET}-${provider}`, 'token');
@@ -174,6 +175,7 @@ describe('a new master key', () => {
     expect(after.rows).toEqual(before.rows);
   });
 
+  // @shows secret-007
   it('is introduced under 100 reads and writes a second, of which none fails', async () => {
     const names = Array.from({ length: 80 }, (_, n) => `p${n}`);
     await Promise.all(names.map((provider) => store.set('acme', provider, `${SECRET}-0`, 'token')));

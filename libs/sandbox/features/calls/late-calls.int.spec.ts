@@ -13,6 +13,7 @@ beforeEach(() => world.reset());
 afterAll(() => world.close());
 
 describe('a tool call that comes late', () => {
+  // @shows review1-11
   it('does not run when its deadline has passed', async () => {
     world.box.sandbox.calls.clocks.observe({ caller: 'agent-1', at: steadyNow() });
     expect(await world.box.call('hello', {}, { ...proven(0), agentId: 'free' })).toMatchObject({
@@ -22,6 +23,7 @@ describe('a tool call that comes late', () => {
   });
 });
 
+// @shows review1-12
 describe('a tool call that reached the outside', () => {
   it.each([
     ['fetch-loop', 'TOOL.TIMEOUT'],
@@ -86,6 +88,7 @@ describe('a tool call that needs the permission of its caller', () => {
   });
 });
 
+// @shows review1-9
 describe('a tool call without an approval', () => {
   it('is refused for an agent whose rules require one', async () => {
     expect(await world.box.call('hello', {}, { agentId: 'careful' })).toMatchObject({

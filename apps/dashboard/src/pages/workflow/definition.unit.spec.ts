@@ -74,6 +74,7 @@ const CHAIN: Definition = {
 const AGENTS = new Set(['main']);
 
 describe('the text of a workflow', () => {
+  // @shows R5
   it.each(['yaml', 'json'] as const)('reads as the same definition that %s was printed from', (format) =>
     fc.assert(
       fc.property(definitions, (definition) =>
@@ -95,6 +96,7 @@ describe('the text of a workflow', () => {
 });
 
 describe('an edge', () => {
+  // @shows R4
   it('is refused if it closes a cycle, and the path is named', () => {
     expect(findCycle(CHAIN.nodes, 'c', 'a')).toEqual(['a', 'b', 'c']);
     expect(refuseEdge(CHAIN.nodes, 'c', 'a')).toContain('a → b → c → a');
