@@ -70,20 +70,23 @@ const timed = async (work) => {
   return performance.now() - from;
 };
 
+/** Repeats a read until it succeeds: a read of the past is refused while the log is folded. */
+const ready = async (url) => {
+  const endsAt = performance.now() + FOLLOW_MS;
+  for (;;)
+    try {
+      return await readJson(url);
+    } catch (error) {
+      if (error.body?.code !== 'LOG.PAST_NOT_READY' || performance.now() > endsAt) throw error;
+    }
+};
+
 /** Milliseconds of each read. The first of each path warms up. */
 const readAll = async (gateway, head, count) => {
   const rows = {};
   for (const [name, path] of PATHS) {
     const url = `${gateway}/api/v1${path}${name === 'past' ? Math.floor(head / 2) : ''}`;
-    // A read of the past may ask for a repeat.
-    for (let tries = 0; tries < 60; tries += 1)
-      if (
-        await readJson(url).then(
-          () => true,
-          ({ body }) => body?.code !== 'LOG.PAST_NOT_READY',
-        )
-      )
-        break;
+    await ready(url);
     const samples = [];
     for (let index = 0; index < count; index += 1) samples.push(await timed(() => readJson(url)));
     rows[name] = summarize(samples);
@@ -164,6 +167,8 @@ export const benchGrowth = async (context) => {
       const memory = memoryOf(stack.read());
       const startMs = await stack.restart();
       rows.push({ sessions, head, busyS, turn, reads, data, wal, memory, startMs });
+      // A later size may take an hour, and fail.
+      console.log(JSON.stringify(rows.at(-1)));
     }
     return rows;
   } finally {
