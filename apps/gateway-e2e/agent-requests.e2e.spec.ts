@@ -208,6 +208,20 @@ describe('the routes and methods of tasks', () => {
     await waitForList('/tasks?project=numbers&state=completed', 'tasks', [task.id]);
   });
 
+  it('take a deadline with an offset, and say how to write one without a zone', async () => {
+    const spec = { prompt: 'Never done.', capabilities: ['none-has-it'] };
+    const dueAt = Date.now() + 3_600_000;
+    const inIndia = new Date(dueAt + 5.5 * 3_600_000).toISOString().replace('Z', '+05:30');
+    const { status, body } = await call<TaskItem>(acme, 'POST', '/tasks', { ...spec, deadline: inIndia });
+    expect([status, body.deadline]).toEqual([201, new Date(dueAt).toISOString()]);
+    await call(acme, 'PATCH', `/tasks/${body.id}`, { action: 'cancel' });
+    for (const deadline of ['2026-11-27T18:00:00', '2026-11-27', 'tomorrow', '2026-11-27T18:00:00+25:99']) {
+      const refused = await call(acme, 'POST', '/tasks', { ...spec, deadline });
+      expect([deadline, refused.status]).toEqual([deadline, 400]);
+      expect(refused.body.detail).toContain('give a time with its zone, such as 2026-11-27T18:00:00Z');
+    }
+  });
+
   it('cancel a task that waits, once', async () => {
     const client = await socketOf(acme);
     const spec = { prompt: 'Never done.', capabilities: ['none-has-it'] };

@@ -17,7 +17,13 @@ export const TaskSpec = z.strictObject({
   agent: AgentId.optional().describe('Agent that must do it. Default: any idle agent with the capabilities.'),
   project: z.string().min(1).max(200).optional(),
   parentTask: z.uuid().optional(),
-  deadline: z.iso.datetime().optional().describe('A task that has not ended then fails.'),
+  deadline: z.iso
+    .datetime({
+      offset: true,
+      error: 'give a time with its zone, such as 2026-11-27T18:00:00Z or 2026-11-27T18:00:00+05:30',
+    })
+    .optional()
+    .describe('A task that has not ended then fails. An ISO 8601 time with `Z` or an offset.'),
   retry: TaskRetry.partial().optional().describe('Default: 3 strikes, 1,000 ms backoff.'),
   budget: AgentBudget.optional().describe(
     'What all attempts may spend in model calls, with the tasks and agents that they ask. A task that reaches it fails.',
