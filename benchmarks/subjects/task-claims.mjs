@@ -1,6 +1,12 @@
 // The queue of tasks as an agent process has it: external workers claim, and no model is called.
 import { createPastReads } from '@antiphon/agent-features/projections';
-import { ExternalClaims, Tasks, TasksRuntime } from '@antiphon/orchestration-features/tasks';
+import {
+  ExternalClaims,
+  KnownAgents,
+  OpenTasks,
+  TaskStreams,
+  Tasks,
+} from '@antiphon/orchestration-features/tasks';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import { connectNats, createLogNotifier } from '@antiphon/messaging';
@@ -14,15 +20,12 @@ export const open = async ({ databaseUrl, nats }) => {
   const link = await connectNats({ ...nats, service: 'bench', logger: silentLogger });
   const pool = createPool({ url: databaseUrl, role: 'antiphon_agent', applicationName: 'bench', max: 12 });
   const store = createPostgresEventStore(pool, { onAppended: createLogNotifier(link) });
-  const { services } = new TasksRuntime({
-    config: { agents: [], bindings: [], plugins: [] },
-    leases: createLeaseStore(pool),
-    owner: 'bench',
-    directory: { load: async () => null },
-    past: createPastReads(pool),
-    ...{ store, pool, nats: link, logger: silentLogger, clock: systemClock, ids: uuidIds },
-  });
-  const [tasks, claims] = [new Tasks(services), new ExternalClaims(services)];
+  const [clock, ids, directory] = [systemClock, uuidIds, { load: async () => null }];
+  const streams = new TaskStreams({ store, ids, clock }, () => undefined);
+  const queues = new OpenTasks({ pool, store, clock });
+  const agents = new KnownAgents({ config: { agents: [], bindings: [], plugins: [] }, pool, directory });
+  const tasks = new Tasks(streams, queues, agents, directory, createPastReads(pool), 10_000, ids);
+  const claims = new ExternalClaims(streams, queues, createLeaseStore(pool), clock);
 
   const send = async (count) => {
     const spec = { prompt: 'build it', priority: 5, capabilities: [], worker: 'external' };

@@ -1,2 +1,11 @@
-/** Token of the dependencies of the request handlers of agents. Each declares those that it uses. */
-export const AGENTS_SERVICES = Symbol('AGENTS_SERVICES');
+import type { EventStore, PastReads } from '@antiphon/event-store';
+import { createToken } from '@antiphon/service-host';
+
+/** The log. Appends announce messages to inboxes, and create the folders of agents that start. */
+export const AGENT_STORE = createToken<EventStore>('AGENT_STORE');
+
+/** Reads of the past of the service's projections. */
+export const PAST_READS = createToken<PastReads>('PAST_READS');
+
+/** Owner of this process's leases, unique for its incarnation. */
+export const LEASE_OWNER = createToken<string>('LEASE_OWNER');

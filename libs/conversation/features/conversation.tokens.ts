@@ -1,2 +1,13 @@
-/** Token of the dependencies of the request handlers. Each handler declares those that it uses. */
-export const CONVERSATION_SERVICES = Symbol('CONVERSATION_SERVICES');
+export { ON_APPROVAL_CHANGE } from './approvals/approval-timers.js';
+export { FRESH_TOOLS } from './approvals/answer-approval.handler.js';
+export { DRIVE_TIMES, defaultDriveTimes } from './sessions/drive-times.js';
+export type { DriveTimes } from './sessions/drive-times.js';
+export { SESSION_LOG } from './sessions/session-log.js';
+export { TAKES_TURNS } from './sessions/shutdown.js';
+export { TURN_COMMANDS } from './sessions/turn-ends.js';
+export { NATIVE_TOOLS } from './tools/native-tool.port.js';
+export { ON_DRIVERS_LOST } from './turns/report-appended.js';
+export { MODEL_PORT, TASK_BUDGETS } from './turns/reserve-budget.js';
+export { FAILPOINT } from './turns/step-context.js';
+export { RANDOM } from './turns/tool-call.js';
+export { TOOL_RETRIES } from './turns/tool-retry.js';

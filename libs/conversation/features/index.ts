@@ -1,63 +1,32 @@
-export { AnswerApproval } from './approvals/answer-approval.handler.js';
-export type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
-export { ApprovalTimers } from './approvals/approval-timers.js';
+export { ApprovalDeadlines, ApprovalTimers } from './approvals/approval-timers.js';
 export type { ApprovalChange } from './approvals/approval-timers.js';
-export { ApprovalEvents, createApprovals } from './approvals/approvals.js';
-export type { Approvals } from './approvals/approvals.js';
-export { ReadApprovals } from './approvals/read-approvals.handler.js';
-export { ChatStore } from './chats/chat-store.js';
-export { Chats } from './chats/chats.handler.js';
-export type { ChatsDeps } from './chats/chats.handler.js';
-export { RenameChat } from './chats/rename-chat.handler.js';
-export { VirtualChats } from './chats/virtual-chats.js';
-export { CONVERSATION_SERVICES } from './conversation.tokens.js';
-export { ForkSession } from './sessions/fork-session.handler.js';
-export type {
-  ForkSessionDeps,
-  ForkSessionReply,
-  ForkSessionRequest,
-} from './sessions/fork-session.handler.js';
-export { createPublishFrames } from './sessions/live-frames.js';
-export type { PublishFrames } from './sessions/live-frames.js';
-export { ReadSessions } from './sessions/read-sessions.handler.js';
+export type { OnApprovalChange } from './approvals/approval-timers.js';
+export { ConversationModule } from './conversation.module.js';
+export {
+  DRIVE_TIMES,
+  MODEL_PORT,
+  NATIVE_TOOLS,
+  ON_APPROVAL_CHANGE,
+  ON_DRIVERS_LOST,
+  TASK_BUDGETS,
+  TOOL_RETRIES,
+  TURN_COMMANDS,
+} from './conversation.tokens.js';
 export { retryTransient } from './sessions/retry-transient.js';
-export { SessionActor } from './sessions/session-actor.js';
-export type { ActorDeps } from './sessions/session-actor.js';
-export type { FoldedEvent } from './sessions/session-fold.js';
 export { keyOf, readBinding } from './sessions/session-keys.js';
-export type { KeyBinding } from './sessions/session-keys.js';
-export { createSessionLog, createSessionSnapshots, foldSignature } from './sessions/session-log.js';
-export { createReadVersions } from './sessions/session-queries.js';
 export { SessionRecovery } from './sessions/session-recovery.js';
 export { SessionRegistry } from './sessions/session-registry.js';
-export type { RegistryDeps } from './sessions/session-registry.js';
-export { StartSession } from './sessions/start-session.handler.js';
-export type { StartSessionReply, StartSessionRequest } from './sessions/start-session.handler.js';
+export { Shutdown } from './sessions/shutdown.js';
 export { Stopped } from './sessions/stopped.js';
-export { TURN_COMMANDS, TURN_END_SUBJECT, TurnEndWatcher, readOutcome } from './sessions/turn-ends.js';
+export { TURN_END_SUBJECT, TurnEndWatcher, readOutcome } from './sessions/turn-ends.js';
 export type { TurnCommands, TurnLeaderDeps, TurnOutcome, TurnRef } from './sessions/turn-ends.js';
 export { FileAccess, describeWith, isWithin, resultOf } from './tools/file-access.js';
 export type { FileAccessDeps, FileInput } from './tools/file-access.js';
 export type { FileToolName } from './tools/file-schemas.js';
 export type { NativeCall, NativeToolPort, ToolStep } from './tools/native-tool.port.js';
 export { NATIVE_INPUT, NATIVE_MODULE } from './tools/tool-schemas.js';
-export { BeginCall } from './turns/begin-call.handler.js';
-export { CallPermits } from './turns/call-permits.js';
 export { CancelTurn } from './turns/cancel-turn.handler.js';
-export type { CancelTurnDeps, CancelTurnReply, CancelTurnRequest } from './turns/cancel-turn.handler.js';
-export { ListTurnsOfEntry } from './turns/entry-turns.handler.js';
-export { SandboxWatch } from './turns/lost-call.js';
-export { createAgentPrompts } from './turns/reserve-in-commit.js';
-export { RoleFiles } from './turns/role-files.js';
-export type { Failpoint } from './turns/step-context.js';
+export { SessionWork } from './turns/session-work.js';
 export { SubmitTurn } from './turns/submit-turn.handler.js';
-export type { SubmitTurnDeps, SubmitTurnReply, SubmitTurnRequest } from './turns/submit-turn.handler.js';
-export { publishClock } from './turns/tool-call.js';
-export { ToolCatalog } from './turns/tool-catalog.js';
-export { LocalRetries, RetryScheduler, ToolRetry } from './turns/tool-retry.js';
-export type { ToolRetries, ToolRetryDeps, ToolRetryRef } from './turns/tool-retry.js';
-export { ReadTurnContext } from './turns/turn-context.handler.js';
-export { TurnDriver } from './turns/turn-driver.js';
-export type { DriverDeps } from './turns/turn-driver.js';
-export { TurnSteps } from './turns/turn-steps.js';
-export { reportEndedTurns } from './turns/turn-telemetry.js';
+export { LocalRetries, ToolRetry } from './turns/tool-retry.js';
+export type { ToolRetries, ToolRetryRef } from './turns/tool-retry.js';

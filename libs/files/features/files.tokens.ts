@@ -1,2 +1,5 @@
-/** Token of the dependencies of the request handlers of files. Each declares those that it uses. */
-export const FILES_SERVICES = Symbol('FILES_SERVICES');
+import { createToken } from '@antiphon/service-host';
+import type { VirtualFiles } from './trees/virtual-files.js';
+
+/** Files of a workspace that are built on read. */
+export const VIRTUAL_FILES = createToken<VirtualFiles>('VIRTUAL_FILES');

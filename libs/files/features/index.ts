@@ -1,14 +1,12 @@
-export { FilesFollower, readFilesFolder } from './disk/files-follower.js';
-export { FILES_SERVICES } from './files.tokens.js';
+export { FilesFollower } from './disk/files-follower.js';
+export { VIRTUAL_FILES } from './files.tokens.js';
+export { FilesModule } from './files.module.js';
 export { isBinary } from './trees/describe-change.js';
-export { EraseFiles } from './trees/erase-files.handler.js';
 export { describeInThread, describeStale } from './trees/explain-stale.js';
 export type { FilesChanged } from './trees/file-changes.js';
-export { FileTreeSnapshots } from './trees/file-tree-snapshots.js';
 export { APPENDED_BYTES, FileTrees } from './trees/file-trees.js';
 export type { FileDecision } from './trees/file-trees.js';
-export { FilesHandler, oneLevel } from './trees/files.handler.js';
+export { oneLevel } from './trees/files.handler.js';
 export { Files } from './trees/files.js';
 export type { ChangeRecorder } from './trees/files.js';
-export { RewindFiles } from './trees/rewind-files.handler.js';
 export type { VirtualFile, VirtualFiles } from './trees/virtual-files.js';

@@ -1,1 +1,1 @@
-export { NativeTools } from './tools/run-native-tool.js';
+export { NativeToolsModule } from './native-tools.module.js';

@@ -13,6 +13,8 @@ export {
   statusOf,
 } from './problem.filter.js';
 export type { ProblemDocument } from './problem.filter.js';
+export { createToken, provide, provideClass } from './provide.js';
+export type { Token } from './provide.js';
 export { ADOPT_ROOTS, runAdoptRoots } from './adopt-log-roots.js';
 export { Archiver, ArchiverModule } from './archiver.module.js';
 export { LogStatusModule } from './log-status.module.js';

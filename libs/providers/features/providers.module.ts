@@ -1,10 +1,20 @@
-import { Module } from '@nestjs/common';
-import type { AntiphonConfig } from '@antiphon/config';
-import type { Clock, Ids } from '@antiphon/kernel';
+import { Global, Module } from '@nestjs/common';
 import { createPrismaClient } from '@antiphon/prisma-client';
-import { CLOCK, CONFIG, DATABASE_POOL, ENVIRONMENT, IDS } from '@antiphon/service-host';
-import type { Environment } from '@antiphon/service-host';
-import type pg from 'pg';
+import {
+  CLOCK,
+  CONFIG,
+  DATABASE_POOL,
+  ENVIRONMENT,
+  IDS,
+  LOGGER,
+  NATS,
+  createToken,
+  provide,
+  provideClass,
+} from '@antiphon/service-host';
+import { createCircuitStore } from './breakers/circuit-breaker.store.js';
+import { CircuitBreakers } from './breakers/circuit-breaker.js';
+import type { CircuitBreakerDeps } from './breakers/circuit-breaker.js';
 import { createModels } from './adapters/create-models.js';
 import type { Models } from './adapters/create-models.js';
 import { CredentialStore } from './credentials/credential-store.js';
@@ -12,31 +22,31 @@ import { Credentials } from './credentials/credentials.handler.js';
 import { createMasterKeyReader } from './credentials/master-keys.js';
 
 /** Token of the models of all providers (`Models`). */
-export const MODELS = Symbol('MODELS');
+export const MODELS = createToken<Models>('MODELS');
 
-const createCredentialStore = (pool: pg.Pool, env: Environment, clock: Clock, ids: Ids): CredentialStore =>
-  new CredentialStore({
-    ...{ clock, ids },
-    prisma: createPrismaClient(pool),
-    masterKeys: createMasterKeyReader(env),
-  });
+const CIRCUIT_STORE = createToken<CircuitBreakerDeps['store']>('CIRCUIT_STORE');
 
-const createStoredModels = (config: AntiphonConfig, env: Environment, credentials: CredentialStore): Models =>
-  createModels(config, env, {
-    readStoredKey: (workspace, provider) => credentials.read(workspace, provider),
-  });
+const providers = [
+  provide(
+    CredentialStore,
+    [DATABASE_POOL, ENVIRONMENT, CLOCK, IDS],
+    (pool, env, clock, ids) =>
+      new CredentialStore({
+        ...{ clock, ids },
+        prisma: createPrismaClient(pool),
+        masterKeys: createMasterKeyReader(env),
+      }),
+  ),
+  provide(MODELS, [CONFIG, ENVIRONMENT, CredentialStore], (config, env, credentials) =>
+    createModels(config, env, {
+      readStoredKey: (workspace, provider) => credentials.read(workspace, provider),
+    }),
+  ),
+  provide(CIRCUIT_STORE, [DATABASE_POOL], createCircuitStore),
+  provideClass(CircuitBreakers, { store: CIRCUIT_STORE, nats: NATS, clock: CLOCK, ids: IDS, logger: LOGGER }),
+];
 
-/** Models of providers, and the credentials that workspaces store for them. */
-@Module({
-  controllers: [Credentials],
-  providers: [
-    {
-      provide: CredentialStore,
-      inject: [DATABASE_POOL, ENVIRONMENT, CLOCK, IDS],
-      useFactory: createCredentialStore,
-    },
-    { provide: MODELS, inject: [CONFIG, ENVIRONMENT, CredentialStore], useFactory: createStoredModels },
-  ],
-  exports: [MODELS],
-})
+/** Models of providers, their circuit breakers, and the credentials that workspaces store for them. */
+@Global()
+@Module({ controllers: [Credentials], providers, exports: providers })
 export class ProvidersModule {}

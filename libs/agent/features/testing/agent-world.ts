@@ -6,12 +6,15 @@ import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg, LeaseStore, RecordedEvent } from '@antiphon/event-store';
 import { connectNats, createLogNotifier, createRequestClient } from '@antiphon/messaging';
+import { CallPermits } from '@antiphon/conversation-features/turns/call-permits';
 import { isAppError } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { AgentRuntime } from '../agent-runtime.js';
-import type { AgentRuntimeOptions } from '../agent-runtime.js';
+import { composeProcess } from './agent-process.js';
+import type { AgentRuntime, ProcessOptions } from './agent-process.js';
+import type { Composition } from './compose-modules.js';
 import { createLife, isolatedLink, killable } from './process-isolation.js';
+import type { Life } from './process-isolation.js';
 import { createResponders } from './responders.js';
 import type { Responders } from './responders.js';
 import { createTestModel } from './test-model.js';
@@ -92,6 +95,8 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
 /** One agent process of a test world. */
 export interface TestProcess {
   readonly runtime: AgentRuntime;
+  /** Gives the values of the modules' tokens in this process. */
+  readonly get: Composition['get'];
   readonly owner: string;
   readonly model: TestModel;
   /** Resolves when the process is ready for turns. */
@@ -144,7 +149,7 @@ export class AgentWorld {
     this.nats = nats;
     this.responders = createResponders(nats);
     this.responders.permits = (attemptId) =>
-      [...this.alive].some(({ services }) => services.permits.use(attemptId));
+      [...this.alive].some(({ get }) => get(CallPermits).use(attemptId));
   }
 
   /** Collects the frames of a session from now on, in the order of their arrival. */
@@ -157,18 +162,19 @@ export class AgentWorld {
   }
 
   /** Starts an agent process. */
-  process(options: Partial<AgentRuntimeOptions> = {}): TestProcess {
+  process({
+    life = createLife(),
+    ...options
+  }: Partial<ProcessOptions> & { readonly life?: Life } = {}): TestProcess {
     const { store, leases, pool, nats, model, refused } = this;
-    const life = createLife();
     const owner = `agent-spec-${++this.count}-${randomBytes(3).toString('hex')}`;
-    const runtime = new AgentRuntime({
+    const runtime = composeProcess({
       config: testConfig(),
       store: killable(life, store),
       leases: killable(life, leases),
       pool: killable(life, pool),
       nats: { ...nats, isConnected: () => !life.dead && nats.isConnected() },
       requests: killable(life, recordErrors(createRequestClient(nats), refused)),
-      models: killable(life, options.models ?? model),
       logger: silentLogger,
       clock: systemClock,
       ids: uuidIds,
@@ -176,6 +182,7 @@ export class AgentWorld {
       random: () => 0,
       times: { leaseMs: 3_000, sweepMs: 50 },
       ...options,
+      models: killable(life, options.models ?? model),
     });
     const started = runtime.start();
     this.alive.add(runtime);
@@ -184,7 +191,7 @@ export class AgentWorld {
       runtime.halt();
       this.alive.delete(runtime);
     };
-    return { runtime, owner, model, kill, started };
+    return { runtime, get: runtime.get, owner, model, kill, started };
   }
 
   events(sessionId: string): Promise<RecordedEvent[]> {

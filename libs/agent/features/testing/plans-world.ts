@@ -3,15 +3,16 @@ import type { PlanView } from '@antiphon/contracts/agent';
 import { decideFiles } from '@antiphon/files-domain';
 import type { ModelRequest } from '@antiphon/providers-domain';
 import { isoTime } from '@antiphon/kernel';
-import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
+import { systemClock } from '@antiphon/observability';
 import { fileTreeIdOf, planIdOf } from '@antiphon/agent-log/derived-ids';
 import { Plans } from '@antiphon/orchestration-features/plans/plans.handler';
+import { PLAN_TIMES } from '@antiphon/orchestration-features/orchestration.tokens';
 import { PlansRuntime } from '@antiphon/orchestration-features/plans/plans-runtime';
 import { WORKSPACE, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess } from './agent-world.js';
 import { asksFor, says } from './test-model.js';
 import type { Reply } from './test-model.js';
-import { createLife, killable } from './process-isolation.js';
+import { override } from './compose-modules.js';
 
 export const PLAN_CONFIG = testConfig({ tools: ['echo', 'make_plan', 'plan_step'], maxIterations: 6 });
 export const PLAN_ACTOR = { caller: 'key/ada', role: 'member' as const, agentId: null };
@@ -51,37 +52,16 @@ export const createPlansWorld = (world: AgentWorld) => {
 
   /** Starts an agent process that drives runs of plans. */
   const start = (config = PLAN_CONFIG): PlansProcess => {
-    const life = createLife();
-    const process = world.process({ config });
-    const {
-      files,
-      workspaceFiles,
-      store,
-      agents: directory,
-      turnEnds,
-      nativeTools,
-      past,
-    } = process.runtime.services;
-    const own = {
-      store: killable(life, store),
-      leases: killable(life, world.leases),
-      pool: killable(life, world.pool),
-    };
-    const runtime = new PlansRuntime({
-      ...own,
-      ...{ config, clock: systemClock, ids: uuidIds, logger: silentLogger },
-      ...{ owner: process.owner, files, workspaceFiles, directory, past, turns: process.runtime, turnEnds },
-      ...{ leaseMs: 600, pollMs: 50 },
-    });
-    const plans = new Plans(runtime.services);
-    nativeTools.connectPlans(plans);
+    const overrides = [override(PLAN_TIMES, { leaseMs: 600, pollMs: 50 })];
+    const process = world.process({ config, overrides });
+    const runtime = process.get(PlansRuntime);
+    const plans = process.get(Plans);
     runtime.start();
     const running: PlansProcess = {
       ...process,
       plans,
       kill: () => {
         alive.delete(running);
-        life.kill();
         process.kill();
         runtime.halt();
       },

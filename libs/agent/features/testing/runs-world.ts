@@ -2,17 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { RunView } from '@antiphon/contracts/agent';
-import { createRequestClient } from '@antiphon/messaging';
-import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import type { AgentRuntimeOptions } from '../agent-runtime.js';
 import { CancelRun } from '@antiphon/orchestration-features/runs/cancel-run.handler';
 import { RunQueries } from '@antiphon/orchestration-features/runs/run-queries.handler';
-import { createRunServices } from '@antiphon/orchestration-features/runs/run-streams';
-import { RunWorker } from '@antiphon/orchestration-features/temporal/run-worker';
-import type { RunWorkerOptions } from '@antiphon/orchestration-features/temporal/run-worker';
+import { WORKER_SETTINGS } from '@antiphon/orchestration-features/orchestration.tokens';
+import { RunWorker, WORKER_DEFAULTS } from '@antiphon/orchestration-features/temporal/run-worker';
+import type { WorkerSettings } from '@antiphon/orchestration-features/temporal/run-worker';
 import { StartRun } from '@antiphon/orchestration-features/runs/start-run.handler';
-import { TurnEndWatcher } from '@antiphon/conversation-features/sessions/turn-ends';
 import { Workflows } from '@antiphon/orchestration-features/runs/workflows.handler';
+import type { ProcessOptions } from './agent-process.js';
+import { override } from './compose-modules.js';
 import { WORKSPACE, createAgentWorld, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess, WorldDatabase } from './agent-world.js';
 
@@ -61,44 +59,26 @@ export class RunsWorld {
 
   /** Starts an agent process with a Temporal worker. */
   process(
-    {
-      config = configOf(),
-      ...options
-    }: Partial<RunWorkerOptions> & { readonly config?: AntiphonConfig } = {},
-    runtime: Pick<Partial<AgentRuntimeOptions>, 'times'> = {},
+    { config = configOf(), ...options }: Partial<WorkerSettings> & { readonly config?: AntiphonConfig } = {},
+    runtime: Pick<Partial<ProcessOptions>, 'times'> = {},
   ): RunsProcess {
-    const { store, pool, nats } = this.agents;
-    const platform = {
-      ...{ config, store, pool, nats },
-      ...{ logger: silentLogger, clock: systemClock, ids: uuidIds },
-    };
-    const turnEnds = new TurnEndWatcher(platform);
-    const process = this.agents.process({ ...runtime, config, turnEnds });
-    const services = createRunServices({ ...platform, past: process.runtime.services.past });
-    const worker = new RunWorker({
-      services,
-      nats,
-      requests: createRequestClient(nats),
-      runtime: process.runtime,
-      turnEnds,
-      temporalAddress: this.temporalAddress,
-      taskQueue: this.taskQueue,
-      identity: process.owner,
-      ...options,
-    });
+    const settings = { ...WORKER_DEFAULTS, server: this.temporalAddress, taskQueue: this.taskQueue };
+    const more = { retention: null, identity: this.taskQueue, ...options };
+    const overrides = [override(WORKER_SETTINGS, { ...settings, ...more })];
+    const process = this.agents.process({ ...runtime, config, overrides });
+    const worker = process.get(RunWorker);
     worker.start();
     const running: RunsProcess = {
       ...process,
       worker,
-      startRun: new StartRun(services, worker),
-      cancelRun: new CancelRun(services, process.runtime),
-      workflows: new Workflows(services),
-      queries: new RunQueries(services),
+      startRun: process.get(StartRun),
+      cancelRun: process.get(CancelRun),
+      workflows: process.get(Workflows),
+      queries: process.get(RunQueries),
       stop: async () => {
         this.alive.delete(running);
         await worker.stop();
         await process.runtime.stop();
-        turnEnds.close();
       },
     };
     this.alive.add(running);

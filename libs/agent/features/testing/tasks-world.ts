@@ -3,17 +3,16 @@ import { TaskEvent, cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import type { TaskItem, TaskSpec } from '@antiphon/contracts/agent';
 import { acrossWorkspaces } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
-import { createRequestClient } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
-import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { TurnEndWatcher } from '@antiphon/conversation-features/sessions/turn-ends';
 import { ExternalClaims } from '@antiphon/orchestration-features/tasks/external-claims.handler';
 import { Tasks } from '@antiphon/orchestration-features/tasks/tasks.handler';
-import { TasksRuntime, turnsInAnyProcess } from '@antiphon/orchestration-features/tasks/tasks-runtime';
-import type { TasksRuntimeOptions } from '@antiphon/orchestration-features/tasks/tasks-runtime';
+import { TasksRuntime } from '@antiphon/orchestration-features/tasks/tasks-runtime';
+import { DELEGATION_TIMES, MAX_OPEN_TASKS } from '@antiphon/orchestration-features/orchestration.tokens';
+import { defaultDelegationTimes } from '@antiphon/orchestration-features/tasks/delegation';
+import type { DelegationTimes } from '@antiphon/orchestration-features/tasks/delegation';
 import { WORKSPACE, createAgentWorld, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess, WorldDatabase } from './agent-world.js';
-import { createLife, killable } from './process-isolation.js';
+import { override } from './compose-modules.js';
 
 export const ACTOR = { caller: 'key/spec', role: 'member' as const, agentId: null };
 export const WORKER = { caller: 'key/worker', role: 'member' as const, agentId: null };
@@ -77,47 +76,37 @@ export class TasksWorld {
 
   process(
     config: AntiphonConfig = configWith({ main: [] }),
-    options: Partial<TasksRuntimeOptions> = {},
+    options: { readonly times?: Partial<DelegationTimes>; readonly maxOpenTasks?: number } = {},
     { assigns = true }: { readonly assigns?: boolean } = {},
   ): TasksProcess {
-    const { leases, pool, nats } = this.agents;
-    const life = createLife();
-    const turnEnds = new TurnEndWatcher({ pool: killable(life, pool), nats, logger: silentLogger });
-    const process = this.agents.process({ config, turnEnds });
-    const stopServing = serveTurns(nats, process);
-    const tasksRuntime = new TasksRuntime({
+    const { nats } = this.agents;
+    const { times, maxOpenTasks } = options;
+    const process = this.agents.process({
       config,
-      store: killable(life, process.runtime.services.store),
-      leases: killable(life, leases),
-      pool: killable(life, pool),
-      nats,
-      ...{ logger: silentLogger, clock: systemClock, ids: uuidIds },
-      ...{ owner: process.owner, turnEnds },
-      turns: turnsInAnyProcess(killable(life, createRequestClient(nats)), process.runtime),
-      directory: process.runtime.services.agents,
-      past: process.runtime.services.past,
-      ...options,
+      overrides: [
+        override(DELEGATION_TIMES, { ...defaultDelegationTimes, ...times }),
+        ...(maxOpenTasks === undefined ? [] : [override(MAX_OPEN_TASKS, maxOpenTasks)]),
+      ],
     });
+    const stopServing = serveTurns(nats, process);
+    const tasksRuntime = process.get(TasksRuntime);
     if (assigns) tasksRuntime.start();
     const running: TasksProcess = {
       ...process,
       tasksRuntime,
-      tasks: new Tasks(tasksRuntime.services),
-      claims: new ExternalClaims(tasksRuntime.services),
+      tasks: process.get(Tasks),
+      claims: process.get(ExternalClaims),
       kill: () => {
         this.alive.delete(running);
         stopServing();
-        life.kill();
         process.kill();
         tasksRuntime.halt();
-        turnEnds.close();
       },
       stop: async () => {
         this.alive.delete(running);
         await tasksRuntime.stop();
         stopServing();
         await process.runtime.stop();
-        turnEnds.close();
       },
     };
     this.alive.add(running);

@@ -115,9 +115,9 @@ describe('an agent whose folders are limited', () => {
   });
 
   it('is limited by its API key as by its tools', async () => {
-    const { services } = process().runtime;
+    const messages = process().get(Messages);
     const send = (to: object) =>
-      new Messages(services).send({
+      messages.send({
         workspace: WORKSPACE,
         message: { type: 'AgentSpoke', to: to as { agent: string }, content: { text: question } },
         actor: { caller: 'key/k', role: 'member', agentId: 'small' },

@@ -44,8 +44,8 @@ const factsOf = async (agentId: string) => {
 };
 const typesOf = async (agentId: string): Promise<string[]> =>
   (await factsOf(agentId)).map(({ type }) => type);
-const viewOf = ({ runtime }: TestProcess, agentId: string): Promise<AgentView> =>
-  new ReadAgents(runtime.services).readView(WORKSPACE, agentId);
+const viewOf = ({ get }: TestProcess, agentId: string): Promise<AgentView> =>
+  get(ReadAgents).readView(WORKSPACE, agentId);
 /** Starts a process whose clock is ahead of the others by a time that a spec sets, ms. */
 const processAhead = (): { process: TestProcess; clock: { aheadMs: number } } => {
   const clock = { aheadMs: 0 };

@@ -13,6 +13,7 @@ import type { AgentRef, AgentRows } from './agent-rows.js';
 import { createAgentStreams } from './agent-streams.js';
 import type { AgentStreams } from './agent-streams.js';
 import type { ConfiguredAgents } from './configured-agents.js';
+import type { ControlAgent } from './control-agent.handler.js';
 
 /** Sessions with an open turn that this process drives. */
 interface OpenSessions {
@@ -36,12 +37,18 @@ export interface AgentUpkeepDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly owner: string;
-  /** Cancels the turns of a session. */
-  readonly cancelTurns: (workspace: string, sessionId: string) => Promise<unknown>;
-  /** Ends an agent and its descendants. */
-  readonly terminate: (agent: AgentRef, reason: string) => Promise<unknown>;
+  readonly turns: {
+    cancelTurn(request: {
+      readonly workspace: string;
+      readonly sessionId: string;
+      readonly caller: string;
+    }): Promise<unknown>;
+  };
+  readonly control: Pick<ControlAgent, 'handle'>;
 }
 
+/** Actor of changes that this process makes by itself. */
+const RUNTIME = 'runtime';
 const ENDED_SWEEP_MS = 1_000;
 /** Interval between heartbeats, and between the checks of them, ms. */
 const BEAT_MS = 10_000;
@@ -115,8 +122,7 @@ export class AgentUpkeep {
         type: 'MarkResponsive',
         data: {},
       });
-    for (const orphan of await agentRows.orphans())
-      await this.deps.terminate(orphan, 'an ancestor has ended');
+    for (const orphan of await agentRows.orphans()) await this.terminate(orphan, 'an ancestor has ended');
     const { stateChangesDays } = this.deps.config.retention;
     if (stateChangesDays > 0) await agentRows.deleteChanges(new Date(now - stateChangesDays * DAY_MS));
   }
@@ -157,18 +163,25 @@ export class AgentUpkeep {
 
   /** Cancels open turns of agents that have ended. Safe to repeat. */
   private async cancelEnded(): Promise<void> {
-    const { agentRows, cancelTurns } = this.deps;
-    for (const { workspace, sessionId } of await agentRows.openSessionsOfEnded())
-      await cancelTurns(workspace, sessionId);
+    for (const { workspace, sessionId } of await this.deps.agentRows.openSessionsOfEnded())
+      await this.cancelTurns(workspace, sessionId);
+  }
+
+  private cancelTurns(workspace: string, sessionId: string): Promise<unknown> {
+    return this.deps.turns.cancelTurn({ workspace, sessionId, caller: RUNTIME });
+  }
+
+  private terminate({ workspace, agentId }: AgentRef, reason: string): Promise<unknown> {
+    const actor = { caller: RUNTIME, role: 'admin', agentId: null } as const;
+    return this.deps.control.handle({ workspace, agentId, action: 'terminate', reason, actor });
   }
 
   private react(workspace: string, agent: DirectoryAgent): void {
-    const { registry, cancelTurns } = this.deps;
-    for (const { session, agentId } of registry.openSessions()) {
+    for (const { session, agentId } of this.deps.registry.openSessions()) {
       const { actor, driver } = session;
       if (agentId !== agent.id || actor.workspace !== workspace) continue;
       if (agent.status === 'terminated')
-        void this.attempt('cancel turns', () => cancelTurns(workspace, actor.sessionId));
+        void this.attempt('cancel turns', () => this.cancelTurns(workspace, actor.sessionId));
       else if (agent.status === 'ready') driver.wake();
     }
   }

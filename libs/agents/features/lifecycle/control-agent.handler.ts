@@ -1,4 +1,10 @@
 import { Controller, Inject } from '@nestjs/common';
+import { CLOCK, IDS } from '@antiphon/service-host';
+import { AGENT_STORE } from '../agents.tokens.js';
+import { ConfiguredAgents } from './configured-agents.js';
+import { AgentTrees } from './agent-trees.js';
+import { AgentRows } from './agent-rows.js';
+import { AgentDirectory } from './agent-directory.js';
 import { agentStream, controlAgent } from '@antiphon/contracts/agent';
 import type { AgentEvent, AgentResult, AgentView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -9,31 +15,16 @@ import type { EventStore, NewEvent, StreamAppend } from '@antiphon/event-store';
 import { failpoint, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { AGENTS_SERVICES } from '../agents.tokens.js';
 import { agentUuidOf, toNewEvent } from '@antiphon/agent-log';
 import { childEndedAppend } from './child-ended.js';
-import type { AgentDirectory } from './agent-directory.js';
 import { readResult } from './agent-result.js';
 import { actorName, requireRights } from './agent-rights.js';
-import type { AgentRows } from './agent-rows.js';
 import { createAgentStreams } from './agent-streams.js';
 import type { AgentStreams } from './agent-streams.js';
-import type { AgentTrees, TreeDecision } from './agent-trees.js';
-import type { ConfiguredAgents } from './configured-agents.js';
+import type { TreeDecision } from './agent-trees.js';
 import { ReadAgents } from './read-agents.handler.js';
-import type { ReadAgentsDeps } from './read-agents.handler.js';
 
 export type ControlAgentRequest = z.output<typeof controlAgent.request>;
-
-export interface ControlAgentDeps extends ReadAgentsDeps {
-  readonly store: EventStore;
-  readonly agents: AgentDirectory;
-  readonly agentRows: AgentRows;
-  readonly trees: AgentTrees;
-  readonly configuredAgents: ConfiguredAgents;
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
 
 /** Maximum number of commit rounds: another process may change an agent of the subtree. */
 const MAX_ROUNDS = 50;
@@ -50,17 +41,24 @@ const splitList = <T>(list: readonly T[], size: number): T[][] =>
 /** Handles `cmd.agent.agent.control`: pauses, resumes and ends an agent with its descendants. */
 @Controller()
 export class ControlAgent {
-  private readonly reads: ReadAgents;
   private readonly streams: AgentStreams;
 
-  constructor(@Inject(AGENTS_SERVICES) private readonly deps: ControlAgentDeps) {
-    this.reads = new ReadAgents(deps);
-    this.streams = createAgentStreams(deps.store, deps.ids);
+  constructor(
+    @Inject(ReadAgents) private readonly reads: ReadAgents,
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(AgentRows) private readonly agentRows: AgentRows,
+    @Inject(AgentTrees) private readonly trees: AgentTrees,
+    @Inject(ConfiguredAgents) private readonly configuredAgents: ConfiguredAgents,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {
+    this.streams = createAgentStreams(store, ids);
   }
 
   @HandleRequest(controlAgent)
   async handle(request: ControlAgentRequest): Promise<{ agent: AgentView }> {
-    const { configuredAgents, agents } = this.deps;
+    const { configuredAgents, agents } = this;
     const { workspace, agentId, action, actor } = request;
     await configuredAgents.record(workspace);
     const { record } = await agents.readFacts(workspace, agentId);
@@ -73,7 +71,7 @@ export class ControlAgent {
 
   /** Pauses or resumes the agent, and the descendants that the action reaches, in one append. */
   private async pauseOrResume(request: ControlAgentRequest, rootId: string): Promise<void> {
-    const { agents, trees } = this.deps;
+    const { agents, trees } = this;
     const { workspace, agentId, action } = request;
     const members = subtreeOf(await trees.read(workspace, rootId), agentId);
     const targets = [agentId, ...members.map((member) => member.agentId).filter((id) => id !== agentId)];
@@ -101,7 +99,7 @@ export class ControlAgent {
       agentId: id,
       actor: actorName(actor),
       reason: reason ?? null,
-      now: isoTime(this.deps.clock),
+      now: isoTime(this.clock),
     };
     if (action === 'resume') return { ...common, type: 'Resume', data: {} };
     return { ...common, type: 'Pause', data: id === agentId ? {} : { with: agentId } };
@@ -112,7 +110,7 @@ export class ControlAgent {
    * size. The sweep ends the rest of a larger one after a crash.
    */
   private async terminate(request: ControlAgentRequest, rootId: string): Promise<void> {
-    const { agents, trees } = this.deps;
+    const { agents, trees } = this;
     const { workspace, agentId } = request;
     const doomed = subtreeOf(await trees.read(workspace, rootId), agentId).map((member) => member.agentId);
     const results = await this.readResults(workspace, doomed);
@@ -141,8 +139,8 @@ export class ControlAgent {
     workspace: string,
     agentIds: readonly string[],
   ): Promise<ReadonlyMap<string, AgentResult | null>> {
-    const rows = await this.deps.agentRows.find(workspace, agentIds);
-    const results = await Promise.all(rows.map((row) => readResult(this.deps.store, workspace, row)));
+    const rows = await this.agentRows.find(workspace, agentIds);
+    const results = await Promise.all(rows.map((row) => readResult(this.store, workspace, row)));
     return new Map(rows.map((row, index) => [row.agentId, results[index] ?? null]));
   }
 
@@ -152,7 +150,7 @@ export class ControlAgent {
     agentIds: readonly string[],
     results: ReadonlyMap<string, AgentResult | null>,
   ): TreeDecision {
-    const { ids, clock } = this.deps;
+    const { ids, clock } = this;
     const { workspace, actor, reason } = request;
     const now = isoTime(clock);
     const events = agentTreeDecider.decide({ type: 'Leave', data: { agentIds }, now }, tree);

@@ -51,7 +51,7 @@ const factsOf = (agentId: string) =>
 const typesOf = async (agentId: string): Promise<string[]> =>
   (await factsOf(agentId)).map(({ type }) => type);
 const historyOf = async (agentId: string) => {
-  const reads = new ReadAgents(at(0).runtime.services);
+  const reads = at(0).get(ReadAgents);
   return (await reads.history({ workspace: WORKSPACE, agentId, limit: 1_000 })).changes.reverse();
 };
 

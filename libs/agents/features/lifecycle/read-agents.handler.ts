@@ -1,4 +1,11 @@
 import { Controller, Inject } from '@nestjs/common';
+import { CONFIG } from '@antiphon/service-host';
+import { PAST_READS } from '../agents.tokens.js';
+import { SpeakingAgents } from './speaking-agents.js';
+import { ConfiguredAgents } from './configured-agents.js';
+import { AgentTrees } from './agent-trees.js';
+import { AgentRows } from './agent-rows.js';
+import { AgentDirectory } from './agent-directory.js';
 import { getAgent, listAgents, movePhase, readAgentHistory } from '@antiphon/contracts/agent';
 import type { AgentView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
@@ -10,27 +17,12 @@ import type { PastReads } from '@antiphon/event-store';
 import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { AGENTS_SERVICES } from '../agents.tokens.js';
-import type { AgentDirectory } from './agent-directory.js';
-import type { AgentRow, AgentRows } from './agent-rows.js';
-import type { AgentTrees } from './agent-trees.js';
+import type { AgentRow } from './agent-rows.js';
 import { agentView, queuePlace } from './agent-view.js';
 import type { AgentActivity } from './agent-view.js';
-import type { ConfiguredAgents } from './configured-agents.js';
-import type { SpeakingAgents } from './speaking-agents.js';
 
 export type ListAgentsRequest = z.input<typeof listAgents.request>;
 export type ListAgentsReply = z.input<typeof listAgents.reply>;
-
-export interface ReadAgentsDeps {
-  readonly config: AntiphonConfig;
-  readonly agents: AgentDirectory;
-  readonly agentRows: AgentRows;
-  readonly trees: AgentTrees;
-  readonly configuredAgents: ConfiguredAgents;
-  readonly speaking: Pick<SpeakingAgents, 'find'>;
-  readonly past: PastReads;
-}
 
 const activityOf = ({ openTurns, phase, lastSeenAt, place, limit }: AgentRow): AgentActivity => ({
   isWorking: openTurns > 0,
@@ -42,14 +34,22 @@ const activityOf = ({ openTurns, phase, lastSeenAt, place, limit }: AgentRow): A
 /** Serves reads of agents: one of them from its facts, lists and histories from the projection. */
 @Controller()
 export class ReadAgents {
-  constructor(@Inject(AGENTS_SERVICES) private readonly deps: ReadAgentsDeps) {}
+  constructor(
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(AgentRows) private readonly agentRows: AgentRows,
+    @Inject(AgentTrees) private readonly trees: AgentTrees,
+    @Inject(ConfiguredAgents) private readonly configuredAgents: ConfiguredAgents,
+    @Inject(SpeakingAgents) private readonly speaking: SpeakingAgents,
+    @Inject(PAST_READS) private readonly past: PastReads,
+    @Inject(CONFIG) private readonly config: AntiphonConfig,
+  ) {}
 
   @HandleRequest(listAgents)
   async list(request: ListAgentsRequest): Promise<ListAgentsReply> {
     const { workspace, at } = request;
     // A read of the past changes nothing.
-    if (at === undefined) await this.deps.configuredAgents.record(workspace);
-    return this.deps.past.readAsOf(workspace, at, (queries) => this.readList(request, queries));
+    if (at === undefined) await this.configuredAgents.record(workspace);
+    return this.past.readAsOf(workspace, at, (queries) => this.readList(request, queries));
   }
 
   private async readList(request: ListAgentsRequest, queries: WorkspaceQueries): Promise<ListAgentsReply> {
@@ -57,7 +57,7 @@ export class ReadAgents {
     const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
     const after = positionOfCursor(cursor);
     const bounds = { after, offset, limit };
-    const page = await this.deps.agentRows.list(workspace, { ...filter, ...bounds }, queries);
+    const page = await this.agentRows.list(workspace, { ...filter, ...bounds }, queries);
     const { hasMore } = page;
     const shown = at === undefined ? await this.withSpeech(workspace, page.shown) : page.shown;
     const last = shown.at(-1);
@@ -77,10 +77,10 @@ export class ReadAgents {
     at,
   }: z.output<typeof getAgent.request>): Promise<z.input<typeof getAgent.reply>> {
     if (at !== undefined)
-      return this.deps.past.readAsOf(workspace, at, async (queries) => ({
+      return this.past.readAsOf(workspace, at, async (queries) => ({
         agent: await this.readRow(workspace, agentId, queries),
       }));
-    await this.deps.configuredAgents.record(workspace);
+    await this.configuredAgents.record(workspace);
     return { agent: await this.readView(workspace, agentId) };
   }
 
@@ -92,7 +92,7 @@ export class ReadAgents {
     cursor,
     at,
   }: z.output<typeof readAgentHistory.request>): Promise<z.input<typeof readAgentHistory.reply>> {
-    const { agentRows, configuredAgents, past } = this.deps;
+    const { agentRows, configuredAgents, past } = this;
     if (at === undefined) await configuredAgents.record(workspace);
     const before = positionOfCursor(cursor);
     return past.readAsOf(workspace, at, async (queries) => {
@@ -113,14 +113,14 @@ export class ReadAgents {
 
   /** Returns the view of one agent from the projection. Throws `AGENT.NOT_FOUND`. */
   private async readRow(workspace: string, agentId: string, queries: WorkspaceQueries): Promise<AgentView> {
-    const [row] = await this.deps.agentRows.find(workspace, [agentId], queries);
+    const [row] = await this.agentRows.find(workspace, [agentId], queries);
     if (!row) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
     return this.view(workspace, row);
   }
 
   /** Returns the view of one agent, from the newest facts. Throws `AGENT.NOT_FOUND`. */
   async readView(workspace: string, agentId: string): Promise<AgentView> {
-    const { agents, agentRows, trees } = this.deps;
+    const { agents, agentRows, trees } = this;
     const { record } = await agents.facts(workspace, agentId);
     if (!record.definition) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
     const [row] = await this.withSpeech(workspace, await agentRows.find(workspace, [agentId]));
@@ -138,7 +138,7 @@ export class ReadAgents {
   /** Moves agents that think to `speaking` while they send the text of an answer. */
   private async withSpeech(workspace: string, rows: readonly AgentRow[]): Promise<AgentRow[]> {
     const thinking = rows.filter(({ phase }) => movePhase(phase, 'speaking') !== phase);
-    const speaking = await this.deps.speaking.find(
+    const speaking = await this.speaking.find(
       workspace,
       thinking.map(({ agentId }) => agentId),
     );
@@ -150,9 +150,9 @@ export class ReadAgents {
   /** Returns agents of the configuration that are recorded, and not in the projection yet. */
   private async notYetProjected(workspace: string, rows: readonly AgentRow[]): Promise<AgentView[]> {
     const known = new Set(rows.map(({ agentId }) => agentId));
-    const { agents } = workspaceConfig(this.deps.config, workspace);
+    const { agents } = workspaceConfig(this.config, workspace);
     const missing = agents.filter(({ id }) => !known.has(id));
-    const facts = await Promise.all(missing.map(({ id }) => this.deps.agents.facts(workspace, id)));
+    const facts = await Promise.all(missing.map(({ id }) => this.agents.facts(workspace, id)));
     const living = missing.filter((_, index) => {
       const status = facts[index]?.record.status;
       return status !== 'terminated' && status !== 'none';
@@ -161,6 +161,6 @@ export class ReadAgents {
   }
 
   private isDefault(workspace: string, agentId: string): boolean {
-    return workspaceConfig(this.deps.config, workspace).agents[0]?.id === agentId;
+    return workspaceConfig(this.config, workspace).agents[0]?.id === agentId;
   }
 }

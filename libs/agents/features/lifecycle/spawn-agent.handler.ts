@@ -1,4 +1,8 @@
 import { Controller, Inject } from '@nestjs/common';
+import { CLOCK, CONFIG, IDS, REQUESTS } from '@antiphon/service-host';
+import { AGENT_STORE } from '../agents.tokens.js';
+import { AgentTrees } from './agent-trees.js';
+import { AgentDirectory } from './agent-directory.js';
 import { DEFAULT_TREE_LIMITS, spawnAgent } from '@antiphon/contracts/agent';
 import type { AgentEvent, AgentView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -11,55 +15,56 @@ import { conflict, failpoint, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
-import { AGENTS_SERVICES } from '../agents.tokens.js';
 import { setAgentBudget } from './agent-budget.js';
-import type { AgentDirectory } from './agent-directory.js';
 import type { AgentFacts } from './directory-agent.js';
 import { actorName } from './agent-rights.js';
 import { createAgentStreams } from './agent-streams.js';
 import type { AgentStreams } from './agent-streams.js';
-import type { AgentTrees, TreeDecision } from './agent-trees.js';
+import type { TreeDecision } from './agent-trees.js';
 import { NO_ACTIVITY, agentView, queuePlace } from './agent-view.js';
-import { decideAll } from './configured-agents.js';
-import type { ConfiguredAgents } from './configured-agents.js';
+import { decideAll, ConfiguredAgents } from './configured-agents.js';
 import { planSpawn } from './spawn-plan.js';
 import type { SpawnAgentRequest, SpawnPlan } from './spawn-plan.js';
 
 export type { SpawnAgentRequest } from './spawn-plan.js';
 export type SpawnAgentReply = z.output<typeof spawnAgent.reply>;
 
-export interface SpawnAgentDeps {
-  readonly config: AntiphonConfig;
-  readonly store: EventStore;
-  readonly requests: RequestClient;
-  readonly agents: AgentDirectory;
-  readonly trees: AgentTrees;
-  readonly configuredAgents: ConfiguredAgents;
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
-
 /** Handles `cmd.agent.agent.spawn`: one append with the agent and its place in the tree. */
 @Controller()
 export class SpawnAgent {
   private readonly streams: AgentStreams;
 
-  constructor(@Inject(AGENTS_SERVICES) private readonly deps: SpawnAgentDeps) {
-    this.streams = createAgentStreams(deps.store, deps.ids);
+  constructor(
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(AgentTrees) private readonly trees: AgentTrees,
+    @Inject(ConfiguredAgents) private readonly configuredAgents: ConfiguredAgents,
+    @Inject(AGENT_STORE) store: EventStore,
+    @Inject(REQUESTS) private readonly requests: RequestClient,
+    @Inject(CONFIG) private readonly config: AntiphonConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {
+    this.streams = createAgentStreams(store, ids);
   }
 
   @HandleRequest(spawnAgent)
   async handle(request: SpawnAgentRequest): Promise<SpawnAgentReply> {
     const { workspace } = request;
-    await this.deps.configuredAgents.record(workspace);
-    const plan = await planSpawn(this.deps, request);
+    await this.configuredAgents.record(workspace);
+    const plan = await this.plan(request);
     const id = await this.spawn(request, plan);
     return { agent: await this.view(workspace, id) };
   }
 
+  /** Returns the request with all that it leaves open filled in. */
+  plan(request: SpawnAgentRequest): Promise<SpawnPlan> {
+    const { config, agents, ids } = this;
+    return planSpawn({ config, agents, ids }, request);
+  }
+
   /** Appends the agent. Returns its id, or that of the agent that a repeated request created. */
   private async spawn(request: SpawnAgentRequest, plan: SpawnPlan): Promise<string> {
-    const { trees, agents } = this.deps;
+    const { trees, agents } = this;
     const { workspace, idempotencyKey } = request;
     const { id, rootId } = plan;
     let made: AgentFacts | null = null;
@@ -94,7 +99,7 @@ export class SpawnAgent {
     { id, definition }: SpawnPlan,
   ): Promise<void> {
     const { budget } = definition;
-    const { requests, agents } = this.deps;
+    const { requests, agents } = this;
     // The id of an agent that exists: its limit stays.
     if (budget === null || (await agents.readFacts(workspace, id)).version > 0) return;
     await setAgentBudget(requests, { workspace, agentId: id, budget, actor: actorName(actor) });
@@ -106,7 +111,7 @@ export class SpawnAgent {
     tree: AgentTree,
   ): TreeDecision & { readonly facts: AgentFacts } {
     const { id, rootId, parent } = plan;
-    const now = isoTime(this.deps.clock);
+    const now = isoTime(this.clock);
     const { whenFull, limits } = request.spec;
     const events = agentTreeDecider.decide(
       parent
@@ -152,7 +157,7 @@ export class SpawnAgent {
    * append joins the earlier claim, or conflicts with the agent's event stream.
    */
   private async findJoined(request: SpawnAgentRequest, plan: SpawnPlan): Promise<string | null> {
-    const { agents, clock } = this.deps;
+    const { agents, clock } = this;
     const { workspace } = request;
     if ((await agents.readFacts(workspace, plan.id)).version === 0) return null;
     const events = this.agentEvents(request, plan, false, isoTime(clock));
@@ -168,7 +173,7 @@ export class SpawnAgent {
   }
 
   private async view(workspace: string, id: string): Promise<AgentView> {
-    const { agents, trees } = this.deps;
+    const { agents, trees } = this;
     const { record } = await agents.facts(workspace, id);
     const queued =
       record.status === 'spawning' ? queuePlace(await trees.read(workspace, record.rootId), id) : null;

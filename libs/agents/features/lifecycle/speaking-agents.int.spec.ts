@@ -28,7 +28,7 @@ const spawn = async ({ runtime }: TestProcess): Promise<string> => {
   const request = { workspace: WORKSPACE, spec: { name: 'Ann', tools: ['echo'] }, actor: OWNER };
   return (await runtime.spawnAgent(spawnAgent.request.parse(request))).agent.id;
 };
-const readsOf = ({ runtime }: TestProcess) => new ReadAgents(runtime.services);
+const readsOf = ({ get }: TestProcess) => get(ReadAgents);
 const viewOf = (process: TestProcess, agentId: string): Promise<AgentView> =>
   readsOf(process).readView(WORKSPACE, agentId);
 /** Returns the phase that the agent's own view and the list show. */

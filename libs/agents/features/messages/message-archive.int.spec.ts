@@ -38,7 +38,7 @@ afterAll(async () => {
   await world?.close();
 }, 30_000);
 
-const messages = (): Messages => new Messages(agent.runtime.services);
+const messages = (): Messages => agent.get(Messages);
 const send = (text: string, to: MessageSpec['to']) =>
   messages().send({
     ...{ workspace: WORKSPACE, actor, message: { type: 'AgentSpoke', to, content: { text } } },

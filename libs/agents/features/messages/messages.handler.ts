@@ -1,4 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
+import { CLOCK, IDS } from '@antiphon/service-host';
+import { AGENT_STORE, PAST_READS } from '../agents.tokens.js';
+import { AgentDirectory } from '../lifecycle/agent-directory.js';
 import {
   MAX_MESSAGE_BYTES,
   MESSAGE_CONTENT,
@@ -16,22 +19,11 @@ import type { EventStore, FactLog, NewEvent, PastReads } from '@antiphon/event-s
 import { exhausted, failpoint, invalid, isoTime, notFound, toStorableJson } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import type { AgentDirectory } from '../lifecycle/agent-directory.js';
 import { requireBroadcast, requireReach } from '../lifecycle/agent-reach.js';
 import { requireRights } from '../lifecycle/agent-rights.js';
-import { AGENTS_SERVICES } from '../agents.tokens.js';
 import { agentUuidOf, topicUuidOf, eventMetadata, toNewEvent } from '@antiphon/agent-log';
-import { EVERYONE } from './inbox-store.js';
-import type { InboxState, InboxStore } from './inbox-store.js';
-
-export interface MessagesDeps {
-  readonly agents: Pick<AgentDirectory, 'load' | 'require'>;
-  readonly store: EventStore;
-  readonly inboxes: InboxStore;
-  readonly past: Pick<PastReads, 'readAt'>;
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
+import { EVERYONE, InboxStore } from './inbox-store.js';
+import type { InboxState } from './inbox-store.js';
 
 export type SendRequest = z.output<typeof sendAgentMessage.request>;
 type SendReply = z.output<typeof sendAgentMessage.reply>;
@@ -74,14 +66,21 @@ export class Messages {
   /** Facts of inboxes and topics, by their event streams. */
   private readonly log: FactLog;
 
-  constructor(@Inject(AGENTS_SERVICES) private readonly deps: MessagesDeps) {
-    this.log = createFactLog(deps.store, (_workspace, streamId) => streamId);
+  constructor(
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(InboxStore) private readonly inboxes: InboxStore,
+    @Inject(AGENT_STORE) store: EventStore,
+    @Inject(PAST_READS) private readonly past: PastReads,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {
+    this.log = createFactLog(store, (_workspace, streamId) => streamId);
   }
 
   /** Stores a message: one event, for any number of recipients. */
   @HandleRequest(sendAgentMessage)
   async send(request: SendRequest): Promise<SendReply> {
-    const { ids, clock, agents } = this.deps;
+    const { ids, clock, agents } = this;
     const { workspace, message, actor, idempotencyKey: key } = request;
     checkContent(message);
     const to = toRecipient(message);
@@ -109,7 +108,7 @@ export class Messages {
 
   /** An agent, by its tool or its key, sends messages only to agents that it may turn to. */
   private async requireReachOf({ workspace, actor }: SendRequest, to: AgentMessage['to']): Promise<void> {
-    const { agents } = this.deps;
+    const { agents } = this;
     const { agentId: from } = actor;
     if (from === null) return;
     if (to.kind === 'agent') return requireReach(agents, workspace, from, to.agentId);
@@ -120,7 +119,7 @@ export class Messages {
   @HandleRequest(listAgentMessages)
   async list(query: ListQuery): Promise<ListReply> {
     const { workspace, agentId, at } = query;
-    const { agents, past } = this.deps;
+    const { agents, past } = this;
     // The messages of an agent that has ended stay readable.
     if (!(await agents.load(workspace, agentId))) await agents.require(workspace, agentId);
     return past.readAt(at, (upTo) => this.listUpTo(query, upTo));
@@ -130,7 +129,7 @@ export class Messages {
     { workspace, agentId, limit, cursor, offset = 0, at }: ListQuery,
     upTo: number,
   ): Promise<ListReply> {
-    const { inboxes } = this.deps;
+    const { inboxes } = this;
     const state = await inboxes.readState(workspace, agentId, upTo);
     if (at !== undefined && state.since === 0)
       throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
@@ -149,12 +148,12 @@ export class Messages {
   @HandleRequest(subscribeAgent)
   async subscribe(request: SubscribeRequest): Promise<{ topics: string[] }> {
     const { workspace, agentId, actor } = request;
-    await this.deps.agents.require(workspace, agentId);
-    await requireRights(this.deps.agents, workspace, actor, agentId);
+    await this.agents.require(workspace, agentId);
+    await requireRights(this.agents, workspace, actor, agentId);
     if (request.topic === EVERYONE)
       throw invalid('MESSAGE.INVALID', 'every agent gets the messages of the topic everyone');
     const change = async (): Promise<string[]> =>
-      this.changeTopics(request, await this.deps.inboxes.readState(workspace, agentId));
+      this.changeTopics(request, await this.inboxes.readState(workspace, agentId));
     return { topics: await retryConflicts(change, { maxRounds: MAX_ROUNDS }) };
   }
 
@@ -167,8 +166,8 @@ export class Messages {
     if (subscribed && followed.length >= MAX_TOPICS)
       throw exhausted('MESSAGE.TOO_MANY_TOPICS', `the agent follows ${MAX_TOPICS} topics already`);
     const type = subscribed ? 'TopicSubscribed' : 'TopicUnsubscribed';
-    const data = { agentId, topic, actor: actor.caller, at: isoTime(this.deps.clock) };
-    const event = toNewEvent({ type, schemaVersion: 1, data }, this.deps.ids);
+    const data = { agentId, topic, actor: actor.caller, at: isoTime(this.clock) };
+    const event = toNewEvent({ type, schemaVersion: 1, data }, this.ids);
     await this.log.appendAt(workspace, streamId, version, [event]);
     return (subscribed ? [...followed, topic] : followed.filter((other) => other !== topic)).sort();
   }

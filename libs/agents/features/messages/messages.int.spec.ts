@@ -29,7 +29,7 @@ const toReader: MessageSpec['to'] = { agent: 'reader' };
 describe('Messages between agents', () => {
   let world: AgentWorld;
   let one: TestProcess;
-  const messages = (process = one): Messages => new Messages(process.runtime.services);
+  const messages = (process = one): Messages => process.get(Messages);
   const send = (text: string, to: MessageSpec['to'] = toReader, more: { idempotencyKey?: string } = {}) =>
     messages().send({
       ...{ workspace: WORKSPACE, actor, message: { type: 'AgentSpoke', to, content: { text } } },

@@ -38,7 +38,7 @@ const sampler = (process: string) =>
   });
 const readPage = (agentId: string, workspace = 'default', at?: number) => {
   const agents = { load: () => Promise.resolve({ id: agentId } as never) };
-  const handler = new ReadAgentMetrics({ agents, agentRows: new AgentRows(pool), past });
+  const handler = new ReadAgentMetrics(agents as never, new AgentRows(pool), past);
   return handler.handle({ workspace, agentId, limit: 10, at });
 };
 const read = async (agentId: string, workspace?: string) => (await readPage(agentId, workspace)).samples;

@@ -1,20 +1,14 @@
 import { Controller, Inject } from '@nestjs/common';
+import { PAST_READS } from '../agents.tokens.js';
+import { AgentRows } from '../lifecycle/agent-rows.js';
+import { AgentDirectory } from '../lifecycle/agent-directory.js';
 import { readAgentMetrics, type AgentMetrics } from '@antiphon/contracts/agent';
 import { translateDatabaseError } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
-import { AGENTS_SERVICES } from '../agents.tokens.js';
 import { SAMPLE_MS } from './agent-metrics.js';
-import type { AgentDirectory } from '../lifecycle/agent-directory.js';
-import type { AgentRows } from '../lifecycle/agent-rows.js';
-
-export interface ReadAgentMetricsDeps {
-  readonly agents: Pick<AgentDirectory, 'load'>;
-  readonly agentRows: Pick<AgentRows, 'find'>;
-  readonly past: Pick<PastReads, 'readAsOf'>;
-}
 
 type Row = Record<Exclude<keyof AgentMetrics, 'at'>, number> & { readonly sampled: Date };
 
@@ -35,7 +29,11 @@ const METRICS_SQL = `select at as sampled, sum(cpu_ms) as "cpuMs", sum(memory_by
 /** Handles `cmd.agent.agent.metrics`: returns the samples of an agent, newest first. */
 @Controller()
 export class ReadAgentMetrics {
-  constructor(@Inject(AGENTS_SERVICES) private readonly deps: ReadAgentMetricsDeps) {}
+  constructor(
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(AgentRows) private readonly agentRows: AgentRows,
+    @Inject(PAST_READS) private readonly past: PastReads,
+  ) {}
 
   @HandleRequest(readAgentMetrics)
   async handle({
@@ -44,7 +42,7 @@ export class ReadAgentMetrics {
     limit,
     at,
   }: z.output<typeof readAgentMetrics.request>): Promise<z.input<typeof readAgentMetrics.reply>> {
-    const { agents, agentRows, past } = this.deps;
+    const { agents, agentRows, past } = this;
     return past.readAsOf(workspace, at, async (queries, upTo) => {
       const isKnown =
         at === undefined

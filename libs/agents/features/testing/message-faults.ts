@@ -100,12 +100,14 @@ export class MessageFaults {
       const agent = this.recipient(index);
       this.expected.set(text, agent);
       return () =>
-        new Messages(this.any().runtime.services).send({
-          workspace: WORKSPACE,
-          message: { type: 'AgentSpoke', to: { agent }, content: { text } },
-          actor: { caller: 'spec', role: 'admin', agentId: null },
-          idempotencyKey: text,
-        });
+        this.any()
+          .get(Messages)
+          .send({
+            workspace: WORKSPACE,
+            message: { type: 'AgentSpoke', to: { agent }, content: { text } },
+            actor: { caller: 'spec', role: 'admin', agentId: null },
+            idempotencyKey: text,
+          });
     });
   }
 

@@ -1,36 +1,35 @@
 import { textOf } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
+import type { SessionLog } from '../sessions/session-log.js';
+import { CLOCK, DATABASE_POOL, createToken } from '@antiphon/service-host';
+import { AGENT_STORE } from '@antiphon/agents-features';
+import { ON_APPROVAL_CHANGE } from './approval-timers.js';
+import { SESSION_LOG } from '../sessions/session-log.js';
+import { SessionRegistry } from '../sessions/session-registry.js';
 import type pg from 'pg';
 import { APPROVER_ROLES, answerApproval } from '@antiphon/contracts/agent';
 import type { Approver, ApproverRole } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { waitingCall } from '@antiphon/conversation-domain';
 import type { SessionCommand, WaitingCall } from '@antiphon/conversation-domain';
-import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { EventStore } from '@antiphon/event-store';
 import { conflict, forbidden, isAppError, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
 import { approvalDigestOf, moduleOf } from './approval-rules.js';
 import { commitApproval, findApproval, readApprovalEnd } from './approval-store.js';
-import type { ApprovalEnd, CommitApprovalDeps, FoundApproval } from './approval-store.js';
-import type { ApprovalChange } from './approval-timers.js';
+import type { ApprovalEnd, FoundApproval } from './approval-store.js';
+import type { OnApprovalChange } from './approval-timers.js';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
 
 type AnswerApprovalRequest = z.output<typeof answerApproval.request>;
 type AnswerApprovalReply = z.output<typeof answerApproval.reply>;
 
-export interface AnswerApprovalDeps extends CommitApprovalDeps {
-  readonly pool: pg.Pool;
-  readonly store: EventStore;
-  readonly clock: Clock;
-  readonly tools: {
-    /** Reads the sandbox's tools as they are now, not from the cache. */
-    freshToolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]>;
-  };
-  /** Called after the commit with each approval that is requested or closed in this process. */
-  readonly onApprovalChange: (change: ApprovalChange) => void;
+interface FreshTools {
+  /** Reads the sandbox's tools as they are now, not from the cache. */
+  freshToolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]>;
 }
+export const FRESH_TOOLS = createToken<FreshTools>('FRESH_TOOLS');
 
 const rankOf = (role: Approver['role']): number => APPROVER_ROLES.indexOf(role as ApproverRole);
 
@@ -89,13 +88,21 @@ const replyFor = (end: ApprovalEnd | null, request: AnswerApprovalRequest): Answ
 /** Grants or denies approvals: the first answer wins, and a repeated one gets the same reply. */
 @Controller()
 export class AnswerApproval {
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: AnswerApprovalDeps) {}
+  constructor(
+    @Inject(SessionRegistry) readonly registry: SessionRegistry,
+    @Inject(SESSION_LOG) readonly log: SessionLog,
+    @Inject(FRESH_TOOLS) private readonly tools: FreshTools,
+    @Inject(ON_APPROVAL_CHANGE) private readonly onApprovalChange: OnApprovalChange,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
 
   @HandleRequest(answerApproval)
   async handle(request: AnswerApprovalRequest): Promise<AnswerApprovalReply> {
     const { workspace, approvalId, approver } = request;
     if (approver.agentId !== null) requireApprover(approver, []);
-    const found = await findApproval(this.deps.pool, workspace, approvalId);
+    const found = await findApproval(this.pool, workspace, approvalId);
     if (!found) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
     return this.answer(request, found);
   }
@@ -104,7 +111,7 @@ export class AnswerApproval {
     request: AnswerApprovalRequest,
     { sessionId, digest, answerBy }: FoundApproval,
   ): Promise<AnswerApprovalReply> {
-    const { registry, store } = this.deps;
+    const { registry, store } = this;
     const { workspace, approvalId, approver } = request;
     const { actor } = await registry.requireSession(workspace, sessionId);
     const waiting = waitingCall(actor.fold().state, approvalId);
@@ -116,9 +123,9 @@ export class AnswerApproval {
       });
     if (waiting) {
       const command = await this.toCommand(request, sessionId, waiting, role);
-      await commitApproval(this.deps, { workspace, sessionId }, command);
+      await commitApproval(this, { workspace, sessionId }, command);
       const agentId = actor.fold().state.started?.agentId ?? '';
-      this.deps.onApprovalChange({ workspace, sessionId, agentId, approvalId, open: false });
+      this.onApprovalChange({ workspace, sessionId, agentId, approvalId, open: false });
     }
     return replyFor(await readApprovalEnd(store, workspace, sessionId, approvalId), request);
   }
@@ -133,7 +140,7 @@ export class AnswerApproval {
     role: ApproverRole,
   ): Promise<SessionCommand> {
     const { workspace, approvalId, decision, reason, approver } = request;
-    const now = isoTime(this.deps.clock);
+    const now = isoTime(this.clock);
     if (decision === 'approve') {
       const digest = await this.currentDigest(workspace, sessionId, waiting);
       const { callId } = waiting.call;
@@ -156,7 +163,7 @@ export class AnswerApproval {
     { call: { callId, name, input } }: WaitingCall,
   ): Promise<string | null> {
     try {
-      const described = await this.deps.tools.freshToolsOf(workspace, [name]);
+      const described = await this.tools.freshToolsOf(workspace, [name]);
       const bound = { workspace, sessionId, callId, tool: name, input };
       return approvalDigestOf(bound, moduleOf(described, name));
     } catch (error) {

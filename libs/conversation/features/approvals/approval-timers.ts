@@ -11,6 +11,7 @@ import { listOpenWorkflows, signalWorkflow, startWorkflowOnce } from '@antiphon/
 import type { TemporalLink } from '@antiphon/temporal';
 import { commitApproval, findApproval } from './approval-store.js';
 import type { CommitApprovalDeps } from './approval-store.js';
+import { createToken } from '@antiphon/service-host';
 
 /** An approval that was requested or closed. */
 export interface ApprovalChange extends ApprovalRef {
@@ -18,6 +19,11 @@ export interface ApprovalChange extends ApprovalRef {
   readonly agentId: string;
   readonly open: boolean;
 }
+
+export type OnApprovalChange = (change: ApprovalChange) => void;
+
+/** Called after the commit with each approval that is requested or closed in this process. */
+export const ON_APPROVAL_CHANGE = createToken<OnApprovalChange>('ON_APPROVAL_CHANGE');
 
 const nextDeadline = ({ escalateAt, expiresAt }: CallApproval): string =>
   escalateAt !== null && escalateAt < expiresAt ? escalateAt : expiresAt;
@@ -27,32 +33,34 @@ export interface ApprovalDeadlineDeps extends CommitApprovalDeps {
   readonly clock: Clock;
 }
 
-/**
- * Escalates or expires an approval whose deadline has passed. Returns the time until its next
- * deadline; null once it is closed.
- */
-export const applyApprovalDeadlines = async (
-  deps: ApprovalDeadlineDeps,
-  { workspace, approvalId }: ApprovalRef,
-): Promise<ApprovalTimer> => {
-  const { pool, clock, log } = deps;
-  const found = await findApproval(pool, workspace, approvalId);
-  if (!found) return { waitMs: null };
-  const { sessionId } = found;
-  const readPending = async () => {
-    const { state } = await log.load(workspace, sessionId);
-    return waitingCall(state, approvalId)?.approval ?? null;
-  };
-  let pending = await readPending();
-  const now = isoTime(clock);
-  if (pending && now >= nextDeadline(pending)) {
-    const command = { type: 'ApplyApprovalDeadlines', data: { approvalId }, now } as const;
-    await commitApproval(deps, { workspace, sessionId }, command);
-    pending = await readPending();
+/** Applies the deadlines of approvals. */
+export class ApprovalDeadlines {
+  constructor(private readonly deps: ApprovalDeadlineDeps) {}
+
+  /**
+   * Escalates or expires an approval whose deadline has passed. Returns the time until its next
+   * deadline; null once it is closed.
+   */
+  async apply({ workspace, approvalId }: ApprovalRef): Promise<ApprovalTimer> {
+    const { pool, clock, log } = this.deps;
+    const found = await findApproval(pool, workspace, approvalId);
+    if (!found) return { waitMs: null };
+    const { sessionId } = found;
+    const readPending = async () => {
+      const { state } = await log.load(workspace, sessionId);
+      return waitingCall(state, approvalId)?.approval ?? null;
+    };
+    let pending = await readPending();
+    const now = isoTime(clock);
+    if (pending && now >= nextDeadline(pending)) {
+      const command = { type: 'ApplyApprovalDeadlines', data: { approvalId }, now } as const;
+      await commitApproval(this.deps, { workspace, sessionId }, command);
+      pending = await readPending();
+    }
+    if (!pending) return { waitMs: null };
+    return { waitMs: Math.max(1, Date.parse(nextDeadline(pending)) - clock.now()) };
   }
-  if (!pending) return { waitMs: null };
-  return { waitMs: Math.max(1, Date.parse(nextDeadline(pending)) - clock.now()) };
-};
+}
 
 interface Row {
   readonly workspace: string;

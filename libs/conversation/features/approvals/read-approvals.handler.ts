@@ -1,4 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
+import { AGENT_STORE, AgentDirectory, PAST_READS } from '@antiphon/agents-features';
 import { agentTreeStream, getApproval, listApprovals, sessionStream } from '@antiphon/contracts/agent';
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
@@ -9,18 +10,10 @@ import type { EventStore, PastReads } from '@antiphon/event-store';
 import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import type { AgentDirectory } from '@antiphon/agents-features';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
 import { agentUuidOf } from '@antiphon/agent-log';
 
 type ListQuery = z.output<typeof listApprovals.request>;
 type GetQuery = z.output<typeof getApproval.request>;
-
-export interface ReadApprovalsDeps {
-  readonly past: PastReads;
-  readonly store: Pick<EventStore, 'readStream'>;
-  readonly agents: Pick<AgentDirectory, 'load'>;
-}
 
 interface Row {
   readonly workspace: string;
@@ -141,13 +134,17 @@ const readMembers = async (
 /** Serves reads of approvals from the projection. */
 @Controller()
 export class ReadApprovals {
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: ReadApprovalsDeps) {}
+  constructor(
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(PAST_READS) private readonly past: PastReads,
+  ) {}
 
   /** Returns approvals of all sessions of a workspace, newest first. */
   @HandleRequest(listApprovals)
   list(query: ListQuery): Promise<z.input<typeof listApprovals.reply>> {
     const { workspace, at } = query;
-    return this.deps.past.readAsOf(workspace, at, (queries) => this.readList(query, queries));
+    return this.past.readAsOf(workspace, at, (queries) => this.readList(query, queries));
   }
 
   private async readList(
@@ -160,7 +157,7 @@ export class ReadApprovals {
       limit + 1,
       status ?? null,
       sessionId ?? null,
-      rootId === undefined ? null : await readMembers(this.deps.store, workspace, rootId),
+      rootId === undefined ? null : await readMembers(this.store, workspace, rootId),
     ];
     const rows = await queryRows<Row & ListedRow>(queries, LIST_SQL, values);
     const { shown, hasMore } = cutListPage(rows, limit);
@@ -172,7 +169,7 @@ export class ReadApprovals {
   /** Returns one approval. Throws `APPROVAL.NOT_FOUND`. */
   @HandleRequest(getApproval)
   get({ workspace, approvalId, at }: GetQuery): Promise<z.input<typeof getApproval.reply>> {
-    return this.deps.past.readAsOf(workspace, at, async (queries) => {
+    return this.past.readAsOf(workspace, at, async (queries) => {
       const row = (await queryRows(queries, GET_SQL, [workspace, approvalId]))[0];
       if (!row) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
       const [view] = await this.viewsOf(queries, workspace, [row]);
@@ -193,6 +190,6 @@ export class ReadApprovals {
   }
 
   private pathOf({ workspace, agent_id }: Row): Promise<string[]> {
-    return readPath(this.deps.agents, workspace, agent_id ?? '');
+    return readPath(this.agents, workspace, agent_id ?? '');
   }
 }

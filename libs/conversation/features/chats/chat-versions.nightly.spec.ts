@@ -11,6 +11,7 @@ import {
 } from '@antiphon/agent-features/testing/agent-world';
 import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
 import { says } from '@antiphon/agent-features/testing/test-model';
+import { ChangeChat } from './change-chat.handler.js';
 import { Chats } from './chats.handler.js';
 import { RenameChat } from './rename-chat.handler.js';
 
@@ -37,8 +38,8 @@ describe('the file of a chat', () => {
   beforeAll(async () => {
     world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
     agent = world.process({ config: testConfig() });
-    chats = new Chats(agent.runtime.services);
-    names = new RenameChat(agent.runtime.services);
+    chats = agent.get(Chats);
+    names = agent.get(RenameChat);
     world.model.reply = () => Promise.resolve(says(`answer ${randomUUID()}`));
   }, 60_000);
   afterAll(() => world?.close());
@@ -69,7 +70,10 @@ describe('the file of a chat', () => {
       const turnId = random.pick(turns);
       const part = random.pick(['message', 'answer'] as const);
       // A deleted message takes no further change.
-      await chats.change({ ...request, turnId, part, content }).catch(() => undefined);
+      await agent
+        .get(ChangeChat)
+        .change({ ...request, turnId, part, content })
+        .catch(() => undefined);
     };
     const rename = async (): Promise<void> => {
       chat = await names.rename({ workspace: WORKSPACE, chat: chatId, name: randomUUID(), caller: 'ada' });
@@ -83,7 +87,11 @@ describe('the file of a chat', () => {
       else if (chance < 70) await changeMessage(`edited ${randomUUID()}`);
       else if (chance < 80) await changeMessage(null);
       else if (chance < 90) await rename();
-      else await chats.attach({ ...request, path: 'mark.md' }).catch(() => undefined);
+      else
+        await agent
+          .get(ChangeChat)
+          .attach({ ...request, path: 'mark.md' })
+          .catch(() => undefined);
       // The version lasts until the next one: it has all that happened before that.
       const bytes = await (await open(agent, chat.path)).readBytes();
       versions.push({ version, path: chat.path, digest: digestOf(bytes) });

@@ -8,6 +8,7 @@ import { EraseFiles } from '@antiphon/files-features/trees/erase-files.handler';
 import { WORKSPACE, createAgentWorld, submitTo, until } from '@antiphon/agent-features/testing/agent-world';
 import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
 import { hangs, promptHashOf, says } from '@antiphon/agent-features/testing/test-model';
+import { ChangeChat } from './change-chat.handler.js';
 import { Chats } from './chats.handler.js';
 import { RenameChat } from './rename-chat.handler.js';
 
@@ -22,8 +23,8 @@ const caller = 'ada';
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process();
-  chats = new Chats(agent.runtime.services);
-  names = new RenameChat(agent.runtime.services);
+  chats = agent.get(Chats);
+  names = agent.get(RenameChat);
   world.model.reply = async () => says('an answer');
 });
 afterAll(() => world?.close());
@@ -87,7 +88,7 @@ describe('a chat', () => {
       { op: 'write', path: chat.path, digest: entry.digest, size: entry.size },
     ]);
     await expect(write).rejects.toMatchObject({ code: 'FILE.VIRTUAL' });
-    const erase = new EraseFiles(agent.runtime.services);
+    const erase = agent.get(EraseFiles);
     for (const at of [{ version }, {}]) {
       const request = { workspace: WORKSPACE, path: chat.path, actor: 'local', ...at };
       await expect(erase.handle(request)).rejects.toMatchObject({ code: 'FILE.VIRTUAL' });
@@ -99,8 +100,8 @@ describe('a chat', () => {
     const first = await ask(chat, 'the secret word', 1);
     const second = await ask(chat, 'another question', 2);
     const message = { ...change(chat), part: 'message' as const };
-    await chats.change({ ...message, turnId: first.turnId, content: 'the plain word' });
-    await chats.change({ ...message, turnId: second.turnId, content: null });
+    await agent.get(ChangeChat).change({ ...message, turnId: first.turnId, content: 'the plain word' });
+    await agent.get(ChangeChat).change({ ...message, turnId: second.turnId, content: null });
     const { prompt } = await ask(chat, 'now', 3);
     expect(prompt).toContain('the plain word');
     expect(prompt).not.toMatch(/secret|another question/);
@@ -110,12 +111,12 @@ describe('a chat', () => {
   it('shows later turns the snapshot of an attached file, also after the file has changed', async () => {
     const chat = await create();
     await write('tides.md', 'low tide at six');
-    await chats.attach({ ...change(chat), path: 'tides.md' });
+    await agent.get(ChangeChat).attach({ ...change(chat), path: 'tides.md' });
     await write('tides.md', 'low tide at nine');
     const { prompt } = await ask(chat, 'when?', 1);
     expect(prompt).toContain('low tide at six');
     expect(prompt).not.toContain('nine');
-    await expect(chats.attach({ ...change(chat), path: 'none.md' })).rejects.toMatchObject({
+    await expect(agent.get(ChangeChat).attach({ ...change(chat), path: 'none.md' })).rejects.toMatchObject({
       code: 'CHAT.FILE_NOT_FOUND',
     });
   });
@@ -123,12 +124,12 @@ describe('a chat', () => {
   // @shows chats-C13
   it('replays a turn with an equal prompt hash after the attached original has changed', async () => {
     const first = world.process();
-    const own = new Chats(first.runtime.services);
+    const own = first.get(Chats);
     const spec = { name: randomUUID() };
     const chat = await own.create({ workspace: WORKSPACE, spec, caller });
     const path = `${spec.name}.md`;
     await write(path, 'high tide at one');
-    await own.attach({ ...change(chat), path });
+    await first.get(ChangeChat).attach({ ...change(chat), path });
     let isBegun = false;
     world.model.reply = hangs('', () => (isBegun = true));
     const { sessionId } = await submitTo(first, { sessionId: chat.sessionId }, 'when?');
@@ -143,7 +144,7 @@ describe('a chat', () => {
     expect(after).not.toBe(before);
     expect(JSON.stringify(after)).toContain('high tide at one');
     expect(after && promptHashOf(after)).toBe(before && promptHashOf(before));
-    await chats.attach({ ...change(chat), path });
+    await agent.get(ChangeChat).attach({ ...change(chat), path });
     const { prompt } = await ask(chat, 'and now?', 2);
     expect(prompt).toContain('high tide at two');
   });
@@ -152,7 +153,7 @@ describe('a chat', () => {
     const chat = await create();
     const text = `low tide at ${randomUUID()}`;
     await write('lost.md', text);
-    await chats.attach({ ...change(chat), path: 'lost.md' });
+    await agent.get(ChangeChat).attach({ ...change(chat), path: 'lost.md' });
     const digest = createHash('sha256').update(text).digest('hex');
     const own = inWorkspace(world.pool, WORKSPACE);
     expect((await own.query('delete from file_blobs where digest = $1', [digest])).rowCount).toBe(1);
@@ -343,12 +344,12 @@ describe('the key of an agent', () => {
     const create2 = { workspace: WORKSPACE, spec: { name: randomUUID() }, caller, callerAgent };
     await expect(chats.create(create2)).rejects.toMatchObject(refused);
     await write('own.md', 'text');
-    await expect(chats.attach({ ...change(chat), path: 'own.md', callerAgent })).rejects.toMatchObject(
-      refused,
-    );
+    await expect(
+      agent.get(ChangeChat).attach({ ...change(chat), path: 'own.md', callerAgent }),
+    ).rejects.toMatchObject(refused);
     const { turnId } = await ask(chat, 'mine', 1);
     const message = { ...change(chat), turnId, part: 'message' as const, content: 'theirs', callerAgent };
-    await expect(chats.change(message)).rejects.toMatchObject(refused);
+    await expect(agent.get(ChangeChat).change(message)).rejects.toMatchObject(refused);
     expect((await rename(chat, randomUUID(), chat.agentId)).revision).toBe(2);
   });
 });

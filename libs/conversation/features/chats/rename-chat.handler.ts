@@ -1,4 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
+import type { Clock } from '@antiphon/kernel';
+import { CLOCK } from '@antiphon/service-host';
 import { CHAT_SUFFIX, cancelTurn, deleteChat, renameChat } from '@antiphon/contracts/agent';
 import type { ChatView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -6,13 +8,10 @@ import { retryConflicts } from '@antiphon/event-store';
 import type { StreamAppend } from '@antiphon/event-store';
 import { conflict, isoTime, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { requireOwnSession } from '@antiphon/agents-features';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
+import { requireOwnSession, AgentDirectory } from '@antiphon/agents-features';
 import { chatIdOf } from '@antiphon/agent-log';
 import { CancelTurn } from '../turns/cancel-turn.handler.js';
-import type { CancelTurnDeps } from '../turns/cancel-turn.handler.js';
 import { ChatStore } from './chat-store.js';
-import type { ChatsDeps } from './chats.handler.js';
 
 type RenameRequest = z.output<typeof renameChat.request>;
 type DeleteRequest = z.output<typeof deleteChat.request>;
@@ -31,13 +30,12 @@ export const nameTaken = (name: string, chatId: string) =>
 /** Handles new names and deletions of chats. */
 @Controller()
 export class RenameChat {
-  private readonly chats: ChatStore;
-  private readonly turns: CancelTurn;
-
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: ChatsDeps & CancelTurnDeps) {
-    this.chats = new ChatStore(deps.pool, deps.store, deps.ids);
-    this.turns = new CancelTurn(deps);
-  }
+  constructor(
+    @Inject(ChatStore) private readonly chats: ChatStore,
+    @Inject(CancelTurn) private readonly turns: CancelTurn,
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
 
   /** Gives a chat another name: one append with both names. A repeat changes nothing. */
   @HandleRequest(renameChat)
@@ -57,10 +55,10 @@ export class RenameChat {
   private async tryRename(request: RenameRequest): Promise<ChatView> {
     const { workspace, caller: actor } = request;
     const chat = await this.chats.require(workspace, request.chat);
-    await requireOwnSession(this.deps.agents, request, chat.agentId);
+    await requireOwnSession(this.agents, request, chat.agentId);
     const name = toStorable(request.name);
     if (name === chat.name) return chat;
-    const at = isoTime(this.deps.clock);
+    const at = isoTime(this.clock);
     const { id: chatId, name: before } = chat;
     const data = { chatId, name, path: `${name}${CHAT_SUFFIX}`, before, actor, at };
     const names: StreamAppend[] = [];
@@ -80,10 +78,10 @@ export class RenameChat {
   private async tryDelete(request: DeleteRequest) {
     const { workspace, caller: actor } = request;
     const { chat, deletedAt } = await this.chats.requireRecord(workspace, request.chat);
-    await requireOwnSession(this.deps.agents, request, chat.agentId);
+    await requireOwnSession(this.agents, request, chat.agentId);
     const { id, name, sessionId } = chat;
     if (deletedAt !== null) return { id, name, deletedAt, sessionId };
-    const at = isoTime(this.deps.clock);
+    const at = isoTime(this.clock);
     const deleted = { type: 'ChatDeleted', schemaVersion: 1, data: { chatId: id, name, actor, at } } as const;
     await this.chats.change(workspace, chat, deleted, [await this.free(workspace, chat, at)]);
     return { id, name, deletedAt: at, sessionId };

@@ -24,7 +24,7 @@ const caller = 'ada';
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process({ config: testConfig({ tools: ['echo', 'calculator'] }) });
-  chats = new Chats(agent.runtime.services);
+  chats = agent.get(Chats);
   world.model.reply = async () => says('an answer');
 });
 afterAll(() => world?.close());

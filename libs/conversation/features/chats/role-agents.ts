@@ -3,9 +3,13 @@ import type { AgentDefinition, AgentEvent } from '@antiphon/contracts/agent';
 import { agentDecider } from '@antiphon/agents-domain';
 import type { AgentRecord } from '@antiphon/agents-domain';
 import { isVersionConflict, retryConflicts } from '@antiphon/event-store';
+import type { EventStore } from '@antiphon/event-store';
 import { isAppError, isoTime } from '@antiphon/kernel';
-import { createAgentStreams, planSpawn, SpawnAgent } from '@antiphon/agents-features';
-import type { AgentStreams, SpawnAgentDeps } from '@antiphon/agents-features';
+import type { Clock, Ids } from '@antiphon/kernel';
+import { createAgentStreams } from '@antiphon/agents-features';
+import type { AgentDirectory, AgentStreams, SpawnAgent } from '@antiphon/agents-features';
+import { workspaceConfig } from '@antiphon/config';
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { fileTreeIdOf } from '@antiphon/agent-log';
 import type { FileTrees } from '@antiphon/files-features';
 import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
@@ -13,7 +17,13 @@ import { roleJobs } from '../text-work.js';
 import type { RoleSettings } from '../text-work.js';
 import { rolePath } from '../turns/role-text.js';
 
-export interface RoleAgentsDeps extends SpawnAgentDeps {
+export interface RoleAgentsDeps {
+  readonly spawner: SpawnAgent;
+  readonly agents: AgentDirectory;
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly clock: Clock;
+  readonly ids: Ids;
   readonly files: Pick<FileTrees, 'read' | 'readBytes'>;
 }
 
@@ -34,12 +44,17 @@ const isTaken = (error: unknown): boolean => isAppError(error) && error.code ===
  * with its name, which starts from the default agent and what the front matter says.
  */
 export class RoleAgents {
-  private readonly spawner: SpawnAgent;
   private readonly streams: AgentStreams;
 
   constructor(private readonly deps: RoleAgentsDeps) {
-    this.spawner = new SpawnAgent(deps);
     this.streams = createAgentStreams(deps.store, deps.ids);
+  }
+
+  /** Returns the first agent of the configuration, or the one of a role; undefined for none. */
+  findConfigured(workspace: string, role?: string): AgentConfig | undefined {
+    const { agents } = workspaceConfig(this.deps.config, workspace);
+    if (role === undefined) return agents[0];
+    return agents.find(({ id }) => id === role) ?? agents.find((known) => known.role === role);
   }
 
   /**
@@ -67,7 +82,7 @@ export class RoleAgents {
   }
 
   private async spawn(request: RoleRequest, settings: RoleSettings): Promise<void> {
-    await this.spawner.handle(this.toSpawn(request, settings));
+    await this.deps.spawner.handle(this.toSpawn(request, settings));
   }
 
   /** Appends a new definition where the file names other values than the agent has. */
@@ -87,7 +102,7 @@ export class RoleAgents {
     const { role: agentId, caller: actor } = request;
     const { definition: old } = record;
     if (old === null || record.status === 'terminated' || old.base === agentId) return [];
-    const plan = await planSpawn(this.deps, this.toSpawn(request, { base: old.base, ...settings }));
+    const plan = await this.deps.spawner.plan(this.toSpawn(request, { base: old.base, ...settings }));
     const { name, provider, model, tools } = plan.definition;
     const definition: AgentDefinition = {
       ...old,

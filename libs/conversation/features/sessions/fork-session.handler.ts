@@ -1,4 +1,11 @@
 import { Controller, Inject } from '@nestjs/common';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore } from '@antiphon/event-store';
+import type { SessionLog } from './session-log.js';
+import { CLOCK, CONFIG, IDS, REQUESTS } from '@antiphon/service-host';
+import { SESSION_LOG } from './session-log.js';
+import { SessionRegistry } from './session-registry.js';
 import { forkSession, sessionKeyOf, sessionStream } from '@antiphon/contracts/agent';
 import type { BelievedFact } from '@antiphon/contracts/agent';
 import { believedFacts } from '@antiphon/contracts/memory';
@@ -9,23 +16,17 @@ import { claimOf, createFactLog } from '@antiphon/event-store';
 import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
-import { requireOwnSession, requireModel } from '@antiphon/agents-features';
+import { requireOwnSession, requireModel, AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
 import type { DirectoryAgent } from '@antiphon/agents-features';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
 import { eventMetadata } from '@antiphon/agent-log';
 import { toNewEvents } from './session-events.js';
 import { chooseCut, foldAt, scanOrigin } from './fork-origin.js';
 import type { CutAt, Origin, OriginTurn } from './fork-origin.js';
 import { emptyFold } from './session-fold.js';
 import { bindKey, readBinding } from './session-keys.js';
-import type { StartSessionDeps } from './start-session.handler.js';
 
 export type ForkSessionRequest = z.output<typeof forkSession.request>;
 export type ForkSessionReply = z.output<typeof forkSession.reply>;
-
-export interface ForkSessionDeps extends StartSessionDeps {
-  readonly requests: RequestClient;
-}
 
 /** A turn of the origin that the fork runs again. */
 type RemadeTurn = ForkSessionReply['remakes'][number] & Pick<OriginTurn, 'content' | 'role'>;
@@ -44,11 +45,20 @@ interface ForkPlan {
  */
 @Controller()
 export class ForkSession {
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: ForkSessionDeps) {}
+  constructor(
+    @Inject(SessionRegistry) private readonly registry: SessionRegistry,
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(SESSION_LOG) private readonly log: SessionLog,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(REQUESTS) private readonly requests: RequestClient,
+    @Inject(CONFIG) private readonly config: AntiphonConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {}
 
   @HandleRequest(forkSession)
   async handle(request: ForkSessionRequest): Promise<ForkSessionReply> {
-    const { store, ids, registry } = this.deps;
+    const { store, ids, registry } = this;
     const { workspace, idempotencyKey: key, caller, anyModel: _, ...requested } = request;
     const plan = await this.plan(request);
     const { sessionId, sessionKey } = plan.response;
@@ -68,7 +78,7 @@ export class ForkSession {
 
   /** Plans the fork: where it is cut, the turns that it runs again, and the response. */
   private async plan(request: ForkSessionRequest): Promise<ForkPlan> {
-    const { store, log, ids, agents } = this.deps;
+    const { store, log, ids, agents } = this;
     const { workspace, sessionId: originId, atVersion, whatIf, agent } = request;
     const origin = await scanOrigin(store, log, workspace, originId);
     const version = chooseCut(origin, atVersion, whatIf?.turns ?? 0);
@@ -94,7 +104,7 @@ export class ForkSession {
     if (after.length === 0)
       throw rejected('WHATIF.NO_TURN', `no turn follows event ${version}. What to do: cut earlier`);
     return after.map(({ turnId: of, content, role }) => ({
-      turnId: this.deps.ids.next(),
+      turnId: this.ids.next(),
       of,
       content,
       role,
@@ -105,7 +115,7 @@ export class ForkSession {
     request: ForkSessionRequest,
     { cut, remade, response }: ForkPlan,
   ): Promise<SessionCommand[]> {
-    const { clock, agents } = this.deps;
+    const { clock, agents } = this;
     const now = isoTime(clock);
     const { sessionId, sessionKey, agentId, purpose, remakes } = response;
     const origin = { ...response.origin, hash: cut.event.hash };
@@ -136,7 +146,7 @@ export class ForkSession {
   ): { provider: string; model: string } | undefined {
     if (provider === undefined && model === undefined) return undefined;
     const name = provider ?? agent.provider;
-    const known = [...this.deps.config.providers.map((configured) => configured.name), agent.provider];
+    const known = [...this.config.providers.map((configured) => configured.name), agent.provider];
     if (!known.includes(name))
       throw notFound(
         'PROVIDER.NOT_FOUND',
@@ -145,13 +155,13 @@ export class ForkSession {
     if (model === undefined && name !== agent.provider)
       throw rejected('SESSION.NO_MODEL', `say which model of provider "${name}"`);
     const chosen = { provider: name, model: model ?? agent.model };
-    if (!anyModel) requireModel(this.deps.config, workspace, agent, chosen);
+    if (!anyModel) requireModel(this.config, workspace, agent, chosen);
     return chosen;
   }
 
   /** Reads the facts that memory held at the cut. */
   private async readFacts({ fold, event }: CutAt): Promise<BelievedFact[]> {
-    const { requests, config } = this.deps;
+    const { requests, config } = this;
     if (!config.features.memoryV1 || !config.memory.semanticEnabled) return [];
     const { workspace, position } = event;
     const sessionKey = fold.state.started?.sessionKey ?? '';
@@ -160,7 +170,7 @@ export class ForkSession {
   }
 
   private decide(commands: readonly SessionCommand[]) {
-    const { decider } = this.deps.log;
+    const { decider } = this.log;
     let state = decider.initialState();
     return commands.flatMap((command) => {
       const events = decider.decide(command, state);

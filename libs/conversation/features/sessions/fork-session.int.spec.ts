@@ -106,7 +106,7 @@ describe('a fork', () => {
     await submitTo(agent, { sessionId: made.sessionId }, 'four');
     const own = await world.ended(made.sessionId);
     const again = await fork({ sessionId: made.sessionId, atVersion: endsOf(own)[0] });
-    const reads = new ReadSessions(agent.runtime.services);
+    const reads = agent.get(ReadSessions);
     const originOf = async (id: string) => {
       const request = { workspace: WORKSPACE, sessionId: id };
       await until(() => reads.get(request).then(Boolean, () => false));

@@ -35,6 +35,17 @@ export const createPublishFrames = (nats: NatsLink, logger: Logger): PublishFram
 };
 
 /**
+ * Reports ended turns. Frames are published after the commit, and `done` is the last frame of a
+ * turn.
+ */
+export const publishAndReport =
+  (publish: PublishFrames, turnEnded: (sessionId: string) => void): PublishFrames =>
+  (workspace, sessionId, epoch, frames) => {
+    publish(workspace, sessionId, epoch, frames);
+    if (frames.some(({ event }) => event === 'done')) turnEnded(sessionId);
+  };
+
+/**
  * Sends each frame of a session once. Text is sent ahead of its event, and the fold of the event
  * yields the same frames again.
  */

@@ -43,12 +43,7 @@ beforeAll(async () => {
   world.model.reply = async ({ messages }) =>
     asks && messages.at(-1)?.role !== 'tool' ? asksFor({ name: 'once' }) : says('done');
   agent = world.process({ config: testConfig({ tools: ['once'], approvals: [rule] }) });
-  const { services } = agent.runtime;
-  [sessions, approvals, agents] = [
-    new ReadSessions(services),
-    new ReadApprovals(services),
-    new ReadAgents(services),
-  ];
+  [sessions, approvals, agents] = [agent.get(ReadSessions), agent.get(ReadApprovals), agent.get(ReadAgents)];
   const addresses = [newAddress(), newAddress(), newAddress()] as const;
   for (const address of addresses) {
     const { sessionId } = await submitTo(agent, { address });

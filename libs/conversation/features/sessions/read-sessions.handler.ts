@@ -1,4 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
+import { PAST_READS } from '@antiphon/agents-features';
 import { getSession, listOpenSessions, listSessions, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionSummary } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
@@ -9,7 +10,6 @@ import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
 
 type ListRequest = z.output<typeof listSessions.request>;
 type ListReply = z.input<typeof listSessions.reply>;
@@ -150,14 +150,10 @@ const readOrigin = async (
   return { sessionId: first.origin, version: Number(first.version), turns };
 };
 
-export interface ReadSessionsDeps {
-  readonly past: PastReads;
-}
-
 /** Serves lists of sessions from the projection, now or as of a position of the log. */
 @Controller()
 export class ReadSessions {
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: ReadSessionsDeps) {}
+  constructor(@Inject(PAST_READS) private readonly past: PastReads) {}
 
   @HandleRequest(listSessions)
   list(request: ListRequest): Promise<ListReply> {
@@ -165,7 +161,7 @@ export class ReadSessions {
     const escaped = channel === undefined ? null : encodeURIComponent(channel);
     const filter = [agentId ?? null, escaped, text ?? null, state ?? null];
     const values = [workspace, positionOfCursor(cursor) ?? Number.MAX_SAFE_INTEGER, limit + 1, ...filter];
-    return this.deps.past.readAsOf(workspace, at, async (queries, upTo) => {
+    return this.past.readAsOf(workspace, at, async (queries, upTo) => {
       const { rows } = await queries.query<Row>(LIST_SQL, values).catch(failTranslated);
       const shown = rows.slice(0, limit);
       const last = shown.at(-1);
@@ -178,7 +174,7 @@ export class ReadSessions {
 
   @HandleRequest(listOpenSessions)
   listOpen({ workspace, upTo }: OpenRequest): Promise<z.input<typeof listOpenSessions.reply>> {
-    return this.deps.past.readAsOf(workspace, undefined, async (queries) => {
+    return this.past.readAsOf(workspace, undefined, async (queries) => {
       const { rows } = await queries.query<{ id: string }>(OPEN_SQL, [workspace, upTo]).catch(failTranslated);
       return { sessionIds: rows.map(({ id }) => id) };
     });
@@ -186,7 +182,7 @@ export class ReadSessions {
 
   @HandleRequest(getSession)
   get({ workspace, sessionId, at }: GetRequest): Promise<z.input<typeof getSession.reply>> {
-    return this.deps.past.readAsOf(workspace, at, async (queries, upTo) => {
+    return this.past.readAsOf(workspace, at, async (queries, upTo) => {
       const { rows } = await queries.query<Row>(GET_SQL, [workspace, sessionId]).catch(failTranslated);
       const [summary] = await toSummaries(queries, workspace, rows, upTo);
       if (!summary) throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);

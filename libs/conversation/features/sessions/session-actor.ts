@@ -112,3 +112,12 @@ export class SessionActor {
     this.appendListener = listener;
   }
 }
+
+/** Creates the actors of the sessions of this process. */
+export class SessionActors {
+  constructor(private readonly deps: ActorDeps) {}
+
+  create(workspace: string, sessionId: string, known: SessionFold | null): SessionActor {
+    return new SessionActor(this.deps, workspace, sessionId, known);
+  }
+}

@@ -8,6 +8,7 @@ import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import { advanceFold, emptyFold } from './session-fold.js';
 import type { AdvanceFold, FoldedEvent, SessionFold } from './session-fold.js';
+import { createToken } from '@antiphon/service-host';
 
 /**
  * Version of the form of `SessionFold` and of the meaning of its fields. Raise it with each change.
@@ -136,3 +137,5 @@ export const createSessionSnapshots = (pool: pg.Pool, signature: string): Sessio
     await query(pool, 'agent_write_snapshot', WRITE_SQL, values);
   },
 });
+
+export const SESSION_LOG = createToken<SessionLog>('SESSION_LOG');

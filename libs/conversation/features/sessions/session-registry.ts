@@ -77,6 +77,8 @@ interface Entry extends LocalSession {
   snapshotAt: number | null;
 }
 
+/** Maximum number of sessions in the registry. */
+const MAX_SESSIONS = 2_000;
 /** Part of a drain that is left for recording outcomes, once running turns have had their time. */
 const LAST_GRACE_MS = 1_000;
 const DRAIN_POLL_MS = 20;
@@ -94,7 +96,7 @@ export class SessionRegistry {
 
   constructor(
     private readonly deps: RegistryDeps,
-    private readonly maxSessions: number,
+    private readonly maxSessions = MAX_SESSIONS,
   ) {}
 
   /** Returns a session, and adds it if it is not here. */

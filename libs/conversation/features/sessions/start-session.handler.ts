@@ -1,34 +1,23 @@
 import { Controller, Inject } from '@nestjs/common';
+import { CLOCK, IDS } from '@antiphon/service-host';
+import { SESSION_LOG } from './session-log.js';
+import { SessionRegistry } from './session-registry.js';
 import { newSession, sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/conversation-domain';
-import type { AntiphonConfig } from '@antiphon/config';
 import { claimOf, createFactLog, retryConflicts } from '@antiphon/event-store';
 import type { EventStore, NewEvent } from '@antiphon/event-store';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { requireOwnSession } from '@antiphon/agents-features';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
-import type { AgentDirectory } from '@antiphon/agents-features';
+import { requireOwnSession, AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
 import { eventMetadata } from '@antiphon/agent-log';
 import { requireChatOfSession } from './session-chat.js';
 import { bindKey, keyOf, readBinding } from './session-keys.js';
 import type { SessionLog } from './session-log.js';
-import type { SessionRegistry } from './session-registry.js';
 
 export type StartSessionRequest = z.output<typeof newSession.request>;
 export type StartSessionReply = z.output<typeof newSession.reply>;
-
-export interface StartSessionDeps {
-  readonly registry: SessionRegistry;
-  readonly config: AntiphonConfig;
-  readonly agents: AgentDirectory;
-  readonly store: EventStore;
-  readonly log: SessionLog;
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
 
 /**
  * Maximum number of attempts: other processes may bind the same key between the read and the
@@ -39,7 +28,14 @@ const MAX_ROUNDS = 20;
 /** Handles `cmd.agent.session.new`: binds the key to a new session. The previous session stays. */
 @Controller()
 export class StartSession {
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: StartSessionDeps) {}
+  constructor(
+    @Inject(SessionRegistry) private readonly registry: SessionRegistry,
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(SESSION_LOG) private readonly log: SessionLog,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {}
 
   @HandleRequest(newSession)
   handle(request: StartSessionRequest): Promise<StartSessionReply> {
@@ -47,7 +43,7 @@ export class StartSession {
   }
 
   private async start(request: StartSessionRequest): Promise<StartSessionReply> {
-    const { agents, store, ids, clock } = this.deps;
+    const { agents, store, ids, clock } = this;
     const { workspace, caller, target, idempotencyKey: key } = request;
     const { agentId, sessionKey } = await this.resolveTarget(request);
     await agents.require(workspace, agentId);
@@ -73,13 +69,13 @@ export class StartSession {
     target,
   }: StartSessionRequest): Promise<{ agentId: string; sessionKey: string }> {
     if ('address' in target) return { agentId: target.address.agentId, sessionKey: keyOf(target.address) };
-    const { actor } = await this.deps.registry.requireSession(workspace, target.sessionId);
+    const { actor } = await this.registry.requireSession(workspace, target.sessionId);
     const { started } = actor.fold().state;
     return { agentId: started?.agentId ?? '', sessionKey: started?.sessionKey ?? '' };
   }
 
   private toEvents(command: Extract<SessionCommand, { type: 'StartSession' }>): NewEvent[] {
-    const { log, ids } = this.deps;
+    const { log, ids } = this;
     return log.decider.decide(command, log.decider.initialState()).map(({ type, schemaVersion, data }) => ({
       eventId: ids.next(),
       type,

@@ -12,6 +12,7 @@ import type { Clock } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
+import { createToken } from '@antiphon/service-host';
 
 /** Subject that tells the agent processes which session has just ended a turn of a task. */
 export const TURN_END_SUBJECT = 'hint.agent.turn-end';
@@ -180,8 +181,8 @@ export interface TurnCommands {
   cancelTurn(request: z.output<typeof cancelTurn.request>): Promise<z.output<typeof cancelTurn.reply>>;
 }
 
-/** Injection token of `TurnCommands`. */
-export const TURN_COMMANDS = Symbol('TURN_COMMANDS');
+/** Commands of turns in this process. */
+export const TURN_COMMANDS = createToken<TurnCommands>('TURN_COMMANDS');
 
 /** Parts of a process that submits turns under a lease, and waits for their ends. */
 export interface TurnLeaderDeps {

@@ -1,6 +1,7 @@
 import type { OpenTurn, SessionCommand, ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
 import type { BlobAppend, Fence, StreamAppend } from '@antiphon/event-store';
 import type { SessionActor } from '../sessions/session-actor.js';
+import { createToken } from '@antiphon/service-host';
 
 /** A native tool call: the agent that makes it, and its turn. */
 export interface NativeCall {
@@ -58,3 +59,5 @@ export interface NativeToolPort {
   /** Cancels the turn of another agent that a lost call began. A failure is logged. */
   abandon(step: Pick<ToolStep, 'actor'>, call: TurnToolCall): Promise<void>;
 }
+
+export const NATIVE_TOOLS = createToken<NativeToolPort>('NATIVE_TOOLS');

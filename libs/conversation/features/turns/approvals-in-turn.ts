@@ -2,22 +2,23 @@ import type { SessionCommand, TurnToolCall } from '@antiphon/conversation-domain
 import { findApprovalRule } from '@antiphon/config';
 import type { ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
-import { failpoint, isoTime } from '@antiphon/kernel';
+import { failpoint } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { approvalDigestOf, moduleOf } from '../approvals/approval-rules.js';
-import type { ApprovalChange } from '../approvals/approval-timers.js';
+import type { OnApprovalChange } from '../approvals/approval-timers.js';
 import type { NativeToolPort } from '../tools/native-tool.port.js';
 import { approvalIdOf } from '@antiphon/agent-log';
 import { retryTransient } from '../sessions/retry-transient.js';
 import type { StepContext, StepOf } from './step-context.js';
-import { followUpContext } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
+import type { ToolCatalog } from './tool-catalog.js';
+import type { TurnPolicy } from './turn-policy.js';
 
-export interface ApprovalDeps extends PolicyDeps {
+export interface ApprovalDeps {
+  readonly policy: TurnPolicy;
+  readonly tools: ToolCatalog;
   readonly nativeTools: Pick<NativeToolPort, 'preview'>;
   readonly logger: Logger;
-  /** Called after the commit with each approval that is requested or closed in this process. */
-  readonly onApprovalChange: (change: ApprovalChange) => void;
+  readonly onApprovalChange: OnApprovalChange;
 }
 
 type ApprovalRequest = Extract<SessionCommand, { type: 'RequestApprovals' }>['data']['approvals'][number];
@@ -58,7 +59,7 @@ export class ApprovalsInTurn {
   async requestApprovals(context: StepContext, step: StepOf<'request_approvals'>): Promise<void> {
     const { agent } = context;
     const tools = await this.readTools(context);
-    const now = isoTime(this.deps.clock);
+    const now = this.deps.policy.now();
     const approvals: ApprovalRequest[] = [];
     for (const call of step.calls) {
       const description = tools.find(({ name }) => name === call.name);
@@ -84,13 +85,13 @@ export class ApprovalsInTurn {
     const approved = calls.filter(({ approval }) => approval !== null);
     if (approved.length === 0) return context.record(null);
     const tools = await this.readTools(context);
-    const now = isoTime(this.deps.clock);
+    const now = this.deps.policy.now();
     const voided = approved.flatMap((call) => {
       const digest = digestNow(context, call, tools);
       return digest === call.approval?.digest ? [] : [{ callId: call.callId, digest }];
     });
     if (voided.length > 0) return context.record({ type: 'VoidApprovals', data: { turnId, voided }, now });
-    const { toolRequest } = followUpContext(this.deps, actor, actor.fold().state);
+    const { toolRequest } = this.deps.policy.contextOf(actor, actor.fold().state);
     await context.record({ type: 'RequestTools', data: { turnId, calls: calls.map(toolRequest) }, now });
   }
 

@@ -1,4 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
+import { SessionRegistry } from '../sessions/session-registry.js';
 import { TURN_END_STATUS, cancelTurn, isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import type { TurnEndStatus } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -6,21 +7,13 @@ import { followUps } from '@antiphon/conversation-domain';
 import type { SessionState } from '@antiphon/conversation-domain';
 import { readBackwards } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
-import { isAppError, isoTime, notFound } from '@antiphon/kernel';
+import { isAppError, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { requireOwnSession } from '@antiphon/agents-features';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
-import type { SessionRegistry } from '../sessions/session-registry.js';
-import { followUpContext } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
+import { requireOwnSession, AGENT_STORE } from '@antiphon/agents-features';
+import { TurnPolicy } from './turn-policy.js';
 
 export type CancelTurnRequest = z.output<typeof cancelTurn.request>;
 export type CancelTurnReply = z.output<typeof cancelTurn.reply>;
-
-export interface CancelTurnDeps extends PolicyDeps {
-  readonly registry: SessionRegistry;
-  readonly store: EventStore;
-}
 
 const PAGE = 500;
 /** Maximum number of attempts: another process may take the session over before the append. */
@@ -32,7 +25,11 @@ const isOpen = ({ open, queue }: SessionState, turnId: string | undefined): bool
 /** Handles `cmd.agent.turn.cancel`: records the cancel and notifies the session's driver. */
 @Controller()
 export class CancelTurn {
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: CancelTurnDeps) {}
+  constructor(
+    @Inject(SessionRegistry) private readonly registry: SessionRegistry,
+    @Inject(TurnPolicy) private readonly policy: TurnPolicy,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+  ) {}
 
   @HandleRequest(cancelTurn)
   async handle(request: CancelTurnRequest): Promise<CancelTurnReply> {
@@ -46,19 +43,19 @@ export class CancelTurn {
   }
 
   private async cancel(request: CancelTurnRequest): Promise<CancelTurnReply> {
-    const { registry, log, clock } = this.deps;
+    const { registry, policy } = this;
     const { workspace, sessionId, turnId } = request;
     const session = await registry.requireSession(workspace, sessionId);
     const { actor } = session;
-    await requireOwnSession(this.deps.agents, request, actor.fold().state.started?.agentId ?? '');
+    await requireOwnSession(policy.agents, request, actor.fold().state.started?.agentId ?? '');
     const found: { state: SessionState } = { state: actor.fold().state };
     await actor.commit(({ state }) => {
       found.state = state;
       const data = turnId === undefined ? {} : { turnId };
-      const cancels = log.decider.decide({ type: 'CancelTurns', data, now: isoTime(clock) }, state);
+      const cancels = policy.decider.decide({ type: 'CancelTurns', data, now: policy.now() }, state);
       if (!actor.lease.held() || cancels.length === 0) return { events: cancels };
-      const next = cancels.reduce(log.decider.evolve, state);
-      return { events: [...cancels, ...followUps(next, followUpContext(this.deps, actor, state))] };
+      const next = cancels.reduce(policy.decider.evolve, state);
+      return { events: [...cancels, ...followUps(next, policy.contextOf(actor, state))] };
     });
     registry.wakeDriver(session);
     return isOpen(found.state, turnId) ? { cancelled: true } : this.replyNotCancelled(request, found.state);
@@ -75,7 +72,7 @@ export class CancelTurn {
 
   /** Reads from the log how a turn ended that is too old for the fold. */
   private async readStatus(workspace: string, sessionId: string, turnId: string): Promise<TurnEndStatus> {
-    const { store } = this.deps;
+    const { store } = this;
     const stream = sessionStream(sessionId);
     for await (const { type, data } of readBackwards(store, workspace, stream, PAGE))
       if (isTurnEnd(type) && data['turnId'] === turnId) return TURN_END_STATUS[type];

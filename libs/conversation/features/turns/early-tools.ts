@@ -2,8 +2,7 @@ import type { SessionState, TurnToolCall } from '@antiphon/conversation-domain';
 import { isNativeTool } from '../tools/tool-schemas.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { ToolResult } from './run-tools.js';
-import { findAgent } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
+import type { TurnPolicy } from './turn-policy.js';
 
 /** Maximum number of calls that run early: as many as one step runs concurrently. */
 const MAX_EARLY = 8;
@@ -35,7 +34,7 @@ export class EarlyTools {
   readonly #calls = new Map<string, EarlyCall>();
 
   constructor(
-    private readonly deps: Pick<PolicyDeps, 'agents' | 'tools'>,
+    private readonly policy: Pick<TurnPolicy, 'findAgent' | 'knownTool'>,
     private readonly actor: Pick<SessionActor, 'workspace'>,
     private readonly run: RunCall,
   ) {}
@@ -76,17 +75,17 @@ export class EarlyTools {
     { name, idempotent, approval, deferred }: TurnToolCall,
     onlyReads: boolean,
   ): boolean {
-    const { deps, actor } = this;
+    const { policy, actor } = this;
     const hasNoEffect = isNativeTool(name)
       ? onlyReads && READING.has(name)
-      : deps.tools.known(actor.workspace, name)?.grants.length === 0;
+      : policy.knownTool(actor.workspace, name)?.grants.length === 0;
     return (
       this.#calls.size < MAX_EARLY &&
       idempotent &&
       approval === null &&
       deferred === null &&
       hasNoEffect &&
-      findAgent(deps, actor.workspace, state.started?.agentId)?.tools.includes(name) === true
+      policy.findAgent(actor.workspace, state.started?.agentId)?.tools.includes(name) === true
     );
   }
 

@@ -1,4 +1,8 @@
 import { Controller, Inject } from '@nestjs/common';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { RequestClient } from '@antiphon/messaging';
+import { CONFIG, REQUESTS } from '@antiphon/service-host';
+import { AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
 import { TurnRequested, listTurnsOfEntry, sessionStream } from '@antiphon/contracts/agent';
 import type { RememberingTurn } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
@@ -8,10 +12,7 @@ import { positionOfCursor } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { HandleRequest, requestWithRetry } from '@antiphon/messaging';
 import type { z } from 'zod';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
-import type { AgentDirectory } from '@antiphon/agents-features';
 import { requestMemory } from './prepare-call.js';
-import type { ContextDeps } from './prepare-call.js';
 
 type Request = z.output<typeof listTurnsOfEntry.request>;
 type Candidate = z.output<typeof turnsOfEntry.reply>['turns'][number];
@@ -20,15 +21,15 @@ type Requested = z.output<typeof TurnRequested>['data'];
 /** Maximum length of a message in the reply, characters. */
 const PREVIEW_LENGTH = 200;
 
-export interface EntryTurnsDeps extends Pick<ContextDeps, 'requests' | 'config'> {
-  readonly store: Pick<EventStore, 'readStreamPage'>;
-  readonly agents: Pick<AgentDirectory, 'load'>;
-}
-
 /** Lists the turns whose context had an entry of memory. */
 @Controller()
 export class ListTurnsOfEntry {
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: EntryTurnsDeps) {}
+  constructor(
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(REQUESTS) readonly requests: RequestClient,
+    @Inject(CONFIG) readonly config: AntiphonConfig,
+  ) {}
 
   @HandleRequest(listTurnsOfEntry)
   async handle(request: Request): Promise<z.input<typeof listTurnsOfEntry.reply>> {
@@ -40,9 +41,7 @@ export class ListTurnsOfEntry {
       ...(before === null ? {} : { before }),
       ...(at === undefined ? {} : { at }),
     };
-    const found = await requestWithRetry((options) =>
-      this.deps.requests.request(turnsOfEntry, wanted, options),
-    );
+    const found = await requestWithRetry((options) => this.requests.request(turnsOfEntry, wanted, options));
     const turns: RememberingTurn[] = [];
     for (const turn of found.turns) {
       const asked = await this.#readRequest(workspace, turn);
@@ -60,17 +59,17 @@ export class ListTurnsOfEntry {
   /** Builds memory's part of the context of a turn again, and looks for the entry in it. */
   async #isRemembered({ workspace, memoryId }: Request, turn: Candidate, asked: Requested): Promise<boolean> {
     const { agentId, sessionId, version, position } = turn;
-    const agent = (await this.deps.agents.load(workspace, agentId)) ?? { base: agentId, identity: null };
+    const agent = (await this.agents.load(workspace, agentId)) ?? { base: agentId, identity: null };
     const source = { workspace, sessionId, fold: { version } };
     const upcoming = { sessionKey: turn.sessionKey, content: asked.content };
-    const { facts } = await requestMemory(this.deps, source, agent, upcoming, position - 1);
+    const { facts } = await requestMemory(this, source, agent, upcoming, position - 1);
     return facts.some(({ factId }) => factId === memoryId);
   }
 
   /** Returns the request of a turn; null if it was archived since. */
   async #readRequest(workspace: string, { sessionId, version }: Candidate): Promise<Requested | null> {
     const page = { fromVersion: version, limit: 1 };
-    const { events } = await this.deps.store.readStreamPage(workspace, sessionStream(sessionId), page);
+    const { events } = await this.store.readStreamPage(workspace, sessionStream(sessionId), page);
     const [event] = events;
     const parsed = event?.streamVersion === version ? TurnRequested.safeParse(upcast(event)) : undefined;
     return parsed?.success ? parsed.data.data : null;

@@ -57,7 +57,7 @@ export class SandboxWatch {
   private readonly listeners = new Set<(error: AppError) => void>();
   private isWatching = false;
 
-  constructor(private readonly requests: RequestClient) {}
+  constructor(readonly requests: RequestClient) {}
 
   /** Calls `listener` once when no sandbox process is left. Returns the unsubscribe function. */
   onGone(listener: (error: AppError) => void): () => void {
@@ -125,11 +125,6 @@ export const sendAgainAtStart = async <T>(
   }
 };
 
-export interface LostCallDeps {
-  readonly requests: RequestClient;
-  readonly sandbox: SandboxWatch;
-}
-
 /** Result of a question. `silence`: no process that was asked in time knows the call. */
 type Found = z.output<typeof findCall.reply> | { readonly state: 'silence' | 'not_asked' };
 
@@ -192,7 +187,7 @@ const findLateReply = async (
  * with `Stopped` when `signal` aborts.
  */
 export const detectLostCall = async (
-  { requests, sandbox }: LostCallDeps,
+  sandbox: Pick<SandboxWatch, 'onGone' | 'requests'>,
   call: PendingCall,
   reply: Promise<ToolReply>,
   signal: AbortSignal,
@@ -209,7 +204,7 @@ export const detectLostCall = async (
   };
   let unwatch: () => void = () => undefined;
   const gone = new Promise<never>((_, reject) => (unwatch = sandbox.onGone(reject)));
-  const found = findLateReply(requests, call, () => (seenAt = steadyNow()), over.signal);
+  const found = findLateReply(sandbox.requests, call, () => (seenAt = steadyNow()), over.signal);
   const ends = [reply, gone, found].map((end) => end.catch(holdLoss));
   for (const end of ends) end.catch(() => undefined);
   try {

@@ -1,28 +1,32 @@
 import { textCause, textOf } from '@antiphon/contracts/causes';
 import type { Frame } from '@antiphon/contracts/agent';
-import type { ModelAnswer, ModelPrompt, ModelUsage } from '@antiphon/providers-domain';
+import type { ModelAnswer, ModelPort, ModelPrompt, ModelUsage } from '@antiphon/providers-domain';
 import type { OpenCall, SessionCommand } from '@antiphon/conversation-domain';
 import { ModelFailure, classifyFailure } from '@antiphon/providers-domain';
 import { abortable, abortableWithGrace, isAppError, isoTime, toAppError } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
 import type { SpeakingAgents } from '@antiphon/agents-features';
 import type { Admission, CircuitBreakers } from '@antiphon/providers-features';
 import { Stopped, stopReasonOf } from '../sessions/stopped.js';
 import type { StopReason } from '../sessions/stopped.js';
 import { DeltaStream } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
-import { prepareModelCall } from './prepare-call.js';
-import type { PreparedCall, PrepareDeps } from './prepare-call.js';
+import type { CallPreparer, PreparedCall } from './prepare-call.js';
 import type { GrantedReservation } from './reserve-budget.js';
 import { Speech } from './speech.js';
-import type { Failpoint, StepContext } from './step-context.js';
+import type { StepContext } from './step-context.js';
 import { observeCall } from './turn-telemetry.js';
 import type { CallProbe } from './turn-telemetry.js';
 
-export interface ModelCallDeps extends PrepareDeps {
+export interface ModelCallDeps {
+  readonly preparer: CallPreparer;
+  readonly models: ModelPort;
   readonly breakers: CircuitBreakers;
   readonly speaking: Pick<SpeakingAgents, 'announce'>;
-  readonly failpoint: Failpoint;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /** Outcome of an attempt, and the minimum delay before the next one that its provider asked for. */
@@ -69,7 +73,7 @@ const tooLong = (usage: ModelUsage | undefined, cause?: unknown): ModelFailure =
   );
 
 /** Runs one started model call: context, budget, circuit breaker, provider. */
-export class ModelCall {
+class ModelCall {
   /** True once the provider may have received the request. */
   private isDispatched = false;
   private stream: DeltaStream | null = null;
@@ -98,10 +102,10 @@ export class ModelCall {
   }
 
   private async attempt(): Promise<CallResult> {
-    const { context, deps } = this;
+    const { context } = this;
     const { prompt, reservation } = await this.prepare();
     this.stageAt = recordTurnStage('reservation_awaited', this.stageAt);
-    await deps.failpoint('agent.turn.reserved', context.actor.sessionId);
+    await context.failpoint('agent.turn.reserved');
     if (!reservation.granted) {
       const { cause } = reservation;
       return this.toResult({ reason: 'budget_refused', cause, dispatched: false, retryable: false });
@@ -118,9 +122,9 @@ export class ModelCall {
   /** Returns the call that was prefetched, or prepares it now. */
   private async prepare(): Promise<PreparedCall> {
     const { deps, call } = this;
-    const { actor, agent, signal, context, takePrefetched } = this.context;
-    const { workspace, sessionId } = actor;
-    const onPrompt = (): Promise<void> => deps.failpoint('agent.turn.assembled', sessionId);
+    const { actor, agent, signal, context, takePrefetched, failpoint } = this.context;
+    const { workspace } = actor;
+    const onPrompt = (): Promise<void> => failpoint('agent.turn.assembled');
     const prefetched = await abortable(takePrefetched(call), signal);
     if (prefetched) {
       await onPrompt();
@@ -128,7 +132,7 @@ export class ModelCall {
     }
     const epoch = (): number | null => actor.lease.held()?.epoch ?? null;
     const { state } = actor.fold();
-    return prepareModelCall(deps, { workspace, agent, state, call, context, signal, epoch }, onPrompt);
+    return deps.preparer.prepare({ workspace, agent, state, call, context, signal, epoch }, onPrompt);
   }
 
   /**
@@ -170,8 +174,8 @@ export class ModelCall {
     maxOutputTokens: number,
     { onFirst }: CallProbe,
   ): Promise<ModelAnswer> {
-    const { models, failpoint } = this.deps;
-    const { actor, signal } = this.context;
+    const { models } = this.deps;
+    const { actor, signal, failpoint } = this.context;
     const overflow = new AbortController();
     const publish = (frames: readonly Frame[]): void => {
       if (!this.hasText) this.stageAt = recordTurnStage('first_text_received', this.stageAt);
@@ -179,7 +183,7 @@ export class ModelCall {
       onFirst();
       actor.sendAhead(frames);
       this.speech.observe(frames);
-      void failpoint('agent.turn.streamed', actor.sessionId);
+      void failpoint('agent.turn.streamed');
     };
     const { cursor } = actor.fold();
     const stream = new DeltaStream(cursor, this.call.turnId, publish, () => overflow.abort());
@@ -194,7 +198,7 @@ export class ModelCall {
     };
     const [answer] = await Promise.all([
       abortableWithGrace(models.complete(request, stream), either, STOP_GRACE_MS),
-      failpoint('agent.turn.dispatched', actor.sessionId),
+      failpoint('agent.turn.dispatched'),
     ]).catch((error: unknown) => {
       throw toFailure(error);
     });
@@ -208,9 +212,10 @@ export class ModelCall {
     granted: GrantedReservation,
     probe: CallProbe,
   ): Promise<CallResult> {
-    const { failpoint, breakers, clock } = this.deps;
-    const { sessionId } = this.context.actor;
-    await failpoint('agent.turn.answered', sessionId);
+    const { breakers, clock } = this.deps;
+    const { actor, failpoint } = this.context;
+    const { sessionId } = actor;
+    await failpoint('agent.turn.answered');
     this.stageAt = recordTurnStage('answer_received', this.stageAt);
     probe.answeredBy(answer.model);
     const streamed = (this.stream as DeltaStream).end(answer);
@@ -269,5 +274,15 @@ export class ModelCall {
   private toResult(failure: Failure, retryAfterMs = 0): CallResult {
     const now = isoTime(this.deps.clock);
     return { command: toFailure(this.call.attempt, failure, now, this.stream?.end()), retryAfterMs };
+  }
+}
+
+/** Runs started model calls. */
+export class ModelCalls {
+  constructor(private readonly deps: ModelCallDeps) {}
+
+  /** Returns the outcome to record, also of a failure. Throws only `Stopped('lost')`. */
+  run(context: StepContext, call: OpenCall): Promise<CallResult> {
+    return new ModelCall(this.deps, context, call).run();
   }
 }

@@ -1,26 +1,23 @@
-import { NEVER_BEGUN, settleBudget } from '@antiphon/contracts/metering';
 import type { OpenCall } from '@antiphon/conversation-domain';
 import type { SessionFold } from '../sessions/session-fold.js';
-import { retryTransient } from '../sessions/retry-transient.js';
-import { prepareModelCall } from './prepare-call.js';
-import type { CallToPrepare, PreparedCall, PrepareDeps, TurnContext } from './prepare-call.js';
+import type { CallPreparer, CallToPrepare, PreparedCall, TurnContext } from './prepare-call.js';
+import type { CallBudget } from './reserve-budget.js';
 import type { ReservesInCommit } from './reserve-in-commit.js';
-import { findAgent } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
+import type { TurnPolicy } from './turn-policy.js';
 
 /** Maximum age of a prefetched call, ms: the reservation of an older one may be about to expire. */
 const MAX_AGE_MS = 30_000;
-
-/**
- * Time for which metering is asked to release an unused reservation, ms. Its sweep finds it
- * afterwards.
- */
-const RELEASE_MS = 60_000;
 
 interface Prefetched {
   readonly reservationId: string;
   readonly startedAt: number;
   readonly prepared: Promise<PreparedCall>;
+}
+
+export interface PrefetchDeps {
+  readonly preparer: Pick<CallPreparer, 'prepare'>;
+  readonly budget: Pick<CallBudget, 'release'>;
+  readonly policy: Pick<TurnPolicy, 'findAgent' | 'clock'>;
 }
 
 /**
@@ -32,7 +29,7 @@ export class CallPrefetch {
   private prefetched: Prefetched | null = null;
 
   constructor(
-    private readonly deps: PrepareDeps & Pick<PolicyDeps, 'agents'>,
+    private readonly deps: PrefetchDeps,
     private readonly workspace: string,
     /** Returns the context of the fold's open turn. It is requested once per turn. */
     private readonly contextOf: (fold: SessionFold) => Promise<TurnContext>,
@@ -66,7 +63,7 @@ export class CallPrefetch {
     if (this.prefetched?.reservationId !== reservationId) return null;
     const { prepared, startedAt } = this.prefetched;
     this.prefetched = null;
-    if (this.deps.clock.now() - startedAt > MAX_AGE_MS) return null;
+    if (this.deps.policy.clock.now() - startedAt > MAX_AGE_MS) return null;
     // After a failure the call is prepared again, and a lasting failure is handled there.
     return prepared.catch(() => null);
   }
@@ -74,20 +71,19 @@ export class CallPrefetch {
   private start(fold: SessionFold, call: OpenCall, reserved: CallToPrepare['reserved']): Prefetched {
     const { deps, workspace, epoch } = this;
     const { state } = fold;
-    const agent = findAgent(deps, workspace, state.started?.agentId);
+    const agent = deps.policy.findAgent(workspace, state.started?.agentId);
     const context = (): Promise<TurnContext> => this.contextOf(fold);
     // Never aborted: only metering's response says whether the budget was reserved.
     const { signal } = new AbortController();
     const onParts: CallToPrepare['onParts'] = (...parts) => this.reserves.remember(...parts);
     const onTooSmall: CallToPrepare['onTooSmall'] = (missing) => this.reserves.widen(state, missing);
     reserved?.then((made) => this.reserves.record(made !== null)).catch(() => undefined);
-    const prepared = prepareModelCall(
-      deps,
+    const prepared = deps.preparer.prepare(
       { workspace, agent, state, call, context, signal, epoch, reserved, onParts, onTooSmall },
       () => Promise.resolve(),
     );
     prepared.catch(() => undefined); // reported to the caller of `take` only
-    return { reservationId: call.reservationId, startedAt: deps.clock.now(), prepared };
+    return { reservationId: call.reservationId, startedAt: deps.policy.clock.now(), prepared };
   }
 
   private drop(): void {
@@ -100,10 +96,6 @@ export class CallPrefetch {
     // A reservation whose response was lost may have been granted all the same.
     const reservation = await prepared.then((call) => call.reservation).catch(() => null);
     if (reservation?.granted === false) return;
-    const { requests, logger } = this.deps;
-    const outcome = { kind: 'not_dispatched' as const, reason: NEVER_BEGUN };
-    const settle = () =>
-      requests.request(settleBudget, { workspace: this.workspace, reservationId, outcome });
-    await retryTransient(settle, AbortSignal.timeout(RELEASE_MS), logger);
+    await this.deps.budget.release(this.workspace, reservationId);
   }
 }

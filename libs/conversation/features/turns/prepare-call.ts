@@ -16,8 +16,8 @@ import type { UpcomingTurn } from '../sessions/session-registry.js';
 import type { ReservedInCommit } from '../sessions/session-stream.js';
 import { retryTransient } from '../sessions/retry-transient.js';
 import { Stopped } from '../sessions/stopped.js';
-import { reserveForCall } from './reserve-budget.js';
-import type { Reservation, ReserveDeps } from './reserve-budget.js';
+import type { CallBudget, Reservation } from './reserve-budget.js';
+import type { Logger } from '@antiphon/observability';
 import { toReservation } from './reserve-in-commit.js';
 import type { KnownParts } from './reserve-in-commit.js';
 import { readAttachedTexts } from './read-attached.js';
@@ -30,10 +30,9 @@ import type { ToolCatalog } from './tool-catalog.js';
  */
 const MEMORY_SHARE = 0.5;
 
-export interface ContextDeps {
+interface MemoryDeps {
   readonly requests: RequestClient;
   readonly config: AntiphonConfig;
-  readonly tools: ToolCatalog;
 }
 
 /** Memory and tools for the prompts of a turn. Requested once per turn. */
@@ -44,7 +43,7 @@ export interface TurnContext {
 
 /** Requests memory's part of a context. With `position`, the facts are those believed there. */
 export const requestMemory = (
-  { requests, config }: Pick<ContextDeps, 'requests' | 'config'>,
+  { requests, config }: MemoryDeps,
   { workspace, sessionId, fold }: ContextSource,
   { base, identity }: Pick<DirectoryAgent, 'base' | 'identity'>,
   { sessionKey, content }: Pick<UpcomingTurn, 'sessionKey' | 'content'>,
@@ -83,27 +82,13 @@ type ContextSource = Pick<SessionActor, 'workspace' | 'sessionId'> & {
   readonly fold: { readonly version: number };
 };
 
-/** Requests the context of a turn: memory and the list of tools, concurrently. */
-export const requestContext = async (
-  deps: ContextDeps,
-  source: ContextSource,
-  agent: DirectoryAgent,
-  turn: UpcomingTurn,
-): Promise<TurnContext> => {
-  const askedAt = performance.now();
-  const [reply, tools] = await Promise.all([
-    requestMemory(deps, source, agent, turn),
-    deps.tools.toolsOf(source.workspace, agent.tools),
-  ]);
-  recordTurnStage('context_received', askedAt);
-  return { remembered: toRemembered(reply), tools };
-};
-
-export interface PrepareDeps extends ReserveDeps {
-  readonly config: AntiphonConfig;
+export interface PrepareDeps extends MemoryDeps {
+  readonly tools: ToolCatalog;
   readonly roles: Pick<RoleFiles, 'read'>;
-  /** Bytes of attached files. Absent: sessions have none. */
-  readonly blobs?: Pick<BlobStore, 'readPart'>;
+  /** Bytes of attached files. */
+  readonly blobs: Pick<BlobStore, 'readPart'>;
+  readonly budget: CallBudget;
+  readonly logger: Logger;
 }
 
 /** A model call that is ready to be sent: its prompt, and the budget that is reserved for it. */
@@ -146,7 +131,7 @@ const renderAttachedFiles = async (
   { config, blobs }: PrepareDeps,
   { workspace, state, agent }: CallToPrepare,
 ): Promise<string | null> => {
-  if (!blobs || state.attached.length === 0) return null;
+  if (state.attached.length === 0) return null;
   const texts = await readAttachedTexts(blobs, workspace, state.attached);
   return renderAttached(texts, config.memory.contextTokens, agent?.tools.includes('read') ?? false);
 };
@@ -172,25 +157,43 @@ const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<Mo
   return buildPrompt(state, state.open, { ...parts, choice: call });
 };
 
-/** Returns the reservation of the commit if the prompt is within it; else requests one. */
-const reserve = async (deps: PrepareDeps, call: CallToPrepare, prompt: ModelPrompt): Promise<Reservation> => {
-  const reserved = await call.reserved;
-  if (!reserved) return reserveForCall(deps, call, prompt);
-  const bound = deps.models.inputBound(prompt);
-  if (bound > reserved.inputBound) call.onTooSmall?.(bound - reserved.inputBound);
-  return toReservation(reserved, bound) ?? reserveForCall(deps, call, prompt);
-};
+/** Prepares model calls: the context of their turn, their prompt and their budget. */
+export class CallPreparer {
+  constructor(private readonly deps: PrepareDeps) {}
 
-/** Builds the prompt of a model call and reserves its budget. `onPrompt` runs between the two. */
-export const prepareModelCall = async (
-  deps: PrepareDeps,
-  call: CallToPrepare,
-  onPrompt: () => Promise<void>,
-): Promise<PreparedCall> => {
-  const prompt = await promptFor(deps, call);
-  await onPrompt();
-  const askedAt = performance.now();
-  const reservation = await reserve(deps, call, prompt);
-  recordTurnStage('budget_reserved', askedAt);
-  return { prompt, reservation };
-};
+  /** Requests the context of a turn: memory and the list of tools, concurrently. */
+  async requestContext(
+    source: ContextSource,
+    agent: DirectoryAgent,
+    turn: UpcomingTurn,
+  ): Promise<TurnContext> {
+    const { deps } = this;
+    const askedAt = performance.now();
+    const [reply, tools] = await Promise.all([
+      requestMemory(deps, source, agent, turn),
+      deps.tools.toolsOf(source.workspace, agent.tools),
+    ]);
+    recordTurnStage('context_received', askedAt);
+    return { remembered: toRemembered(reply), tools };
+  }
+
+  /** Builds the prompt of a model call and reserves its budget. `onPrompt` runs between the two. */
+  async prepare(call: CallToPrepare, onPrompt: () => Promise<void>): Promise<PreparedCall> {
+    const prompt = await promptFor(this.deps, call);
+    await onPrompt();
+    const askedAt = performance.now();
+    const reservation = await this.reserve(call, prompt);
+    recordTurnStage('budget_reserved', askedAt);
+    return { prompt, reservation };
+  }
+
+  /** Returns the reservation of the commit if the prompt is within it; else requests one. */
+  private async reserve(call: CallToPrepare, prompt: ModelPrompt): Promise<Reservation> {
+    const { budget } = this.deps;
+    const reserved = await call.reserved;
+    if (!reserved) return budget.reserve(call, prompt);
+    const bound = budget.inputBound(prompt);
+    if (bound > reserved.inputBound) call.onTooSmall?.(bound - reserved.inputBound);
+    return toReservation(reserved, bound) ?? budget.reserve(call, prompt);
+  }
+}

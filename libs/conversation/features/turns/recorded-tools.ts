@@ -8,10 +8,6 @@ import { toFolded } from '../sessions/session-log.js';
 import { toolDigestOf } from '@antiphon/agent-log';
 import type { SessionActor } from '../sessions/session-actor.js';
 
-export interface RecordedToolsDeps {
-  readonly store: EventStore;
-}
-
 type Outcome = Extract<SessionEvent, { type: 'ToolCallCompleted' | 'ToolCallFailed' | 'ToolCallUnknown' }>;
 
 type Refusal = Extract<SessionEvent, { type: 'ApprovalDenied' | 'ApprovalExpired' | 'ApprovalVoided' }>;
@@ -99,7 +95,7 @@ const withIds = ({ type, data }: Outcome, turnId: string, callId: string): ToolO
  * recorded call the outcome is a failure.
  */
 export const recordedOutcome = async (
-  { store }: RecordedToolsDeps,
+  store: EventStore,
   actor: SessionActor,
   fork: Fork,
   turnId: string,

@@ -1,9 +1,11 @@
 import { textCause } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
-import { reserveBudget } from '@antiphon/contracts/metering';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { NEVER_BEGUN, reserveBudget, settleBudget } from '@antiphon/contracts/metering';
+import type { AgentDirectory } from '@antiphon/agents-features';
 import type { Price, ReserveBudgetReply, TaskLimits } from '@antiphon/contracts/metering';
 import type { ModelPort, ModelPrompt } from '@antiphon/providers-domain';
-import type { SessionState } from '@antiphon/conversation-domain';
+import type { OpenCall, SessionState } from '@antiphon/conversation-domain';
 import { isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
@@ -12,35 +14,42 @@ import type { Logger } from '@antiphon/observability';
 import { retryTransient } from '../sessions/retry-transient.js';
 import { Stopped } from '../sessions/stopped.js';
 import type { CallToPrepare } from './prepare-call.js';
+import { settlementOf } from './settle-calls.js';
+import type { Settlement } from './settle-calls.js';
+import { createToken } from '@antiphon/service-host';
 
 export interface ReserveDeps {
   readonly models: ModelPort;
   readonly requests: RequestClient;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Returns an agent and its ancestors, the root last. Default: the agent alone. */
-  readonly agentChain?: (workspace: string, agentId: string) => readonly string[];
-  /** Returns the budgets of the tasks that the open turn is part of. Default: none. */
-  readonly taskBudgets?: (workspace: string, state: SessionState) => Promise<TaskLimits[]>;
+  readonly agents: Pick<AgentDirectory, 'chainOf'>;
+  /** Returns the budgets of the tasks that the open turn is part of. */
+  readonly taskBudgets: TaskBudgetsOf;
   readonly times: {
     /** Hard deadline of one model attempt, ms. */
     readonly attemptMs: number;
   };
 }
 
+/** Returns the budgets of the tasks that the open turn of a session is part of. */
+export type TaskBudgetsOf = (workspace: string, state: SessionState) => Promise<TaskLimits[]>;
+
+export const TASK_BUDGETS = createToken<TaskBudgetsOf>('TASK_BUDGETS');
+/** Models of all providers. */
+export const MODEL_PORT = createToken<ModelPort>('MODEL_PORT');
+
 /** Minimum number of output tokens. A call with less budget is refused instead of capped. */
 const MIN_OUTPUT_TOKENS = 256;
 /** Maximum output of one call, tokens. A reservation withholds its tokens from other calls. */
 const MAX_OUTPUT_TOKENS = 4_096;
+/**
+ * Time for which metering is asked to release an unused reservation, ms. Its sweep finds it
+ * afterwards.
+ */
+const RELEASE_MS = 60_000;
 /** Time that a reservation lives longer than its attempt's deadline, ms. */
 const GRACE_MS = 60_000;
-
-/** Returns the output tokens that a call asks for. */
-export const maxOutputOf = (models: ModelPort, provider: string, model: string): number =>
-  Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
-
-/** Returns the time until a reservation expires, ms. */
-export const lifetimeOf = ({ attemptMs }: ReserveDeps['times']): number => attemptMs + GRACE_MS;
 
 export type Reservation =
   | {
@@ -68,46 +77,98 @@ const stopIfFenced = async <T>(reply: Promise<T>): Promise<T> => {
   }
 };
 
-/**
- * Reserves the maximum cost of one attempt. The same attempt requests the same reservation in any
- * process. Metering refuses a request whose epoch is over; `Stopped` is thrown then.
- */
-export const reserveForCall = async (
-  { models, requests, clock, times, logger, agentChain, taskBudgets }: ReserveDeps,
-  { workspace, state, call, signal, epoch: currentEpoch }: CallToPrepare,
-  prompt: ModelPrompt,
-): Promise<Reservation> => {
-  const { provider, model } = call;
-  const inputBound = models.inputBound(prompt);
-  const maxOutputTokens = maxOutputOf(models, provider, model);
-  const { started } = state;
-  const agentId = started?.agentId ?? '';
-  const epoch = currentEpoch();
-  const toReserve = (tasks: TaskLimits[]) => ({
-    workspace,
-    reservationId: call.reservationId,
-    sessionId: started?.sessionId ?? '',
-    turnId: call.turnId,
-    attempt: call.attempt,
-    agentId,
-    agents: [...(agentChain?.(workspace, agentId) ?? [agentId])],
-    ...(tasks.length === 0 ? {} : { tasks }),
-    sessionKey: started?.sessionKey ?? '',
-    ...(state.open?.caller === undefined ? {} : { caller: state.open.caller }),
-    provider,
-    model,
-    inputBound,
-    maxOutputTokens,
-    minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
-    ...(epoch === null ? {} : { epoch }),
-    expiresAt: new Date(clock.now() + lifetimeOf(times)).toISOString(),
-    lifetimeMs: lifetimeOf(times),
-  });
-  const reserve = async () => {
-    const tasks = (await taskBudgets?.(workspace, state)) ?? [];
-    return requestWithRetry((options) => requests.request(reserveBudget, toReserve(tasks), options));
-  };
-  const reply = await stopIfFenced(retryTransient(reserve, signal, logger));
-  if (isRefused(reply)) return { granted: false, cause: reply.cause ?? textCause(reply.message) };
-  return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };
-};
+/** Budgets of model calls: the bounds of a call, its reservation and its settlement. */
+export class CallBudget {
+  /** Hard deadline of one model attempt, ms. */
+  readonly attemptMs: number;
+  /** Time until a reservation expires, ms. */
+  readonly lifetimeMs: number;
+
+  constructor(private readonly deps: ReserveDeps) {
+    this.attemptMs = deps.times.attemptMs;
+    this.lifetimeMs = this.attemptMs + GRACE_MS;
+  }
+
+  /** Returns the maximum number of tokens of a prompt. */
+  inputBound(prompt: ModelPrompt): number {
+    return this.deps.models.inputBound(prompt);
+  }
+
+  /** Returns the output tokens that a call asks for. */
+  maxOutputOf({ provider, model }: Pick<OpenCall, 'provider' | 'model'>): number {
+    return Math.min(MAX_OUTPUT_TOKENS, this.deps.models.maxOutputTokens(provider, model));
+  }
+
+  /** Returns an agent and its ancestors, the root last. */
+  chainOf(workspace: string, agentId: string): string[] {
+    return [...this.deps.agents.chainOf(workspace, agentId)];
+  }
+
+  /**
+   * Reserves the maximum cost of one attempt. The same attempt requests the same reservation in any
+   * process. Metering refuses a request whose epoch is over; `Stopped` is thrown then.
+   */
+  async reserve(
+    { workspace, state, call, signal, epoch: currentEpoch }: CallToPrepare,
+    prompt: ModelPrompt,
+  ): Promise<Reservation> {
+    const { requests, clock, logger, taskBudgets } = this.deps;
+    const { provider, model } = call;
+    const inputBound = this.inputBound(prompt);
+    const maxOutputTokens = this.maxOutputOf(call);
+    const { started } = state;
+    const agentId = started?.agentId ?? '';
+    const epoch = currentEpoch();
+    const toReserve = (tasks: TaskLimits[]) => ({
+      workspace,
+      reservationId: call.reservationId,
+      sessionId: started?.sessionId ?? '',
+      turnId: call.turnId,
+      attempt: call.attempt,
+      agentId,
+      agents: this.chainOf(workspace, agentId),
+      ...(tasks.length === 0 ? {} : { tasks }),
+      sessionKey: started?.sessionKey ?? '',
+      ...(state.open?.caller === undefined ? {} : { caller: state.open.caller }),
+      provider,
+      model,
+      inputBound,
+      maxOutputTokens,
+      minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
+      ...(epoch === null ? {} : { epoch }),
+      expiresAt: new Date(clock.now() + this.lifetimeMs).toISOString(),
+      lifetimeMs: this.lifetimeMs,
+    });
+    const reserve = async () => {
+      const tasks = await taskBudgets(workspace, state);
+      return requestWithRetry((options) => requests.request(reserveBudget, toReserve(tasks), options));
+    };
+    const reply = await stopIfFenced(retryTransient(reserve, signal, logger));
+    if (isRefused(reply)) return { granted: false, cause: reply.cause ?? textCause(reply.message) };
+    return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };
+  }
+
+  /**
+   * Sends metering the usage of the attempts that just ended and that the commit did not settle,
+   * without waiting. A lost settlement loses no data: metering settles from the log.
+   */
+  settle(workspace: string, events: readonly SessionEvent[], settledId?: string): void {
+    for (const settlement of events.map(settlementOf))
+      if (settlement && settlement.reservationId !== settledId)
+        this.send(workspace, settlement).catch((error: unknown) => {
+          const { reservationId } = settlement;
+          this.deps.logger.info({ err: error, reservationId }, 'budget settlement not delivered');
+        });
+  }
+
+  /** Releases the reservation of a call that was never begun. */
+  async release(workspace: string, reservationId: string): Promise<void> {
+    const outcome = { kind: 'not_dispatched' as const, reason: NEVER_BEGUN };
+    const release = () => this.send(workspace, { reservationId, outcome });
+    await retryTransient(release, AbortSignal.timeout(RELEASE_MS), this.deps.logger);
+  }
+
+  private send(workspace: string, settlement: Settlement): Promise<unknown> {
+    return this.deps.requests.request(settleBudget, { workspace, ...settlement });
+  }
+}

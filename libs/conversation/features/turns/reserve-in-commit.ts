@@ -6,10 +6,8 @@ import type { PromptParts, SessionState } from '@antiphon/conversation-domain';
 import { createBoundedMap } from '@antiphon/kernel';
 import type { BoundedMap } from '@antiphon/kernel';
 import type { ReservedInCommit } from '../sessions/session-stream.js';
-import { lifetimeOf, maxOutputOf } from './reserve-budget.js';
-import type { Reservation, ReserveDeps } from './reserve-budget.js';
-import { findAgent } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
+import type { CallBudget, Reservation } from './reserve-budget.js';
+import type { TurnPolicy } from './turn-policy.js';
 
 /**
  * Size by which memory may grow from one turn to the next, tokens. A prompt that is larger still is
@@ -43,7 +41,9 @@ export type AgentPrompts = BoundedMap<AgentPrompt>;
 
 export const createAgentPrompts = (): AgentPrompts => createBoundedMap(MAX_AGENTS);
 
-export interface ReservesDeps extends ReserveDeps, Pick<PolicyDeps, 'agents'> {
+export interface ReservesDeps {
+  readonly budget: Pick<CallBudget, 'inputBound' | 'maxOutputOf' | 'chainOf' | 'lifetimeMs'>;
+  readonly policy: Pick<TurnPolicy, 'findAgent'>;
   readonly agentPrompts: AgentPrompts;
 }
 
@@ -121,16 +121,16 @@ export class ReservesInCommit {
     const { started, open } = state;
     const bound = this.boundOf(state);
     if (bound === null || !started || !open?.call || mayBeOfTask(state)) return null;
-    const { models, times, agentChain } = this.deps;
-    const { reservationId, provider, model } = open.call;
+    const { budget } = this.deps;
+    const { reservationId } = open.call;
     const { agentId, sessionKey } = started;
     return {
       ...{ reservationId, eventId: v5('BudgetReserved ', reservationId), agentId, sessionKey },
-      agents: [...(agentChain?.(this.workspace, agentId) ?? [agentId])],
+      agents: budget.chainOf(this.workspace, agentId),
       ...(open.caller === undefined ? {} : { caller: open.caller }),
       inputBound: bound,
-      maxOutputTokens: maxOutputOf(models, provider, model),
-      lifetimeMs: lifetimeOf(times),
+      maxOutputTokens: budget.maxOutputOf(open.call),
+      lifetimeMs: budget.lifetimeMs,
     };
   }
 
@@ -140,12 +140,12 @@ export class ReservesInCommit {
     const agentPrompt = this.agentPrompt(state);
     const last = this.last ?? agentPrompt.last;
     if (!last || !open?.call || attached.length > 0 || last.role !== roleKey(state)) return null;
-    const agent = findAgent(deps, workspace, started?.agentId);
+    const agent = deps.policy.findAgent(workspace, started?.agentId);
     if (!agent) return null;
     const systemPrompt = open.role ? last.parts.systemPrompt : agent.systemPrompt;
     const parts = { ...last.parts, systemPrompt, choice: open.call };
     // All calls of a turn have the same memory and tools.
     const slack = last.turnId === open.turnId ? 0 : agentPrompt.slack;
-    return deps.models.inputBound(buildPrompt(state, open, parts)) + slack;
+    return deps.budget.inputBound(buildPrompt(state, open, parts)) + slack;
   }
 }

@@ -7,16 +7,15 @@ import { ReservesInCommit, createAgentPrompts, toReservation } from './reserve-i
 import type { KnownParts } from './reserve-in-commit.js';
 
 const inputBound = (prompt: ModelPrompt): number => Buffer.byteLength(JSON.stringify(prompt));
-const times = { attemptMs: 1_000 };
 const create = (
   systemPrompt: string | null = 'Be kind.',
   agentPrompts = createAgentPrompts(),
 ): ReservesInCommit =>
   new ReservesInCommit(
     {
-      ...{ agentPrompts, times, models: { inputBound, maxOutputTokens: () => 9_999 } },
-      agents: { find: () => ({ systemPrompt }) },
-      agentChain: () => ['main', 'parent'],
+      agentPrompts,
+      budget: { inputBound, maxOutputOf: () => 4_096, lifetimeMs: 61_000, chainOf: () => ['main', 'parent'] },
+      policy: { findAgent: () => ({ systemPrompt }) },
     } as never,
     'default',
   );

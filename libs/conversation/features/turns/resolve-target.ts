@@ -3,13 +3,14 @@ import type { EventStore, StreamGuard } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import type { BoundedMap, Ids } from '@antiphon/kernel';
 import { requireOwnSession } from '@antiphon/agents-features';
+import type { PolicyAgents } from '@antiphon/agents-features';
 import { requireChatOfSession } from '../sessions/session-chat.js';
 import { keyOf, readBinding } from '../sessions/session-keys.js';
 import type { KeyBinding } from '../sessions/session-keys.js';
 import type { ClaimedSession, LocalSession, SessionRegistry } from '../sessions/session-registry.js';
-import type { PolicyDeps } from './turn-policy.js';
 
-export interface ResolveTargetDeps extends Pick<PolicyDeps, 'agents'> {
+export interface ResolveTargetDeps {
+  readonly agents: PolicyAgents;
   readonly registry: SessionRegistry;
   readonly store: EventStore;
   readonly ids: Ids;

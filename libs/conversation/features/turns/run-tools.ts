@@ -1,12 +1,13 @@
 import type { ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
+import type { EventStore } from '@antiphon/event-store';
 import { bug, createBatcher, failpoint, isoTime } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import type { NativeToolPort } from '../tools/native-tool.port.js';
 import { isNativeTool } from '../tools/tool-schemas.js';
 import { recordedOutcome } from './recorded-tools.js';
-import type { RecordedToolsDeps } from './recorded-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
-import { ToolCaller } from './tool-call.js';
-import type { Claim, ToolCallContext, ToolCallDeps } from './tool-call.js';
+import type { Claim, ToolCallContext, ToolCaller } from './tool-call.js';
+import type { ToolRetries } from './tool-retry.js';
 import { observeTool } from './turn-telemetry.js';
 
 /** Number of calls of one step that run concurrently. */
@@ -15,8 +16,12 @@ const PARALLEL_CALLS = 8;
 /** Result of one attempt of a call. */
 export type ToolResult = ToolOutcome | ToolDeferral;
 
-export interface RunToolsDeps extends ToolCallDeps, RecordedToolsDeps {
+export interface RunToolsDeps {
+  readonly caller: ToolCaller;
   readonly nativeTools: NativeToolPort;
+  readonly retries: ToolRetries;
+  readonly store: EventStore;
+  readonly clock: Clock;
 }
 
 /** Refuses a tool that the agent was not given. */
@@ -45,11 +50,7 @@ const callContext = ({ actor, signal, confirmLease }: CallerContext): ToolCallCo
 
 /** Runs the tool calls of a step. */
 export class ToolRunner {
-  readonly caller: ToolCaller;
-
-  constructor(private readonly deps: RunToolsDeps) {
-    this.caller = new ToolCaller(deps);
-  }
+  constructor(private readonly deps: RunToolsDeps) {}
 
   /**
    * Runs the calls concurrently and records their claims and outcomes as they arrive: those of one
@@ -73,9 +74,9 @@ export class ToolRunner {
         const onRecorded = (): void => void (isRecorded = true);
         const result =
           fork?.purpose === 'whatif'
-            ? await recordedOutcome(this.deps, context.actor, fork, turnId, call)
+            ? await recordedOutcome(this.deps.store, context.actor, fork, turnId, call)
             : await this.callTool(context, turnId, call, { claim, onRecorded });
-        await this.deps.failpoint('agent.tool.answered', context.actor.sessionId);
+        await context.failpoint('agent.tool.answered');
         if (!isRecorded) await recordResult(result);
       }
     };
@@ -89,8 +90,24 @@ export class ToolRunner {
     return observeTool(call, () =>
       isNativeTool(call.name)
         ? this.deps.nativeTools.run({ ...context, record: refuseRecord }, call)
-        : this.caller.call(early, turnId, call, refuseRecord),
+        : this.deps.caller.call(early, turnId, call, refuseRecord),
     );
+  }
+
+  /** Cancels calls that another process may still have in flight, also those of native tools. */
+  async abandon(context: StepContext, calls: readonly TurnToolCall[]): Promise<void> {
+    for (const { callId, deferred } of calls) if (deferred) this.deps.caller.cancel(context, callId);
+    await this.abandonNative(context, calls);
+  }
+
+  async abandonNative(context: StepContext, calls: readonly TurnToolCall[]): Promise<void> {
+    for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
+  }
+
+  async scheduleRetries({ actor }: StepContext, { calls }: StepOf<'await_tools'>): Promise<void> {
+    const { workspace, sessionId } = actor;
+    const agentId = actor.fold().state.started?.agentId ?? '';
+    for (const { callId } of calls) this.deps.retries.schedule({ workspace, sessionId, callId, agentId });
   }
 
   private async callTool(
@@ -111,7 +128,7 @@ export class ToolRunner {
     return observeTool(call, () =>
       isNativeTool(call.name)
         ? this.deps.nativeTools.run(context, call, onRecorded)
-        : this.caller.call(callContext(context), turnId, call, claim),
+        : this.deps.caller.call(callContext(context), turnId, call, claim),
     );
   }
 

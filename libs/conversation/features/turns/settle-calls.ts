@@ -1,10 +1,9 @@
 import { v5 } from 'uuid';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import { REFUSED, settleBudget } from '@antiphon/contracts/metering';
+import { REFUSED } from '@antiphon/contracts/metering';
 import type { BudgetEventOf, CallExtension, CallOutcome } from '@antiphon/contracts/metering';
 import type { SessionState } from '@antiphon/conversation-domain';
 import type { Logger } from '@antiphon/observability';
-import type { ReserveDeps } from './reserve-budget.js';
 
 const completedIn = (events: readonly SessionEvent[]) =>
   events.find((event) => event.type === 'ModelCallCompleted');
@@ -50,30 +49,16 @@ const outcomeOfAborted = (data: SessionEventOf<'ModelCallAborted'>['data']): Cal
   return data.usage ? { kind: 'used', ...data.usage } : { kind: 'unknown' };
 };
 
+export interface Settlement {
+  readonly reservationId: string;
+  readonly outcome: CallOutcome;
+}
+
 /** Returns the settlement of an attempt that a committed event ended; null for other events. */
-const settlementOf = (event: SessionEvent): { reservationId: string; outcome: CallOutcome } | null => {
+export const settlementOf = (event: SessionEvent): Settlement | null => {
   if (event.type === 'ModelCallCompleted')
     return { reservationId: event.data.reservationId, outcome: { kind: 'used', ...event.data.usage } };
   if (event.type !== 'ModelCallAborted') return null;
   const outcome = outcomeOfAborted(event.data);
   return outcome && { reservationId: event.data.reservationId, outcome };
-};
-
-/**
- * Sends metering the usage of the attempts that just ended and that the commit did not settle,
- * without waiting. A lost settlement loses no data: metering settles from the log.
- */
-export const settleCalls = (
-  { requests, logger }: Pick<ReserveDeps, 'requests' | 'logger'>,
-  workspace: string,
-  events: readonly SessionEvent[],
-  settledId?: string,
-): void => {
-  for (const settlement of events.map(settlementOf)) {
-    if (!settlement || settlement.reservationId === settledId) continue;
-    requests.request(settleBudget, { workspace, ...settlement }).catch((error: unknown) => {
-      const { reservationId } = settlement;
-      logger.info({ err: error, reservationId }, 'budget settlement not delivered');
-    });
-  }
 };

@@ -10,9 +10,12 @@ import type { BlobAppend, StreamAppend } from '@antiphon/event-store';
 import type { TurnFailpoint } from '@antiphon/kernel';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { PreparedCall, TurnContext } from './prepare-call.js';
+import { createToken } from '@antiphon/service-host';
 
 /** A point at which a test may kill or stop the process. Outside of tests it does nothing. */
 export type Failpoint = (name: TurnFailpoint, sessionId: string) => Promise<void>;
+
+export const FAILPOINT = createToken<Failpoint>('FAILPOINT');
 
 /** The step of a turn with this kind. */
 export type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
@@ -47,6 +50,8 @@ export interface StepContext {
    * Checks that this process still holds the session, before a call leaves it. Throws `Stopped`.
    */
   readonly confirmLease: () => Promise<void>;
+  /** Stops at a failpoint of this session. */
+  readonly failpoint: (name: TurnFailpoint) => Promise<void>;
   /** Records a command and its follow-ups. Retries while the log is unavailable. */
   readonly record: (command: SessionCommand | null, options?: RecordOptions) => Promise<void>;
 }

@@ -1,4 +1,10 @@
 import { Controller, Inject } from '@nestjs/common';
+import type { Ids } from '@antiphon/kernel';
+import { IDS } from '@antiphon/service-host';
+import { LEASE_OWNER } from '@antiphon/agents-features';
+import { FAILPOINT } from './step-context.js';
+import { SessionRegistry } from '../sessions/session-registry.js';
+import { RoleFiles } from './role-files.js';
 import { ATTEMPT_SPAN, submitTurn } from '@antiphon/contracts/agent';
 import type { AgentHop, SessionEvent, TurnRole } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -6,33 +12,22 @@ import { followUps } from '@antiphon/conversation-domain';
 import type { SessionCommand, SessionState } from '@antiphon/conversation-domain';
 import { claimOf, isVersionConflict } from '@antiphon/event-store';
 import type { StreamGuard } from '@antiphon/event-store';
-import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
+import { bug, isAppError, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { recordTurnStage, runWithContextFields } from '@antiphon/observability';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
 import { eventMetadata } from '@antiphon/agent-log';
 import type { SessionFold } from '../sessions/session-fold.js';
 import { bindKey } from '../sessions/session-keys.js';
 import type { LocalSession } from '../sessions/session-registry.js';
 import type { Decision } from '../sessions/session-stream.js';
 import { MessageReceiver } from './receive-messages.js';
-import type { ReceiveMessagesDeps } from './receive-messages.js';
 import { TargetResolver } from './resolve-target.js';
-import type { Destination, NewSession, ResolveTargetDeps } from './resolve-target.js';
-import type { RoleFiles } from './role-files.js';
+import type { Destination, NewSession } from './resolve-target.js';
 import type { Failpoint } from './step-context.js';
-import { followUpContext } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
+import { TurnPolicy } from './turn-policy.js';
 
 export type SubmitTurnRequest = z.output<typeof submitTurn.request>;
 export type SubmitTurnReply = z.output<typeof submitTurn.reply>;
-
-export interface SubmitTurnDeps extends PolicyDeps, ReceiveMessagesDeps, ResolveTargetDeps {
-  readonly failpoint: Failpoint;
-  /** Id of this process, which owns its leases. */
-  readonly owner: string;
-  readonly roles: Pick<RoleFiles, 'find' | 'findCached'>;
-}
 
 /**
  * Maximum number of attempts: another process may bind the key or take the session over before the
@@ -74,16 +69,21 @@ const acceptedOffset = (turnId: string, events: readonly SessionEvent[]): number
  */
 @Controller()
 export class SubmitTurn {
-  private readonly targets: TargetResolver;
-
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: SubmitTurnDeps) {
-    this.targets = new TargetResolver(deps);
-  }
+  constructor(
+    @Inject(TargetResolver) private readonly targets: TargetResolver,
+    @Inject(TurnPolicy) private readonly policy: TurnPolicy,
+    @Inject(MessageReceiver) private readonly receiver: MessageReceiver,
+    @Inject(RoleFiles) private readonly roles: RoleFiles,
+    @Inject(SessionRegistry) private readonly registry: SessionRegistry,
+    @Inject(FAILPOINT) private readonly failpoint: Failpoint,
+    @Inject(LEASE_OWNER) private readonly owner: string,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {}
 
   @HandleRequest(submitTurn)
   async handle(request: SubmitTurnRequest, chain: AgentHop[] = []): Promise<SubmitTurnReply> {
     const turn: Turn = {
-      turnId: this.deps.ids.next(),
+      turnId: this.ids.next(),
       content: toStorable(request.content),
       chain,
       role: null,
@@ -116,7 +116,7 @@ export class SubmitTurn {
     destination: Destination,
     resolvedAt: number,
   ): Promise<SubmitTurnReply> {
-    const { failpoint, registry } = this.deps;
+    const { failpoint, registry } = this;
     const { actor } = destination;
     this.prefetch(destination, turn, destination.created);
     await failpoint('agent.turn.claimed', actor.sessionId);
@@ -142,7 +142,7 @@ export class SubmitTurn {
 
   /** Returns the process that drives the session, as far as this one knows. */
   private driverOf({ actor, claim }: Destination): string | null {
-    if (actor.lease.held()) return this.deps.owner;
+    if (actor.lease.held()) return this.owner;
     return claim.owned ? null : claim.owner;
   }
 
@@ -151,7 +151,7 @@ export class SubmitTurn {
     workspace: string,
     { created, actor, mayUseCache }: Destination,
   ): Promise<{ readonly role: TurnRole | null; readonly guard: StreamGuard | null }> {
-    const { roles } = this.deps;
+    const { roles } = this;
     const agentId = created?.agentId ?? actor.fold().state.started?.agentId;
     if (agentId === undefined) return { role: null, guard: null };
     const cached = mayUseCache ? await roles.findCached(workspace, agentId) : null;
@@ -161,8 +161,7 @@ export class SubmitTurn {
   /** A failure leaves the check to the driver, which begins the call after the commit then. */
   private async checkInbox(workspace: string, { created, actor }: Destination): Promise<void> {
     const agentId = created?.agentId ?? actor.fold().state.started?.agentId;
-    if (agentId !== undefined)
-      await new MessageReceiver(this.deps).check(workspace, agentId).catch(() => undefined);
+    if (agentId !== undefined) await this.receiver.check(workspace, agentId).catch(() => undefined);
   }
 
   private decide(
@@ -194,8 +193,8 @@ export class SubmitTurn {
     actor: Destination['actor'],
     created: NewSession | null,
   ): { readonly events: SessionEvent[]; readonly state: SessionState } {
-    const { log, clock } = this.deps;
-    const now = isoTime(clock);
+    const { decider } = this.policy;
+    const now = this.policy.now();
     const commands: SessionCommand[] = [{ type: 'RequestTurn', data: turn, now }];
     if (created) {
       const { binding: _binding, ...data } = created;
@@ -204,20 +203,20 @@ export class SubmitTurn {
     const events: SessionEvent[] = [];
     let next = state;
     for (const command of commands) {
-      const decided = log.decider.decide(command, next);
+      const decided = decider.decide(command, next);
       events.push(...decided);
-      next = decided.reduce(log.decider.evolve, next);
+      next = decided.reduce(decider.evolve, next);
     }
     // Only the process that drives the session may start the turn. It is notified after the commit.
     if (!actor.lease.held()) return { events, state: next };
-    const following = followUps(next, followUpContext(this.deps, actor, next));
-    return { events: [...events, ...following], state: following.reduce(log.decider.evolve, next) };
+    const following = followUps(next, this.policy.contextOf(actor, next));
+    return { events: [...events, ...following], state: following.reduce(decider.evolve, next) };
   }
 
   private bindingOf(created: NewSession | null): Pick<Decision, 'also'> {
     if (!created) return {};
     const { binding, sessionKey, sessionId } = created;
-    return { also: [bindKey(binding, sessionKey, sessionId, this.deps.ids, eventMetadata())] };
+    return { also: [bindKey(binding, sessionKey, sessionId, this.ids, eventMetadata())] };
   }
 
   /**

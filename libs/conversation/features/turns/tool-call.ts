@@ -12,11 +12,16 @@ import type { PolicyAgents } from '@antiphon/agents-features';
 import { Stopped } from '../sessions/stopped.js';
 import type { CallPermit, CallPermits } from './call-permits.js';
 import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';
-import type { LostCallDeps } from './lost-call.js';
+import type { SandboxWatch } from './lost-call.js';
 import type { Failpoint, StepContext } from './step-context.js';
+import { createToken } from '@antiphon/service-host';
 
-export interface ToolCallDeps extends LostCallDeps {
-  readonly agents: PolicyAgents;
+/** Returns numbers in [0, 1) for jitter. */
+export const RANDOM = createToken<() => number>('RANDOM');
+
+export interface ToolCallDeps {
+  readonly agents: Pick<PolicyAgents, 'load'>;
+  readonly sandbox: SandboxWatch;
   readonly nats: NatsLink;
   readonly clock: Clock;
   /** Returns a number in [0, 1) for jitter. */
@@ -301,10 +306,10 @@ export class ToolCaller {
     };
     const reply = sendAgainAtStart(
       this.deps.nats,
-      (options) => this.deps.requests.request(callTool, payload, options),
+      (options) => this.deps.sandbox.requests.request(callTool, payload, options),
       { idempotent, signal: context.signal },
     );
     const pending = { workspace, sessionId, callId, mayHaveActed: () => permit?.withdraw() ?? false };
-    return detectLostCall(this.deps, pending, reply, context.signal);
+    return detectLostCall(this.deps.sandbox, pending, reply, context.signal);
   }
 }

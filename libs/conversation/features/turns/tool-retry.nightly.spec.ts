@@ -156,7 +156,7 @@ describe('without Temporal', () => {
 
   it("a deferred call waits in the log, and the session's next driver retries it", async () => {
     ends(lose);
-    const cut = world.process({ temporalAddress: '127.0.0.1:1' });
+    const cut = world.process({ server: '127.0.0.1:1' });
     const { sessionId } = await submitTo(cut, { address: newAddress() });
     await until(async () => (await agents.types(sessionId)).at(-1) === 'ToolCallDeferred');
     await cut.stop();
@@ -171,9 +171,8 @@ describe('without Temporal', () => {
 
 describe('a deferred call', () => {
   const heldBack = (more: Parameters<AgentWorld['process']>[0] = {}): TestProcess => {
-    const process = agents.process({ config: testConfig({ tools: ['once'] }), ...more });
-    process.runtime.leaveRetriesTo({ schedule: () => undefined });
-    return process;
+    const retries = { schedule: () => undefined };
+    return agents.process({ config: testConfig({ tools: ['once'] }), retries, ...more });
   };
   const deferred = async (process: TestProcess) => {
     ends(failing('TOOL.UNAVAILABLE'));

@@ -3,17 +3,18 @@ import { followUps, maxRetryDelay } from '@antiphon/conversation-domain';
 import type { SessionCommand, SessionState, TurnToolCall } from '@antiphon/conversation-domain';
 import type { ToolCallRef, ToolRetryProgress } from '@antiphon/agent-workflows';
 import { WorkTrials, createWorkStarts } from '@antiphon/database';
-import { failpoint, isAppError, isoTime, sleep } from '@antiphon/kernel';
+import { failpoint, isAppError, sleep } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { ClaimedSession, SessionRegistry } from '../sessions/session-registry.js';
 import { retryTransient } from '../sessions/retry-transient.js';
 import { Stopped } from '../sessions/stopped.js';
-import { ToolCaller, lostOutcome, unknownOutcome } from './tool-call.js';
-import type { ToolCallContext, ToolCallDeps } from './tool-call.js';
-import { followUpContext } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
+import { lostOutcome, unknownOutcome } from './tool-call.js';
+import type { Failpoint } from './step-context.js';
+import type { ToolCallContext, ToolCaller } from './tool-call.js';
+import type { TurnPolicy } from './turn-policy.js';
 import { observeTool, turnContext } from './turn-telemetry.js';
+import { createToken } from '@antiphon/service-host';
 
 /** A deferred tool call, and the agent that it belongs to. */
 export interface ToolRetryRef extends ToolCallRef {
@@ -28,8 +29,14 @@ export interface ToolRetries {
   schedule(call: ToolRetryRef): void;
 }
 
-export interface ToolRetryDeps extends ToolCallDeps, PolicyDeps {
+/** Scheduler of the retries of deferred tool calls. */
+export const TOOL_RETRIES = createToken<ToolRetries>('TOOL_RETRIES');
+
+export interface ToolRetryDeps {
   readonly registry: SessionRegistry;
+  readonly caller: ToolCaller;
+  readonly policy: TurnPolicy;
+  readonly failpoint: Failpoint;
   readonly pool: pg.Pool;
   readonly logger: Logger;
 }
@@ -68,11 +75,9 @@ const findDeferred = ({ open }: SessionState, callId: string): DeferredCall | nu
 
 /** Retries tool calls, in any agent process. Each retry is safe to repeat. */
 export class ToolRetry {
-  private readonly caller: ToolCaller;
   private readonly trials: WorkTrials;
 
   constructor(private readonly deps: ToolRetryDeps) {
-    this.caller = new ToolCaller(deps);
     this.trials = new WorkTrials(createWorkStarts(deps.pool), { trialMs: RETRY_TRIAL_MS });
   }
 
@@ -112,7 +117,7 @@ export class ToolRetry {
     if (!deferred) return;
     const { turnId, call } = deferred;
     const outcome = call.claimed ? unknownOutcome(turnId, callId, RETRIER_LOST) : lostOutcome(turnId, callId);
-    const now = isoTime(this.deps.clock);
+    const now = this.deps.policy.now();
     await this.commit(session, { type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now });
   }
 
@@ -131,20 +136,20 @@ export class ToolRetry {
   }
 
   private async attempt(session: ClaimedSession, { turnId, call }: DeferredCall): Promise<void> {
-    const { clock } = this.deps;
+    const { policy } = this.deps;
     const claims: ClaimOfRetry = { isOurs: call.idempotent };
     const claim = async (callId: string): Promise<void> => {
       const data = { turnId, callIds: [callId] };
-      claims.isOurs = await this.commit(session, { type: 'ClaimTools', data, now: isoTime(clock) });
+      claims.isOurs = await this.commit(session, { type: 'ClaimTools', data, now: policy.now() });
     };
     const context = this.contextOf(session, call, claims);
     const { workspace, sessionId } = session.actor;
     await failpoint('work.retry.begun', () => `${workspace} ${sessionId} ${call.name}`);
     const outcome = call.claimed
       ? unknownOutcome(turnId, call.callId, RETRIER_LOST)
-      : await observeTool(call, () => this.caller.call(context, turnId, call, claim));
+      : await observeTool(call, () => this.deps.caller.call(context, turnId, call, claim));
     await this.deps.failpoint('agent.tool.answered', sessionId);
-    const now = isoTime(clock);
+    const now = policy.now();
     await this.commit(session, { type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now });
   }
 
@@ -184,7 +189,7 @@ export class ToolRetry {
     if (!deferred) return OVER;
     const dueAt = Date.parse(deferred.call.deferred?.dueAt ?? '');
     // Bounded, because another process wrote the due time by its own clock.
-    const waitMs = Math.min(Math.max(0, dueAt - this.deps.clock.now()), maxRetryDelay(deferred.call));
+    const waitMs = Math.min(Math.max(0, dueAt - this.deps.policy.clock.now()), maxRetryDelay(deferred.call));
     return { over: false, waitMs };
   }
 
@@ -206,12 +211,13 @@ export class ToolRetry {
    * afterwards.
    */
   private async commitOnce({ actor }: ClaimedSession, command: SessionCommand): Promise<boolean> {
-    const { decider } = this.deps.log;
+    const { policy } = this.deps;
+    const { decider } = policy;
     const { outcome } = await actor.commit(({ state }) => {
       const decided = decider.decide(command, state);
       if (!actor.lease.held() || decided.length === 0) return { events: decided };
       const next = decided.reduce(decider.evolve, state);
-      return { events: [...decided, ...followUps(next, followUpContext(this.deps, actor, state))] };
+      return { events: [...decided, ...followUps(next, policy.contextOf(actor, state))] };
     });
     return outcome === 'appended';
   }
@@ -247,21 +253,5 @@ export class LocalRetries implements ToolRetries {
       await sleep(progress.waitMs, this.stopping);
       progress = await this.toolRetry.retry(call);
     }
-  }
-}
-
-/**
- * Passes retries on to the scheduler that was set last: this process, then Temporal once it is
- * connected.
- */
-export class RetryScheduler implements ToolRetries {
-  private current: ToolRetries | null = null;
-
-  schedule(call: ToolRetryRef): void {
-    this.current?.schedule(call);
-  }
-
-  delegateTo(retries: ToolRetries): void {
-    this.current = retries;
   }
 }

@@ -1,4 +1,11 @@
 import { createHash } from 'node:crypto';
+import type { RequestClient } from '@antiphon/messaging';
+import { CONFIG, REQUESTS } from '@antiphon/service-host';
+import { BlobStore } from '@antiphon/database';
+import { RoleFiles } from './role-files.js';
+import { ToolCatalog } from './tool-catalog.js';
+import { SESSION_LOG } from '../sessions/session-log.js';
+import { AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
 import { Controller, Inject } from '@nestjs/common';
 import {
   attachedSections,
@@ -12,34 +19,21 @@ import type { ModelPrompt } from '@antiphon/providers-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { MAX_CONTEXT_TURNS, readTurnContext } from '@antiphon/contracts/agent';
 import type { TurnContextView } from '@antiphon/contracts/agent';
-import type { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
 import { requirePosition } from '@antiphon/event-store';
 import { isAppError, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
-import { CONVERSATION_SERVICES } from '../conversation.tokens.js';
-import type { AgentDirectory, DirectoryAgent } from '@antiphon/agents-features';
+import type { DirectoryAgent } from '@antiphon/agents-features';
 import type { SessionLog } from '../sessions/session-log.js';
 import { findCall } from './find-call.js';
 import type { FoundCall } from './find-call.js';
 import { requestMemory, toModelTools, toRemembered } from './prepare-call.js';
-import type { ContextDeps } from './prepare-call.js';
 import { readAttachedTexts } from './read-attached.js';
-import type { RoleFiles } from './role-files.js';
 
 type Request = z.output<typeof readTurnContext.request>;
 type Reply = z.input<typeof readTurnContext.reply>;
 type Remembered = Awaited<ReturnType<typeof requestMemory>>;
-
-export interface TurnContextDeps extends ContextDeps {
-  readonly config: AntiphonConfig;
-  readonly store: Pick<EventStore, 'readStreamPage' | 'headPosition'>;
-  readonly log: SessionLog;
-  readonly agents: Pick<AgentDirectory, 'load'>;
-  readonly roles: Pick<RoleFiles, 'read'>;
-  readonly blobs: Pick<BlobStore, 'readPart'>;
-}
 
 /** Codes of bytes that are gone. */
 const GONE: ReadonlySet<string> = new Set(['FILE.ERASED', 'FILE.NO_BYTES']);
@@ -95,12 +89,21 @@ const toCall = ({ call, position }: FoundCall): TurnContextView['call'] => {
 /** Describes the contexts of model calls, built again from the facts. */
 @Controller()
 export class ReadTurnContext {
-  constructor(@Inject(CONVERSATION_SERVICES) private readonly deps: TurnContextDeps) {}
+  constructor(
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(SESSION_LOG) private readonly log: SessionLog,
+    @Inject(ToolCatalog) private readonly tools: ToolCatalog,
+    @Inject(RoleFiles) private readonly roles: RoleFiles,
+    @Inject(BlobStore) private readonly blobs: BlobStore,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(REQUESTS) readonly requests: RequestClient,
+    @Inject(CONFIG) readonly config: AntiphonConfig,
+  ) {}
 
   @HandleRequest(readTurnContext)
   async handle(request: Request): Promise<Reply> {
     const { workspace, sessionId, turnId, attempt, at, includesMemory, callerAgent } = request;
-    const { store, log } = this.deps;
+    const { store, log } = this;
     const head = await store.headPosition();
     const upTo = requirePosition(at, head);
     const found = await findCall(store, log, { workspace, sessionId, turnId, attempt, upTo });
@@ -115,19 +118,18 @@ export class ReadTurnContext {
   }
 
   async #rebuild({ workspace, sessionId }: Request, found: FoundCall, agentId: string): Promise<Rebuilt> {
-    const { deps } = this;
     const { state, turn, version } = found;
-    const agent = await deps.agents.load(workspace, agentId);
+    const agent = await this.agents.load(workspace, agentId);
     if (!agent) throw notFound('AGENT.NOT_FOUND', `there is no agent ${agentId}`);
     const upcoming = { sessionKey: state.started?.sessionKey ?? '', content: turn.content };
     const source = { workspace, sessionId, fold: { version } };
     const [remembered, tools, systemPrompt, texts] = await Promise.all([
-      requestMemory(deps, source, agent, upcoming, memoryPosition(found)),
-      deps.tools.toolsOf(workspace, agent.tools),
+      requestMemory(this, source, agent, upcoming, memoryPosition(found)),
+      this.tools.toolsOf(workspace, agent.tools),
       this.#instructions(workspace, found, agent),
-      readAttachedTexts(deps.blobs, workspace, state.attached),
+      readAttachedTexts(this.blobs, workspace, state.attached),
     ]);
-    const { contextTokens, episodicWindow: window } = deps.config.memory;
+    const { contextTokens, episodicWindow: window } = this.config.memory;
     const canRead = agent.tools.includes('read');
     const parts: PromptParts = {
       ...{ choice: found.call, systemPrompt, remembered: toRemembered(remembered), window, contextTokens },
@@ -149,7 +151,7 @@ export class ReadTurnContext {
   ): Promise<string | null> {
     if (!role) return systemPrompt;
     try {
-      return await this.deps.roles.read(workspace, role);
+      return await this.roles.read(workspace, role);
     } catch (error) {
       if (isAppError(error) && GONE.has(error.code)) return null;
       throw error;
@@ -162,7 +164,7 @@ export class ReadTurnContext {
   ): Omit<TurnContextView, 'sessionId' | 'turnId' | 'agentId'> {
     const { found, explained, prompt, remembered } = rebuilt;
     const { requested, turn, attempts, hasDeleted } = found;
-    const { contextTokens, episodicWindow } = this.deps.config.memory;
+    const { contextTokens, episodicWindow } = this.config.memory;
     const instructions = toInstructions(rebuilt);
     return {
       call: toCall(found),

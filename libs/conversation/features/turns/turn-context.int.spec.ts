@@ -5,6 +5,7 @@ import { estimatePrompt } from '@antiphon/conversation-domain';
 import { isoTime } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
+import { ChangeChat } from '../chats/change-chat.handler.js';
 import { Chats } from '../chats/chats.handler.js';
 import { fileTreeIdOf } from '@antiphon/agent-log/derived-ids';
 import {
@@ -38,7 +39,7 @@ beforeAll(async () => {
     ...{ soul: { text: 'You are Ada.', tokens: 4 }, facts: [FACT], tokens: 60, version: atLeast, leftOut: 2 },
   });
   agent = world.process({ config: { ...CONFIG, memory: MEMORY } });
-  contexts = new ReadTurnContext(agent.runtime.services);
+  contexts = agent.get(ReadTurnContext);
 });
 afterAll(() => world?.close());
 
@@ -106,18 +107,18 @@ describe('the context of a model call', () => {
 
   it('has the role file, the facts and the files that the turn had, after they have changed', async () => {
     world.model.reply = async () => says('ok');
-    const chats = new Chats(agent.runtime.services);
+    const chats = agent.get(Chats);
     const chat = await chats.create({ workspace: WORKSPACE, spec: { name: randomUUID() }, caller: 'ada' });
     const digest = await writeFile(rolePath('assistant'), 'Be brief.');
     await writeFile('tides.md', 'low tide at six');
     const change = { workspace: WORKSPACE, chatId: chat.id, sessionId: chat.sessionId, caller: 'ada' };
-    await chats.attach({ ...change, path: 'tides.md' });
+    await agent.get(ChangeChat).attach({ ...change, path: 'tides.md' });
     const { turnId, sessionId } = await submitTo(agent, { sessionId: chat.sessionId }, 'when?');
     await world.ended(sessionId);
     const request = world.model.requests.at(-1);
     await writeFile(rolePath('assistant'), 'Be loud.');
     await writeFile('tides.md', 'low tide at nine');
-    await chats.attach({ ...change, path: 'tides.md' });
+    await agent.get(ChangeChat).attach({ ...change, path: 'tides.md' });
     const view = await read(sessionId, turnId);
     expect(view.promptHash).toBe(request && promptHashOf(request));
     expect(view.instructions).toMatchObject({ source: 'role_file', path: rolePath('assistant'), digest });
@@ -158,14 +159,14 @@ describe('the context of a model call', () => {
 
   it('has no hash once a message of its session is deleted', async () => {
     world.model.reply = async () => says('ok');
-    const chats = new Chats(agent.runtime.services);
+    const chats = agent.get(Chats);
     const chat = await chats.create({ workspace: WORKSPACE, spec: { name: randomUUID() }, caller: 'ada' });
     const { turnId, sessionId } = await submitTo(agent, { sessionId: chat.sessionId }, 'a secret');
     await world.ended(sessionId);
     const before = await read(sessionId, turnId);
     expect(before.promptHash).toMatch(/^[0-9a-f]{64}$/);
     const change = { workspace: WORKSPACE, chatId: chat.id, sessionId, caller: 'ada' };
-    await chats.change({ ...change, part: 'message', turnId, content: null });
+    await agent.get(ChangeChat).change({ ...change, part: 'message', turnId, content: null });
     const after = await read(sessionId, turnId);
     expect(after).toEqual({ ...before, promptHash: null });
     expect(JSON.stringify(after)).not.toContain('a secret');

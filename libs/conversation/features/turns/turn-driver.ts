@@ -1,8 +1,9 @@
 import { canBegin, followUps, nextStep } from '@antiphon/conversation-domain';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { FollowUpContext, OpenTurn, SessionCommand, SessionState } from '@antiphon/conversation-domain';
-import { rejected, sleep } from '@antiphon/kernel';
+import { sleep } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { SessionFold } from '../sessions/session-fold.js';
 import type { SessionDriver, UpcomingTurn } from '../sessions/session-registry.js';
@@ -11,18 +12,27 @@ import { retryTransient } from '../sessions/retry-transient.js';
 import { Stopped, type StopReason } from '../sessions/stopped.js';
 import { EarlyTools } from './early-tools.js';
 import { CallPrefetch } from './prefetch-call.js';
-import { requestContext } from './prepare-call.js';
-import type { ContextDeps, TurnContext } from './prepare-call.js';
+import type { CallPreparer, TurnContext } from './prepare-call.js';
+import { TurnContexts } from './turn-contexts.js';
 import { releaseCalls } from './release-calls.js';
 import { ReservesInCommit } from './reserve-in-commit.js';
-import type { ReservesDeps } from './reserve-in-commit.js';
-import { logCharge, settleCalls, settlementInCommit } from './settle-calls.js';
-import type { RecordOptions, StepContext } from './step-context.js';
-import { findAgent, followUpContext, policyOf } from './turn-policy.js';
-import type { ActiveStep, StepDeps, TurnSteps } from './turn-steps.js';
+import type { AgentPrompts } from './reserve-in-commit.js';
+import type { CallBudget } from './reserve-budget.js';
+import { logCharge, settlementInCommit } from './settle-calls.js';
+import type { Failpoint, RecordOptions, StepContext } from './step-context.js';
+import type { TurnPolicy } from './turn-policy.js';
+import type { ActiveStep, TurnSteps } from './turn-steps.js';
 import { turnContext } from './turn-telemetry.js';
 
-export interface DriverDeps extends StepDeps, ContextDeps, ReservesDeps {}
+export interface DriverDeps {
+  readonly steps: TurnSteps;
+  readonly policy: TurnPolicy;
+  readonly preparer: CallPreparer;
+  readonly budget: CallBudget;
+  readonly agentPrompts: AgentPrompts;
+  readonly failpoint: Failpoint;
+  readonly logger: Logger;
+}
 
 /** Made once, because each turn ends with a stop, and an error's stack costs more than the rest. */
 const STOPS: Readonly<Record<StopReason, Stopped>> = {
@@ -48,7 +58,7 @@ export class TurnDriver implements SessionDriver {
   private running: Promise<void> | null = null;
   private isWoken = false;
   private isStopped = false;
-  private context: { readonly turnId: string; readonly requested: Promise<TurnContext> } | null = null;
+  private readonly contexts: TurnContexts;
   private readonly prefetch: CallPrefetch;
   private readonly reserves: ReservesInCommit;
   private readonly earlyTools: EarlyTools;
@@ -56,16 +66,16 @@ export class TurnDriver implements SessionDriver {
   /** Sets the actor's listeners. */
   constructor(
     private readonly deps: DriverDeps,
-    private readonly steps: TurnSteps,
     private readonly actor: SessionActor,
   ) {
-    const contextOf = (fold: SessionFold): Promise<TurnContext> => this.contextOf(fold);
     const { workspace } = actor;
+    this.contexts = new TurnContexts(deps, actor);
+    const contextOf = (fold: SessionFold): Promise<TurnContext> => this.contexts.of(fold);
     this.reserves = new ReservesInCommit(deps, workspace);
     this.prefetch = new CallPrefetch(deps, workspace, contextOf, () => this.epoch(), this.reserves);
     actor.onChange(() => this.onChange());
-    this.earlyTools = new EarlyTools(deps, actor, (turnId, call, signal) =>
-      steps.runToolEarly({ actor, signal, confirmLease: this.confirmLease(signal) }, turnId, call),
+    this.earlyTools = new EarlyTools(deps.policy, actor, (turnId, call, signal) =>
+      deps.steps.runToolEarly({ actor, signal, confirmLease: this.confirmLease(signal) }, turnId, call),
     );
     actor.onAppending((fold, reserved) => {
       const { state } = actor.fold();
@@ -83,7 +93,7 @@ export class TurnDriver implements SessionDriver {
   }
 
   prefetchContext(turn: UpcomingTurn): void {
-    void this.requestContext(turn).catch(() => undefined);
+    void this.contexts.request(turn).catch(() => undefined);
   }
 
   reserveInCommit(state: SessionState): Pick<Decision, 'extension'> {
@@ -102,7 +112,7 @@ export class TurnDriver implements SessionDriver {
     await Promise.race([this.running, sleep(graceMs, over.signal).catch(() => undefined)]);
     over.abort();
     abort(this.recording, 'draining');
-    await releaseCalls(this.deps, this.actor);
+    await releaseCalls(this.deps.policy, this.actor, this.deps.logger);
     await this.running;
   }
 
@@ -139,26 +149,27 @@ export class TurnDriver implements SessionDriver {
 
   private pinAgent(): () => void {
     const { workspace } = this.actor;
-    return this.deps.agents.pin(workspace, this.actor.known()?.state.started?.agentId ?? '');
+    return this.deps.policy.agents.pin(workspace, this.actor.known()?.state.started?.agentId ?? '');
   }
 
   /** Reads the facts of the turn's agent if this process does not have them. Returns true then. */
   private async loadAgent(agentId = ''): Promise<boolean> {
-    const { deps, actor } = this;
-    if (deps.agents.find(actor.workspace, agentId) !== undefined) return false;
-    const load = () => deps.agents.load(actor.workspace, agentId);
-    await retryTransient(load, this.recording.signal, deps.logger);
+    const { actor } = this;
+    const { policy, logger } = this.deps;
+    if (policy.agents.find(actor.workspace, agentId) !== undefined) return false;
+    const load = () => policy.agents.load(actor.workspace, agentId);
+    await retryTransient(load, this.recording.signal, logger);
     return true;
   }
 
   private async drive(): Promise<void> {
-    const { actor, deps } = this;
+    const { actor } = this;
     let retryAfterMs = 0;
     // The first step of a turn that is taken over may be a tool call: it needs the agent's tools.
     await this.loadAgent(actor.fold().state.started?.agentId);
     for (;;) {
       const { state, origins } = actor.fold();
-      const step = nextStep(state, policyOf(deps, actor.workspace, state), actor.inFlight());
+      const step = nextStep(state, this.deps.policy.of(actor.workspace, state), actor.inFlight());
       const turn = state.open;
       if (!actor.lease.held() || !turn || step.kind === 'idle') return;
       // The answer to the approval, or the agent's resume, wakes the driver.
@@ -185,10 +196,10 @@ export class TurnDriver implements SessionDriver {
     // Only a model call has a deadline here: the sandbox enforces a tool's.
     const deadline =
       step.kind === 'run_call'
-        ? setTimeout(() => abort(controller, 'deadline'), this.deps.times.attemptMs).unref()
+        ? setTimeout(() => abort(controller, 'deadline'), this.deps.budget.attemptMs).unref()
         : undefined;
     try {
-      return await this.steps.perform(this.stepContext(turn, controller.signal), step, retryAfterMs);
+      return await this.deps.steps.perform(this.stepContext(turn, controller.signal), step, retryAfterMs);
     } catch (error) {
       // The fold contains the cancel: the next step is decided with it.
       if (error instanceof Stopped && error.reason === 'cancelled') return 0;
@@ -209,12 +220,13 @@ export class TurnDriver implements SessionDriver {
     const turn = { turnId, content, agentId, sessionKey };
     return {
       actor,
-      agent: findAgent(deps, actor.workspace, agentId),
+      agent: deps.policy.findAgent(actor.workspace, agentId),
       signal,
-      context: () => this.requestContext(turn),
+      context: () => this.contexts.request(turn),
       takePrefetched: (call) => this.prefetch.take(call),
       takeEarlyTool: (callId) => this.earlyTools.take(callId, signal),
       confirmLease: this.confirmLease(signal),
+      failpoint: (name) => deps.failpoint(name, actor.sessionId),
       record: (command, options) => this.record(command, options),
     };
   }
@@ -233,7 +245,7 @@ export class TurnDriver implements SessionDriver {
     { ignoresInbox = false, onRecorded, ...appends }: RecordOptions = {},
   ): Promise<void> {
     const { actor, deps } = this;
-    const { decider } = deps.log;
+    const { decider } = deps.policy;
     const commit = () =>
       actor.commit(({ state }) => {
         // Without its lease a driver records nothing, not even a correct outcome.
@@ -241,7 +253,7 @@ export class TurnDriver implements SessionDriver {
         const decided = command ? decider.decide(command, state) : [];
         const next = decided.reduce(decider.evolve, state);
         const begins = this.allowedCalls();
-        const context = followUpContext(deps, actor, next, { begins, ignoresInbox });
+        const context = deps.policy.contextOf(actor, next, { begins, ignoresInbox });
         const following = followUps(next, context);
         const events = [...decided, ...following];
         const extended = this.extensionFor(events, following.reduce(decider.evolve, next));
@@ -254,7 +266,7 @@ export class TurnDriver implements SessionDriver {
     const { settled } = committed.extended ?? {};
     // A line of the log costs time, and the frames of the commit are sent at the end of this round.
     if (settled) setImmediate(logCharge, deps.logger, actor.fold().state, committed.decision.events, settled);
-    settleCalls(deps, actor.workspace, committed.decision.events, settled?.reservationId);
+    deps.budget.settle(actor.workspace, committed.decision.events, settled?.reservationId);
     if ('isOfCommand' in committed.decision) onRecorded?.();
   }
 
@@ -268,28 +280,7 @@ export class TurnDriver implements SessionDriver {
 
   private allowedCalls(): FollowUpContext['begins'] {
     if (this.isStopped) return 'none';
-    return this.deps.takesTurns() ? 'any' : 'running_turns';
-  }
-
-  private contextOf({ state }: SessionFold): Promise<TurnContext> {
-    const { agentId = '', sessionKey = '' } = state.started ?? {};
-    const { turnId = '', content = '' } = state.open ?? {};
-    return this.requestContext({ turnId, content, agentId, sessionKey });
-  }
-
-  /** Requests the context of a turn once. A failed request is repeated by the next caller. */
-  private requestContext(turn: UpcomingTurn): Promise<TurnContext> {
-    const { deps, actor } = this;
-    if (this.context?.turnId === turn.turnId) return this.context.requested;
-    const agent = findAgent(deps, actor.workspace, turn.agentId);
-    if (!agent) return Promise.reject(rejected('AGENT.NOT_FOUND', `there is no agent "${turn.agentId}"`));
-    const { workspace, sessionId } = actor;
-    const requested = requestContext(deps, { workspace, sessionId, fold: actor.fold() }, agent, turn);
-    this.context = { turnId: turn.turnId, requested };
-    requested.catch(() => {
-      if (this.context?.requested === requested) this.context = null;
-    });
-    return requested;
+    return this.deps.policy.takesTurns() ? 'any' : 'running_turns';
   }
 
   /**
@@ -301,5 +292,14 @@ export class TurnDriver implements SessionDriver {
     const { sessionId } = this.actor;
     this.deps.logger.error({ err: error, sessionId }, 'session driver failed');
     await this.actor.release();
+  }
+}
+
+/** Creates the drivers of the sessions of this process. */
+export class TurnDrivers {
+  constructor(private readonly deps: DriverDeps) {}
+
+  create(actor: SessionActor): TurnDriver {
+    return new TurnDriver(this.deps, actor);
   }
 }

@@ -30,13 +30,6 @@ export interface PolicyDeps {
   readonly takesTurns: () => boolean;
 }
 
-/** Returns an agent from the cache; null for one that does not exist or is not loaded. */
-export const findAgent = (
-  { agents }: Pick<PolicyDeps, 'agents'>,
-  workspace: string,
-  agentId: string | undefined,
-): DirectoryAgent | null => agents.find(workspace, agentId ?? '') ?? null;
-
 /** Policy of an agent whose facts this process has not read. */
 const UNKNOWN: AgentPolicy = {
   ...{ provider: '', model: '', fallback: null, maxIterations: 1 },
@@ -50,66 +43,97 @@ const haltOf = ({ status }: DirectoryAgent): { halt?: AgentHalt } => {
   return { halt: status === 'terminated' ? 'terminated' : 'paused' };
 };
 
-/**
- * Returns the parts of the agent's definition, and of its providers' state, that a turn depends on
- * now. Null for an agent that does not exist.
- */
-export const policyOf = (
-  deps: PolicyDeps,
-  workspace: string,
-  { started, fork }: Pick<SessionState, 'started' | 'fork'>,
-): AgentPolicy | null => {
-  const agent = deps.agents.find(workspace, started?.agentId ?? '');
-  if (agent === undefined) return UNKNOWN;
-  if (!agent) return null;
-  const { provider, model } = fork?.choice ?? agent;
-  const isWhatIf = fork?.purpose === 'whatif';
-  return {
-    ...haltOf(agent),
-    provider,
-    model,
-    // A what-if compares one model with the record, so it uses no fallback.
-    fallback: isWhatIf ? null : agent.fallback,
-    maxIterations: agent.maxIterations,
-    // A what-if repeats the recorded steps only.
-    canHandOver: !isWhatIf && agent.tools.includes(HAND_OVER),
-    openCircuits: deps.breakers.openCircuitsOf(workspace),
-    // A what-if runs no tool, so no call needs an approval.
-    guarded: isWhatIf ? new Set() : guardedTools(agent, (name) => deps.tools.known(workspace, name)),
-  };
-};
-
+type Forked = Pick<SessionState, 'started' | 'fork'>;
 type ToolRequest = ReturnType<FollowUpContext['toolRequest']>;
 
-const toToolRequest = (
-  deps: PolicyDeps,
-  workspace: string,
-  agentId: string | undefined,
-  { callId, name, input }: TurnToolCall,
-): ToolRequest => {
-  // An unknown tool is not run at all; a tool that is not declared idempotent is not repeated.
-  const known = deps.tools.known(workspace, name) ?? { idempotent: false };
-  const policy = callPolicy(findAgent(deps, workspace, agentId), name, known);
-  const digest = toolDigestOf(name, input);
-  return { callId, digest, idempotencyKey: callId, idempotent: known.idempotent, ...policy };
-};
+/** Knows what decisions about turns depend on outside of their session. */
+export class TurnPolicy {
+  readonly decider: SessionLog['decider'];
+  readonly agents: PolicyAgents;
+  readonly clock: Clock;
 
-/** Returns the inputs from outside of a session that its decisions need now. */
-export const followUpContext = (
-  deps: PolicyDeps,
-  actor: { readonly workspace: string; readonly sessionId: string },
-  state: Pick<SessionState, 'started' | 'fork'>,
-  {
-    begins = deps.takesTurns() ? 'any' : 'running_turns',
-    ignoresInbox = false,
-  }: { readonly begins?: FollowUpContext['begins']; readonly ignoresInbox?: boolean } = {},
-): FollowUpContext => ({
-  decider: deps.log.decider,
-  policy: policyOf(deps, actor.workspace, state),
-  now: isoTime(deps.clock),
-  // The driver reads the inbox before the call then.
-  begins: ignoresInbox || !mustReadInbox(deps, actor.workspace, state) ? begins : 'none',
-  // A new id for each decision: the reservation of a decision that was not committed is not reused.
-  reservationId: () => deps.ids.next(),
-  toolRequest: (call) => toToolRequest(deps, actor.workspace, state.started?.agentId, call),
-});
+  constructor(private readonly deps: PolicyDeps) {
+    this.decider = deps.log.decider;
+    this.agents = deps.agents;
+    this.clock = deps.clock;
+  }
+
+  /** Returns false once the process accepts no more turns. */
+  takesTurns(): boolean {
+    return this.deps.takesTurns();
+  }
+
+  now(): string {
+    return isoTime(this.clock);
+  }
+
+  /** Returns an agent from the cache; null for one that does not exist or is not loaded. */
+  findAgent(workspace: string, agentId: string | undefined): DirectoryAgent | null {
+    return this.deps.agents.find(workspace, agentId ?? '') ?? null;
+  }
+
+  /** Returns a tool of the sandbox as the cache has it. */
+  knownTool(workspace: string, name: string): ReturnType<ToolCatalog['known']> {
+    return this.deps.tools.known(workspace, name);
+  }
+
+  /**
+   * Returns the parts of the agent's definition, and of its providers' state, that a turn depends
+   * on now. Null for an agent that does not exist.
+   */
+  of(workspace: string, { started, fork }: Forked): AgentPolicy | null {
+    const { agents, breakers, tools } = this.deps;
+    const agent = agents.find(workspace, started?.agentId ?? '');
+    if (agent === undefined) return UNKNOWN;
+    if (!agent) return null;
+    const { provider, model } = fork?.choice ?? agent;
+    const isWhatIf = fork?.purpose === 'whatif';
+    return {
+      ...haltOf(agent),
+      provider,
+      model,
+      // A what-if compares one model with the record, so it uses no fallback.
+      fallback: isWhatIf ? null : agent.fallback,
+      maxIterations: agent.maxIterations,
+      // A what-if repeats the recorded steps only.
+      canHandOver: !isWhatIf && agent.tools.includes(HAND_OVER),
+      openCircuits: breakers.openCircuitsOf(workspace),
+      // A what-if runs no tool, so no call needs an approval.
+      guarded: isWhatIf ? new Set() : guardedTools(agent, (name) => tools.known(workspace, name)),
+    };
+  }
+
+  /** Returns the inputs from outside of a session that its decisions need now. */
+  contextOf(
+    { workspace }: { readonly workspace: string },
+    state: Forked,
+    {
+      begins = this.deps.takesTurns() ? 'any' : 'running_turns',
+      ignoresInbox = false,
+    }: { readonly begins?: FollowUpContext['begins']; readonly ignoresInbox?: boolean } = {},
+  ): FollowUpContext {
+    const { deps } = this;
+    return {
+      decider: this.decider,
+      policy: this.of(workspace, state),
+      now: this.now(),
+      // The driver reads the inbox before the call then.
+      begins: ignoresInbox || !mustReadInbox(deps, workspace, state) ? begins : 'none',
+      // A new id for each decision: the reservation of a decision that is not committed has no use.
+      reservationId: () => deps.ids.next(),
+      toolRequest: (call) => this.toolRequest(workspace, state.started?.agentId, call),
+    };
+  }
+
+  private toolRequest(
+    workspace: string,
+    agentId: string | undefined,
+    { callId, name, input }: TurnToolCall,
+  ): ToolRequest {
+    // An unknown tool is not run at all; a tool that is not declared idempotent is not repeated.
+    const known = this.deps.tools.known(workspace, name) ?? { idempotent: false };
+    const policy = callPolicy(this.findAgent(workspace, agentId), name, known);
+    const digest = toolDigestOf(name, input);
+    return { callId, digest, idempotencyKey: callId, idempotent: known.idempotent, ...policy };
+  }
+}

@@ -1,28 +1,26 @@
 import { SUSPECT_AFTER, backoffMs, beginCommand, countLostDrivers } from '@antiphon/conversation-domain';
 import type { BeginCall, Step, TurnToolCall } from '@antiphon/conversation-domain';
-import { createTrialLane, isAppError, isoTime, sleep } from '@antiphon/kernel';
+import { createTrialLane, isAppError, sleep } from '@antiphon/kernel';
 import { recordTurnStage } from '@antiphon/observability';
-import { isNativeTool } from '../tools/tool-schemas.js';
-import type { NativeToolPort } from '../tools/native-tool.port.js';
-import { MessageReceiver } from './receive-messages.js';
-import type { ReceiveMessagesDeps } from './receive-messages.js';
-import { ApprovalsInTurn } from './approvals-in-turn.js';
-import type { ApprovalDeps } from './approvals-in-turn.js';
-import { ModelCall } from './model-call.js';
-import type { CallResult, ModelCallDeps } from './model-call.js';
+import type { Logger } from '@antiphon/observability';
+import type { MessageReceiver } from './receive-messages.js';
+import type { ApprovalsInTurn } from './approvals-in-turn.js';
+import type { CallResult, ModelCalls } from './model-call.js';
 import { toFailure } from './model-outcome.js';
-import { ToolRunner } from './run-tools.js';
-import type { RunToolsDeps, ToolResult } from './run-tools.js';
+import type { ToolResult, ToolRunner } from './run-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
 import { lostOutcome, unknownOutcome } from './tool-call.js';
-import type { ToolRetries } from './tool-retry.js';
-import { followUpContext } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
+import type { TurnPolicy } from './turn-policy.js';
 
-/** Dependencies of the steps of a turn: each step's own, and the scheduler of tool retries. */
-export interface StepDeps extends ModelCallDeps, RunToolsDeps, ApprovalDeps, PolicyDeps, ReceiveMessagesDeps {
-  readonly retries: ToolRetries;
-  readonly nativeTools: NativeToolPort;
+export interface StepDeps {
+  readonly receiver: MessageReceiver;
+  readonly calls: ModelCalls;
+  readonly tools: ToolRunner;
+  readonly approvals: ApprovalsInTurn;
+  readonly policy: TurnPolicy;
+  readonly logger: Logger;
+  /** Returns a number in [0, 1) for jitter. */
+  readonly random: () => number;
 }
 
 /** A step that needs this process to act. */
@@ -32,19 +30,12 @@ const DRIVER_LOST = { kind: 'driver_lost' } as const;
 
 /** Performs the steps of turns and records their outcomes. */
 export class TurnSteps {
-  private readonly tools: ToolRunner;
-  private readonly approvals: ApprovalsInTurn;
-  private readonly receiver: MessageReceiver;
   /** A lane of turns alone: a turn holds it for the time of a trial, and other work would wait. */
   private readonly trials = createTrialLane();
   /** Ends of the trials of calls, by call id. */
   private readonly leaving = new Map<string, () => void>();
 
-  constructor(private readonly deps: StepDeps) {
-    this.receiver = new MessageReceiver(deps);
-    this.tools = new ToolRunner(deps);
-    this.approvals = new ApprovalsInTurn(deps);
-  }
+  constructor(private readonly deps: StepDeps) {}
 
   /**
    * Performs one step and records its outcome. Returns the minimum delay before the next model call
@@ -62,7 +53,7 @@ export class TurnSteps {
     turnId: string,
     call: TurnToolCall,
   ): Promise<ToolResult> {
-    return this.tools.runEarly(context, turnId, call);
+    return this.deps.tools.runEarly(context, turnId, call);
   }
 
   private performOther(
@@ -84,11 +75,11 @@ export class TurnSteps {
       case 'fail_tools':
         return this.failTools(context, step);
       case 'await_tools':
-        return this.scheduleRetries(context, step);
+        return this.deps.tools.scheduleRetries(context, step);
       case 'request_approvals':
-        return this.approvals.requestApprovals(context, step);
+        return this.deps.approvals.requestApprovals(context, step);
       case 'request_tools':
-        return this.approvals.requestTools(context, step);
+        return this.deps.approvals.requestTools(context, step);
       case 'return_answer':
       case 'forward':
       case 'complete':
@@ -99,22 +90,22 @@ export class TurnSteps {
   }
 
   private async beginCall(context: StepContext, step: BeginCall, retryAfterMs: number): Promise<void> {
-    const { random } = this.deps;
+    const { receiver, policy, random } = this.deps;
     const { actor, signal, record } = context;
     // Recorded with the start of the call, unless that waits for its backoff.
-    if (await this.receiver.receive(context, step.turnId)) return;
+    if (await receiver.receive(context, step.turnId)) return;
     if (step.lostDrivers >= SUSPECT_AFTER) await this.trials.enter(signal);
     if (step.failures > 0) await sleep(backoffMs(step.failures, random(), retryAfterMs), signal);
     const { state } = actor.fold();
-    await record(beginCommand(step, state, followUpContext(this.deps, actor, state)));
+    await record(beginCommand(step, state, policy.contextOf(actor, state)));
   }
 
   private async runCall(context: StepContext, { call }: StepOf<'run_call'>): Promise<number> {
-    const result = await new ModelCall(this.deps, context, call).run();
+    const result = await this.deps.calls.run(context, call);
     const answeredAt = performance.now();
     await this.recordResult(context, result);
     recordTurnStage('answer_committed', answeredAt);
-    await this.deps.failpoint('agent.turn.recorded', context.actor.sessionId);
+    await context.failpoint('agent.turn.recorded');
     return result.retryAfterMs;
   }
 
@@ -143,14 +134,13 @@ export class TurnSteps {
       dispatched: true,
       retryable: true,
     };
-    return record(toFailure(call.attempt, failure, isoTime(this.deps.clock)));
+    return record(toFailure(call.attempt, failure, this.deps.policy.now()));
   }
 
   private async runTools(context: StepContext, step: StepOf<'run_tools'>): Promise<void> {
-    const { failpoint } = this.deps;
-    await failpoint('agent.tool.requested', context.actor.sessionId);
-    await this.tools.run(context, step).finally(() => this.leaveTrial(step));
-    await failpoint('agent.tool.recorded', context.actor.sessionId);
+    await context.failpoint('agent.tool.requested');
+    await this.deps.tools.run(context, step).finally(() => this.leaveTrial(step));
+    await context.failpoint('agent.tool.recorded');
   }
 
   /**
@@ -161,10 +151,9 @@ export class TurnSteps {
     context: StepContext,
     { turnId, calls }: StepOf<'abandon_tools'>,
   ): Promise<void> {
-    for (const { callId, deferred } of calls) if (deferred) this.tools.caller.cancel(context, callId);
-    for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
+    await this.deps.tools.abandon(context, calls);
     const outcomes = calls.map(({ callId }) => unknownOutcome(turnId, callId, DRIVER_LOST));
-    return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(this.deps.clock) });
+    return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: this.deps.policy.now() });
   }
 
   /** Starts calls of an ended process again. Those that lost more than one process start alone. */
@@ -176,7 +165,7 @@ export class TurnSteps {
       const leave = await this.trials.enter(context.signal);
       for (const callId of callIds) this.leaving.set(callId, leave);
     }
-    const now = isoTime(this.deps.clock);
+    const now = this.deps.policy.now();
     await context.record({ type: 'RestartTools', data: { turnId, callIds }, now });
   }
 
@@ -193,20 +182,14 @@ export class TurnSteps {
    * requested yet.
    */
   private async failTools(context: StepContext, { turnId, calls }: StepOf<'fail_tools'>): Promise<void> {
-    const now = isoTime(this.deps.clock);
+    const now = this.deps.policy.now();
     if (calls.some(({ status }) => status !== 'requested'))
       return context.record({
         ...{ type: 'EndTurn', now },
         data: { turnId, ending: 'failed', code: 'TURN.DRIVER_LOST', cause: { kind: 'preparers_lost' } },
       });
-    for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
+    await this.deps.tools.abandonNative(context, calls);
     const outcomes = calls.map(({ callId }) => lostOutcome(turnId, callId));
     return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now });
-  }
-
-  private async scheduleRetries({ actor }: StepContext, { calls }: StepOf<'await_tools'>): Promise<void> {
-    const { workspace, sessionId } = actor;
-    const agentId = actor.fold().state.started?.agentId ?? '';
-    for (const { callId } of calls) this.deps.retries.schedule({ workspace, sessionId, callId, agentId });
   }
 }

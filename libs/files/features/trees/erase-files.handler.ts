@@ -1,32 +1,23 @@
 import { Controller, Inject } from '@nestjs/common';
+import { BlobStore } from '@antiphon/database';
+import { CLOCK, EVENT_STORE, IDS } from '@antiphon/service-host';
+import { FileTrees } from './file-trees.js';
+import { Files } from './files.js';
 import { eraseFiles, fileErasuresStream, fileTreeStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileErasureEvent } from '@antiphon/contracts/agent';
 import { isVirtualPath, normalizePath } from '@antiphon/files-domain';
 import type { FileEntry } from '@antiphon/files-domain';
-import type { BlobStore } from '@antiphon/database';
 import { createFactLog } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { invalid, isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
-import { FILES_SERVICES } from '../files.tokens.js';
 import { fileErasuresIdOf, fileTreeIdOf, toNewEvent } from '@antiphon/agent-log';
 import { readHistory } from './file-history.js';
-import type { FileTrees } from './file-trees.js';
-import type { Files } from './files.js';
 
 type Request = z.output<typeof eraseFiles.request>;
 type Reply = z.output<typeof eraseFiles.reply>;
-
-export interface EraseFilesDeps {
-  readonly store: EventStore;
-  readonly workspaceFiles: Pick<Files, 'treeIdOf' | 'change'>;
-  readonly files: FileTrees;
-  readonly blobs: Pick<BlobStore, 'sizes' | 'erasedOf' | 'erase' | 'findPath'>;
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
 
 /** Digests of a request, and those of the same path that stay. */
 interface Subject {
@@ -42,12 +33,19 @@ const TREE_STREAM = fileTreeStream('');
 /** Handles `cmd.agent.file.erase`. The fact comes before the bytes: a repeat or the sweep ends it. */
 @Controller()
 export class EraseFiles {
-  constructor(@Inject(FILES_SERVICES) private readonly deps: EraseFilesDeps) {}
+  constructor(
+    @Inject(Files) private readonly workspaceFiles: Files,
+    @Inject(FileTrees) private readonly files: FileTrees,
+    @Inject(EVENT_STORE) private readonly store: EventStore,
+    @Inject(BlobStore) private readonly blobs: BlobStore,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {}
 
   @HandleRequest(eraseFiles)
   async handle(request: Request): Promise<Reply> {
     const { workspace, session, actor } = request;
-    const { workspaceFiles, blobs } = this.deps;
+    const { workspaceFiles, blobs } = this;
     const treeId = await workspaceFiles.treeIdOf(workspace, session);
     const { digests, kept = [] } = await this.digestsOf(request, treeId);
     const known = await blobs.erasedOf(workspace, digests);
@@ -81,12 +79,12 @@ export class EraseFiles {
         `"${path}" is built on read. What to do: delete the messages of the chat`,
       );
     if (version !== undefined) {
-      const { files } = await this.deps.files.read(workspace, treeId, version);
+      const { files } = await this.files.read(workspace, treeId, version);
       const entry = files.get(path);
       if (!entry) throw notFound('FILE.NOT_FOUND', `there was no file "${path}" at version ${version}`);
       return { digests: [entry.digest] };
     }
-    const { names } = await this.deps.files.read(workspace, treeId);
+    const { names } = await this.files.read(workspace, treeId);
     if ([...names.values()].some((name) => name.path === path && name.files > 0))
       throw rejected('FILE.IS_FOLDER', `"${path}" is a folder; erase its files`);
     const own = await this.readDigests(workspace, treeId, path);
@@ -98,7 +96,7 @@ export class EraseFiles {
 
   /** Returns the digests of all versions of a file in the trees that ever had its path. */
   private async readDigestsOfForks(workspace: string, own: string, path: string): Promise<Set<string>> {
-    const { digests, streams } = await this.deps.blobs.findPath(workspace, path);
+    const { digests, streams } = await this.blobs.findPath(workspace, path);
     for (const stream of streams) {
       const treeId = stream.startsWith(TREE_STREAM) ? stream.slice(TREE_STREAM.length) : own;
       if (treeId === own) continue;
@@ -109,7 +107,7 @@ export class EraseFiles {
 
   /** Returns the digests of all versions of a file, also of those that had another path. */
   private async readDigests(workspace: string, treeId: string, path: string): Promise<string[]> {
-    const { store, files: trees } = this.deps;
+    const { store, files: trees } = this;
     const found = new Set<string>();
     for (let before: number | null | undefined; before !== null;) {
       const query = { workspace, treeId, path, limit: PAGE, before };
@@ -131,7 +129,7 @@ export class EraseFiles {
     const deleted: string[] = [];
     let some: FileEntry[] = [];
     do {
-      await this.deps.workspaceFiles.change({ workspace, treeId, cause }, ({ files }) => {
+      await this.workspaceFiles.change({ workspace, treeId, cause }, ({ files }) => {
         some = [...files.values()].filter(({ digest }) => digests.has(digest)).slice(0, MAX_FACTS);
         return some.map(({ path, digest }) => ({ op: 'delete', path, expect: digest }));
       });
@@ -146,7 +144,7 @@ export class EraseFiles {
     digests: readonly string[],
     sizes: ReadonlyMap<string, number>,
   ): Promise<void> {
-    const { store, clock, ids } = this.deps;
+    const { store, clock, ids } = this;
     const at = isoTime(clock);
     const events = digests.map((digest) => {
       const data = { cause, at, digest, size: sizes.get(digest) ?? 0, reason: reason ?? null };

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
+import { ChangeChat } from '@antiphon/conversation-features/chats/change-chat.handler';
 import { Chats } from '@antiphon/conversation-features/chats/chats.handler';
 import { fileErasuresIdOf } from '@antiphon/agent-log/derived-ids';
 import {
@@ -29,7 +30,7 @@ let path: string;
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process();
-  erasing = new EraseFiles(agent.runtime.services);
+  erasing = agent.get(EraseFiles);
   treeId = await agent.runtime.services.workspaceFiles.treeIdOf(WORKSPACE);
 });
 afterAll(() => world?.close());
@@ -199,12 +200,12 @@ describe('an erasure of bytes', () => {
   });
 
   it('of an attached file shows later turns a note in place of its content', async () => {
-    const chats = new Chats(agent.runtime.services);
+    const chats = agent.get(Chats);
     world.model.reply = async () => says('ok');
     const chat = await chats.create({ workspace: WORKSPACE, spec: { name: path }, caller: 'ada' });
     await write(`${path} Ada`);
     const { id: chatId, sessionId } = chat;
-    await chats.attach({ workspace: WORKSPACE, chatId, sessionId, caller: 'ada', path });
+    await agent.get(ChangeChat).attach({ workspace: WORKSPACE, chatId, sessionId, caller: 'ada', path });
     await erase({ path });
     await submitTo(agent, { sessionId }, 'who is it?');
     await world.ended(sessionId, 1);

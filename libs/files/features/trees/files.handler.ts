@@ -1,4 +1,8 @@
 import { Controller, Inject } from '@nestjs/common';
+import type { EventStore } from '@antiphon/event-store';
+import { EVENT_STORE } from '@antiphon/service-host';
+import { FileTrees } from './file-trees.js';
+import { Files } from './files.js';
 import { changeFiles, checkFileWrite, listFiles, readFileHistory, statFile } from '@antiphon/contracts/agent';
 import type { FileEntryView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
@@ -8,15 +12,7 @@ import { isVirtualPath, normalizeFolder, normalizePath } from '@antiphon/files-d
 import { digestOf, positionOfCursor } from '@antiphon/event-store';
 import { forbidden } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { FILES_SERVICES } from '../files.tokens.js';
 import { readHistory } from './file-history.js';
-import type { FileHistoryDeps } from './file-history.js';
-import type { Files } from './files.js';
-
-export interface FilesHandlerDeps extends Pick<FileHistoryDeps, 'store'> {
-  readonly files: FileHistoryDeps['trees'];
-  readonly workspaceFiles: Files;
-}
 
 /** Returns the files and folders of one level. */
 export const oneLevel = (files: readonly FileEntryView[], folder: string): FileEntryView[] => {
@@ -47,15 +43,19 @@ const requireChats = (path: string, chats: boolean | undefined): void => {
 /** Serves the files of workspaces to gateways. */
 @Controller()
 export class FilesHandler {
-  constructor(@Inject(FILES_SERVICES) private readonly deps: FilesHandlerDeps) {}
+  constructor(
+    @Inject(Files) private readonly workspaceFiles: Files,
+    @Inject(FileTrees) private readonly files: FileTrees,
+    @Inject(EVENT_STORE) private readonly store: EventStore,
+  ) {}
 
   @HandleRequest(listFiles)
   async list(request: z.output<typeof listFiles.request>): Promise<z.input<typeof listFiles.reply>> {
     const { workspace, session, path, recursive, bin, at, limit, chats } = request;
-    const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
+    const treeId = await this.workspaceFiles.treeIdOf(workspace, session);
     const folder = normalizeFolder(path);
     // Later pages are of the version of the first one only if the caller names it by `at`.
-    const { version, files } = await this.deps.workspaceFiles.list(workspace, treeId, {
+    const { version, files } = await this.workspaceFiles.list(workspace, treeId, {
       folder,
       at,
       bin,
@@ -64,7 +64,7 @@ export class FilesHandler {
     const entries = recursive || bin ? files : oneLevel(files, folder);
     const from = positionOfCursor(request.cursor) ?? 0;
     const page = entries.slice(from, from + limit);
-    const shown = await this.deps.workspaceFiles.withSizes(workspace, treeId, page, at);
+    const shown = await this.workspaceFiles.withSizes(workspace, treeId, page, at);
     const next = from + shown.length;
     const nextCursor = next < entries.length ? encodeCursor(next) : null;
     return { version, entries: shown, total: entries.length, nextCursor };
@@ -74,20 +74,20 @@ export class FilesHandler {
   async stat(request: z.output<typeof statFile.request>): Promise<z.input<typeof statFile.reply>> {
     const { workspace, session, path, at, chats } = request;
     requireChats(path, chats);
-    const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
-    const { entry, version, chat } = await this.deps.workspaceFiles.stat(workspace, treeId, path, at);
+    const treeId = await this.workspaceFiles.treeIdOf(workspace, session);
+    const { entry, version, chat } = await this.workspaceFiles.stat(workspace, treeId, path, at);
     return { version, file: entry, ...(chat ? { chat } : {}) };
   }
 
   @HandleRequest(changeFiles)
   async change(request: z.output<typeof changeFiles.request>): Promise<z.input<typeof changeFiles.reply>> {
     const { workspace, session, changes, actor, idempotencyKey: key } = request;
-    const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
+    const treeId = await this.workspaceFiles.treeIdOf(workspace, session);
     const cause = { actor, ...(session === undefined ? {} : { sessionId: session }) };
     const digest = digestOf({ treeId, changes });
     // A repeat finds its call in the tree, where its change would no longer be allowed.
     const callId = key === undefined ? undefined : digestOf({ actor, key, digest });
-    return this.deps.workspaceFiles.changeByRequest(
+    return this.workspaceFiles.changeByRequest(
       {
         ...{ workspace, treeId, cause: { ...cause, ...(callId === undefined ? {} : { callId }) } },
         ...(key === undefined ? {} : { idempotency: { scope: `${actor}/file.change`, key, digest } }),
@@ -101,8 +101,8 @@ export class FilesHandler {
     request: z.output<typeof checkFileWrite.request>,
   ): Promise<z.input<typeof checkFileWrite.reply>> {
     const { workspace, session, ...write } = request;
-    const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
-    return { version: await this.deps.workspaceFiles.checkWrite(workspace, treeId, write) };
+    const treeId = await this.workspaceFiles.treeIdOf(workspace, session);
+    return { version: await this.workspaceFiles.checkWrite(workspace, treeId, write) };
   }
 
   @HandleRequest(readFileHistory)
@@ -110,7 +110,7 @@ export class FilesHandler {
     request: z.output<typeof readFileHistory.request>,
   ): Promise<z.input<typeof readFileHistory.reply>> {
     const { workspace, session, path, limit, cursor } = request;
-    const { workspaceFiles, store, files: trees } = this.deps;
+    const { workspaceFiles, store, files: trees } = this;
     const treeId = await workspaceFiles.treeIdOf(workspace, session);
     const query = {
       workspace,

@@ -34,6 +34,8 @@ export interface FilesDeps {
   readonly blobs: Pick<BlobStore, 'sizes' | 'allErased'>;
   readonly config: Pick<AntiphonConfig, 'files'>;
   readonly clock: Clock;
+  /** Files that are built on read. */
+  readonly virtual: VirtualFiles;
 }
 
 /** As `DecisionRecorder`, by the files that a change changes. */
@@ -82,16 +84,10 @@ const binned = ({ bin }: FileTree, path: string, version?: number): [number, Fil
 
 /** File trees as callers and tools use them: lists, files and changes. */
 export class Files {
-  private virtual: VirtualFiles | null = null;
   private readonly sessions: SessionTrees;
 
   constructor(private readonly deps: FilesDeps) {
     this.sessions = new SessionTrees(deps);
-  }
-
-  /** Sets the files that are built on read. Called once, at the start. */
-  connectVirtual(virtual: VirtualFiles): void {
-    this.virtual = virtual;
   }
 
   /** Returns the tree of a workspace, or of a session that is a fork. */
@@ -115,7 +111,7 @@ export class Files {
       .map(viewOf);
     if (!options.bin && options.chats !== false) {
       const until = await lastPositionOf(this.deps.trees, workspace, treeId, options.at);
-      const paths = (await this.virtual?.list(workspace, treeId, until)) ?? [];
+      const paths = await this.deps.virtual.list(workspace, treeId, until);
       // A size costs a rendering: `withSizes` adds it to the entries that are shown.
       files.push(
         ...paths.filter((path) => isBelow(path, folder)).map((path) => virtualEntry(path, 0, tree.version)),
@@ -134,9 +130,9 @@ export class Files {
     at?: number,
   ): Promise<FileEntryView[]> {
     const paths = entries.filter((entry) => entry.is_virtual).map(({ path }) => path);
-    if (paths.length === 0 || !this.virtual) return [...entries];
+    if (paths.length === 0) return [...entries];
     const until = await lastPositionOf(this.deps.trees, workspace, treeId, at);
-    const sizes = await this.virtual.sizes(workspace, treeId, paths, until);
+    const sizes = await this.deps.virtual.sizes(workspace, treeId, paths, until);
     return entries.map((entry) => ({ ...entry, size: sizes.get(entry.path) ?? entry.size }));
   }
 
@@ -151,7 +147,7 @@ export class Files {
     const tree = await this.deps.trees.read(workspace, treeId, at);
     const { version } = tree;
     if (!isVirtualPath(path)) return { entry: viewOf(requireFile(tree, path)), version };
-    const found = await this.virtual?.find(
+    const found = await this.deps.virtual.find(
       workspace,
       treeId,
       path,
@@ -172,7 +168,7 @@ export class Files {
       return { entry, version, readBytes: () => trees.readBytes(workspace, entry.digest) };
     }
     const until = await lastPositionOf(this.deps.trees, workspace, treeId, at);
-    const text = await this.virtual?.render(workspace, treeId, path, until);
+    const text = await this.deps.virtual.render(workspace, treeId, path, until);
     if (!text) throw noFile(path);
     const digest = createHash('sha256').update(text).digest('hex');
     const entry = { ...virtualEntry(path, text.byteLength, version), digest };

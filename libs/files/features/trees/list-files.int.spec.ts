@@ -16,8 +16,9 @@ let version: number;
 
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
-  const { services } = world.process().runtime;
-  files = new FilesHandler(services);
+  const agent = world.process();
+  const { services } = agent.runtime;
+  files = agent.get(FilesHandler);
   const treeId = await services.workspaceFiles.treeIdOf(WORKSPACE);
   const { digest, size } = await services.files.putBytes(WORKSPACE, Buffer.from('x'));
   const writes = Array.from({ length: FILES }, (_, n) => ({
@@ -87,7 +88,8 @@ describe('the history of files', () => {
   });
 
   it('follows a file through its moves, also when a move is on an earlier page', async () => {
-    const { services } = world.process().runtime;
+    const agent = world.process();
+    const { services } = agent.runtime;
     const treeId = await services.workspaceFiles.treeIdOf(WORKSPACE);
     const request = { workspace: WORKSPACE, treeId, cause: { actor: 'local' } };
     const { digest, size } = await services.files.putBytes(WORKSPACE, Buffer.from('moved'));

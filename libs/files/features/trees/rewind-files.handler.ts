@@ -1,27 +1,21 @@
 import { Controller, Inject } from '@nestjs/common';
+import type { AntiphonConfig } from '@antiphon/config';
+import { CLOCK, CONFIG, EVENT_STORE } from '@antiphon/service-host';
+import { FileTrees } from './file-trees.js';
 import { FileTreeEvent, fileTreeStream, rewindFiles, sessionStream } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { z } from 'zod';
 import { decideFiles, foldFileTree, planRewind } from '@antiphon/files-domain';
-import type { FileLimits, FileTree, RewindPlan, VersionedChange } from '@antiphon/files-domain';
+import type { FileTree, RewindPlan, VersionedChange } from '@antiphon/files-domain';
 import { claimOf } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { conflict, isAppError, isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { FILES_SERVICES } from '../files.tokens.js';
 import { fileTreeIdOf } from '@antiphon/agent-log';
-import type { FileTrees } from './file-trees.js';
 
 export type RewindRequest = z.output<typeof rewindFiles.request>;
 export type RewindReply = z.output<typeof rewindFiles.reply>;
-
-export interface RewindFilesDeps {
-  readonly store: Pick<EventStore, 'readStream' | 'streamVersion'>;
-  readonly files: FileTrees;
-  readonly clock: Clock;
-  readonly config: { readonly files: FileLimits };
-}
 
 /** Maximum number of plans: another change of the tree between plan and commit needs a new one. */
 const MAX_PLANS = 20;
@@ -38,7 +32,12 @@ class TreeChanged extends Error {}
 /** Handles `cmd.agent.file.rewind`. */
 @Controller()
 export class RewindFiles {
-  constructor(@Inject(FILES_SERVICES) private readonly deps: RewindFilesDeps) {}
+  constructor(
+    @Inject(FileTrees) private readonly files: FileTrees,
+    @Inject(EVENT_STORE) private readonly store: EventStore,
+    @Inject(CONFIG) private readonly config: AntiphonConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
 
   @HandleRequest(rewindFiles)
   async handle(request: RewindRequest): Promise<RewindReply> {
@@ -65,7 +64,7 @@ export class RewindFiles {
   ): Promise<RewindReply> {
     const { idempotencyKey: key, actor, workspace, ...requested } = request;
     const idempotency = claimOf(`${actor}/file.rewind`, key, requested, reply);
-    const { result } = await this.deps.files.commit(workspace, treeId, (tree) => {
+    const { result } = await this.files.commit(workspace, treeId, (tree) => {
       if (tree.version !== planned.version) throw new TreeChanged();
       return { events, idempotency };
     });
@@ -75,22 +74,22 @@ export class RewindFiles {
   /** Returns the tree that the session changed: a fork has its own from its first change on. */
   private async treeIdOf({ workspace, sessionId }: RewindRequest): Promise<string> {
     const own = fileTreeIdOf(workspace, sessionId);
-    const version = await this.deps.store.streamVersion(workspace, fileTreeStream(own));
+    const version = await this.store.streamVersion(workspace, fileTreeStream(own));
     return version > 0 ? own : fileTreeIdOf(workspace);
   }
 
   /** Returns the position of the session's event at the requested version. */
   private async positionOf({ workspace, sessionId, at }: RewindRequest): Promise<number> {
     const options = { fromVersion: Math.max(1, at), limit: 1 };
-    const [event] = await this.deps.store.readStream(workspace, sessionStream(sessionId), options);
+    const [event] = await this.store.readStream(workspace, sessionStream(sessionId), options);
     if (event) return at === 0 ? 0 : event.position;
-    const [first] = await this.deps.store.readStream(workspace, sessionStream(sessionId), { limit: 1 });
+    const [first] = await this.store.readStream(workspace, sessionStream(sessionId), { limit: 1 });
     if (!first) throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
     throw rejected('SESSION.NO_SUCH_VERSION', `the session has fewer than ${at} events`);
   }
 
   private async plan(request: RewindRequest, treeId: string, position: number): Promise<Planned> {
-    const { files } = this.deps;
+    const { files } = this;
     const { workspace, sessionId } = request;
     const tree = await files.read(workspace, treeId);
     const changes = await this.changesAfter(workspace, treeId, position, tree);
@@ -110,7 +109,7 @@ export class RewindFiles {
     const base = tree.base?.version ?? 0;
     for (let beforeVersion = tree.version - base + 1; beforeVersion > 1;) {
       const options = { beforeVersion, limit: PAGE };
-      const { events } = await this.deps.files.readFacts(workspace, treeId, options);
+      const { events } = await this.files.readFacts(workspace, treeId, options);
       for (const recorded of events) {
         if (recorded.position <= position) return changes.reverse();
         const event = FileTreeEvent.parse(upcast(recorded));
@@ -127,7 +126,7 @@ export class RewindFiles {
     { sessionId, actor }: RewindRequest,
     { tree, plan }: Planned,
   ): { events: FileTreeEvent[]; reply: RewindReply } {
-    const { clock, config } = this.deps;
+    const { clock, config } = this;
     const context = { at: isoTime(clock), cause: { actor, sessionId }, limits: config.files };
     const events: FileTreeEvent[] = [];
     const files: RewindReply['files'] = [];

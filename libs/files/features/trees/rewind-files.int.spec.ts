@@ -13,7 +13,7 @@ let rewind: RewindFiles;
 beforeEach(() => {
   world = new DiskWorld();
   const { store, trees: files } = world;
-  rewind = new RewindFiles({ store, files, clock: systemClock, config: { files: LIMITS } });
+  rewind = new RewindFiles(files, store, { files: LIMITS } as never, systemClock);
 });
 afterEach(() => world.close());
 

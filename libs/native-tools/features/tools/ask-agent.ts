@@ -19,13 +19,12 @@ import type { TurnEndWatcher, TurnOutcome, TurnRef, NativeCall } from '@antiphon
 
 type Submitted = Pick<z.output<typeof submitTurn.reply>, 'sessionId' | 'turnId'>;
 
-/** Turns of other agents, as native tools begin and cancel them. */
-export interface AgentTurns {
-  submit(request: z.output<typeof submitTurn.request>, chain: AgentHop[]): Promise<Submitted>;
-  cancel(request: z.output<typeof cancelTurn.request>): Promise<unknown>;
-}
-
 export interface AskAgentDeps {
+  /** Begins turns of other agents. */
+  readonly submitTurn: {
+    handle(request: z.output<typeof submitTurn.request>, chain: AgentHop[]): Promise<Submitted>;
+  };
+  readonly cancelTurn: { handle(request: z.output<typeof cancelTurn.request>): Promise<unknown> };
   readonly config: Pick<AntiphonConfig, 'messages'>;
   readonly store: EventStore;
   readonly configuredAgents: Pick<ConfiguredAgents, 'record'>;
@@ -57,10 +56,7 @@ const openRequestOf = ({ chain, content }: OpenTurn): string => {
  * is the id of the call, so that a new driver joins it.
  */
 export class AskAgent {
-  constructor(
-    private readonly deps: AskAgentDeps,
-    private readonly turns: () => AgentTurns,
-  ) {}
+  constructor(private readonly deps: AskAgentDeps) {}
 
   /** Asks another agent and returns its answer. */
   ask(call: NativeCall, input: { readonly agent: string; readonly question: string }): Promise<string> {
@@ -110,7 +106,7 @@ export class AskAgent {
       await this.recordBlocked(call, verdict);
       throw rejected(verdict.code, verdict.message);
     }
-    const submitted = await this.turns().submit(
+    const submitted = await this.deps.submitTurn.handle(
       {
         workspace,
         target: { address: addressOf(from, to, callId) },
@@ -143,8 +139,8 @@ export class AskAgent {
     ref: Omit<TurnRef, 'turnId'> & { readonly turnId?: string },
     caller: string,
   ): Promise<void> {
-    await this.turns()
-      .cancel({ ...ref, caller })
+    await this.deps.cancelTurn
+      .handle({ ...ref, caller })
       .catch((error: unknown) => this.deps.logger.warn({ err: error }, 'asked turn not cancelled'));
   }
 

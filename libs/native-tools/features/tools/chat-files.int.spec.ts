@@ -26,7 +26,7 @@ let chats: Chats;
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process({ config: testConfig({ tools: TOOLS, maxIterations: 20, readChats: true }) });
-  chats = new Chats(agent.runtime.services);
+  chats = agent.get(Chats);
 }, 60_000);
 afterEach(() => void jest.restoreAllMocks());
 afterAll(() => world?.close(), 30_000);
@@ -115,7 +115,7 @@ describe('the file of a chat', () => {
     const { workspaceFiles } = agent.runtime.services;
     const open = workspaceFiles.open.bind(workspaceFiles);
     jest.spyOn(workspaceFiles, 'open').mockImplementation(async (workspace, treeId, path, at) => {
-      const names = new RenameChat(agent.runtime.services);
+      const names = agent.get(RenameChat);
       if (path === gone.path) await names.remove({ workspace, chat: gone.id, caller });
       return open(workspace, treeId, path, at);
     });

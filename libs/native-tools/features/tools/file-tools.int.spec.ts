@@ -247,7 +247,7 @@ describe('Tools for files', () => {
       expect.stringContaining('refused as it is now: FILE.NOT_FOUND'),
     ]);
     const view = await until(async () => {
-      const { approvals } = await new ReadApprovals(guarded.runtime.services).list({
+      const { approvals } = await guarded.get(ReadApprovals).list({
         ...{ workspace: WORKSPACE, sessionId, limit: 10 },
       });
       return approvals.length === 3 && approvals;

@@ -1,44 +1,26 @@
 import { textCause } from '@antiphon/contracts/causes';
 import type { ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
 import type { NativeToolName } from '@antiphon/config';
-import type { createTask, sendAgentMessage, spawnAgent } from '@antiphon/contracts/agent';
 
-import { bug, clipText, invalid, isAppError, isoTime, rejected, toStorable } from '@antiphon/kernel';
-import type { AppError } from '@antiphon/kernel';
+import { clipText, invalid, isAppError, isoTime, rejected, toStorable } from '@antiphon/kernel';
+import type { AppError, Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
-import type { LogUsage, TaskOf } from '@antiphon/orchestration-features';
+import type { LogUsage, Plans } from '@antiphon/orchestration-features';
 import { retryTransient, Stopped, NATIVE_INPUT, NATIVE_MODULE } from '@antiphon/conversation-features';
-import { FileTools } from './file-tools.js';
-import type { FileToolsDeps } from './file-tools.js';
-import { AskAgent, actorOf } from './ask-agent.js';
-import type { AgentTurns, AskAgentDeps } from './ask-agent.js';
+import type { AskAgent } from './ask-agent.js';
+import type { DelegateTools } from './delegate-tools.js';
+import type { FileTools } from './file-tools.js';
 import type { NativeCall, NativeToolPort, ToolStep } from '@antiphon/conversation-features';
 
-/** Requests that native tools make in this process. */
-export interface NativeRequests extends AgentTurns {
-  sendMessage(
-    request: z.output<typeof sendAgentMessage.request>,
-  ): Promise<z.output<typeof sendAgentMessage.reply>>;
-  readonly spawnAgent?: (
-    request: z.output<typeof spawnAgent.request>,
-  ) => Promise<z.input<typeof spawnAgent.reply>>;
-  readonly createTask?: (
-    request: z.output<typeof createTask.request>,
-  ) => Promise<z.input<typeof createTask.reply>>;
-}
-
-type PlanInput<N extends 'make_plan' | 'plan_step'> = z.output<(typeof NATIVE_INPUT)[N]>;
-/** Plans, as native tools make and report them. */
-export interface NativePlans {
-  make(call: NativeCall, input: PlanInput<'make_plan'>): Promise<string>;
-  report(call: NativeCall, input: PlanInput<'plan_step'>): Promise<string>;
-}
-
-export interface NativeToolsDeps extends AskAgentDeps, FileToolsDeps {
-  readonly taskOf: TaskOf;
-  readonly logger: Logger;
+export interface NativeToolsDeps {
+  readonly asking: AskAgent;
+  readonly files: FileTools;
+  readonly delegating: DelegateTools;
+  readonly plans: Pick<Plans, 'make' | 'report'>;
   readonly logUsage: Pick<LogUsage, 'requireRoom'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /** Tools that begin work or store texts. */
@@ -46,8 +28,6 @@ const ADDING_TOOLS: ReadonlySet<string> = new Set([
   ...['send_message', 'ask_agent', 'hand_over', 'spawn_agent', 'delegate_task', 'make_plan'],
   ...['write', 'edit', 'move'],
 ]);
-
-const unavailable = (name: string): Error => bug('TOOL.UNAVAILABLE', `${name} is not connected`);
 
 type Inputs = { readonly [N in NativeToolName]: z.output<(typeof NATIVE_INPUT)[N]> };
 type Runs = { readonly [N in NativeToolName]?: (call: NativeCall, input: Inputs[N]) => Promise<string> };
@@ -88,41 +68,20 @@ const withProposal = ({ message, data }: AppError): string => {
  * the call is the idempotency key.
  */
 export class NativeTools implements NativeToolPort {
-  private requests: NativeRequests | null = null;
-  private readonly asking: AskAgent;
   private readonly runs: Runs;
-  private readonly files: FileTools;
-  private plans: NativePlans | null = null;
 
   constructor(private readonly deps: NativeToolsDeps) {
-    this.asking = new AskAgent(deps, () => this.connected());
-    const files = new FileTools(deps);
-    this.files = files;
+    const { asking, delegating, files, plans } = deps;
     this.runs = {
-      send_message: (call, input) => this.sendMessage(call, input),
-      ask_agent: (call, input) => this.asking.ask(call, input),
-      hand_over: (call, input) => this.asking.handOver(call, input),
-      spawn_agent: (call, input) => this.spawnAgent(call, input),
-      delegate_task: (call, input) => this.delegateTask(call, input),
-      make_plan: (call, input) => this.connectedPlans().make(call, input),
-      plan_step: (call, input) => this.connectedPlans().report(call, input),
+      send_message: (call, input) => delegating.sendMessage(call, input),
+      ask_agent: (call, input) => asking.ask(call, input),
+      hand_over: (call, input) => asking.handOver(call, input),
+      spawn_agent: (call, input) => delegating.spawnAgent(call, input),
+      delegate_task: (call, input) => delegating.delegateTask(call, input),
+      make_plan: (call, input) => plans.make(call, input),
+      plan_step: (call, input) => plans.report(call, input),
       ...files.runs,
     };
-  }
-
-  /** Sets the handlers of this process. Called once, when they exist. */
-  connect(requests: NativeRequests): void {
-    this.requests = requests;
-  }
-
-  /** Sets the handler of tasks, which starts after the others. */
-  connectTasks(createTask: NonNullable<NativeRequests['createTask']>): void {
-    this.requests = { ...this.connected(), createTask };
-  }
-
-  /** Sets the handler of plans. */
-  connectPlans(plans: NativePlans): void {
-    this.plans = plans;
   }
 
   /**
@@ -140,7 +99,7 @@ export class NativeTools implements NativeToolPort {
     const native = nativeCallOf(actor, open, started, call, signal);
     try {
       const text = await retryTransient(
-        () => this.files.preview(native, call.name, parsed.data),
+        () => this.deps.files.preview(native, call.name, parsed.data),
         signal,
         this.deps.logger,
       );
@@ -205,7 +164,7 @@ export class NativeTools implements NativeToolPort {
   /** Cancels the turn of another agent that a lost call began. A failure is logged. */
   async abandon({ actor }: Pick<ToolStep, 'actor'>, call: TurnToolCall): Promise<void> {
     const agentId = actor.fold().state.started?.agentId;
-    if (agentId !== undefined) await this.asking.abandon({ workspace: actor.workspace, agentId }, call);
+    if (agentId !== undefined) await this.deps.asking.abandon({ workspace: actor.workspace, agentId }, call);
   }
 
   private async perform(native: NativeCall, { name, input }: TurnToolCall): Promise<string> {
@@ -223,67 +182,5 @@ export class NativeTools implements NativeToolPort {
     const run = this.runs[tool] as ((call: NativeCall, input: unknown) => Promise<string>) | undefined;
     if (!run) throw rejected('TOOL.UNKNOWN', `there is no tool "${tool}"`);
     return run(native, parsed.data);
-  }
-
-  private async sendMessage(call: NativeCall, input: Inputs['send_message']): Promise<string> {
-    const { agent, topic, text } = input;
-    const to =
-      agent === undefined ? (topic === undefined ? { everyone: true as const } : { topic }) : { agent };
-    const { messageId } = await this.connected().sendMessage({
-      workspace: call.workspace,
-      message: { type: 'AgentSpoke', to, content: { text }, cause: call.callId },
-      actor: actorOf(call),
-      idempotencyKey: call.callId,
-    });
-    return JSON.stringify({ messageId });
-  }
-
-  /** The child belongs to the caller's tree, and may call no tool that the caller may not. */
-  private async spawnAgent(call: NativeCall, input: Inputs['spawn_agent']): Promise<string> {
-    const { spawnAgent: spawn } = this.connected();
-    if (!spawn) throw unavailable('spawn_agent');
-    const { instructions: systemPrompt, when_full: whenFull, ...given } = input;
-    const caller = await this.deps.agents.load(call.workspace, call.agentId);
-    const base = caller ? { base: caller.base } : {};
-    const spec = { ...given, ...base, ...(systemPrompt === undefined ? {} : { systemPrompt }), whenFull };
-    const { agent } = await spawn({
-      workspace: call.workspace,
-      spec: { ...spec, parent: call.agentId },
-      actor: actorOf(call),
-      idempotencyKey: call.callId,
-    });
-    const { id: agentId, state, queued } = agent;
-    return JSON.stringify({ agentId, state, queued });
-  }
-
-  private async delegateTask(call: NativeCall, input: Inputs['delegate_task']): Promise<string> {
-    const { createTask: create } = this.connected();
-    if (!create) throw unavailable('delegate_task');
-    const { chain } = call.turn;
-    // The task counts towards the budget of the one that its delegator does.
-    const parentTask = await this.deps.taskOf(call.workspace, { chain, sessionKey: call.sessionKey });
-    const { task } = await create({
-      workspace: call.workspace,
-      spec: {
-        ...input,
-        ...(parentTask === null ? {} : { parentTask }),
-        priority: input.priority ?? 5,
-        capabilities: input.capabilities ?? [],
-        worker: 'agent',
-      },
-      actor: actorOf(call),
-      idempotencyKey: call.callId,
-    });
-    return JSON.stringify({ taskId: task.id, state: task.state });
-  }
-
-  private connectedPlans(): NativePlans {
-    if (!this.plans) throw unavailable('make_plan');
-    return this.plans;
-  }
-
-  private connected(): NativeRequests {
-    if (!this.requests) throw unavailable('native');
-    return this.requests;
   }
 }

@@ -20,14 +20,19 @@ import type { PlanAt, PlanRef, PlanStore } from './plan-store.js';
 export interface PlanRunsDeps extends TurnLeaderDeps {
   readonly plans: PlanStore;
   readonly agents: Pick<AgentDirectory, 'load'>;
-  readonly leaseMs?: number;
-  readonly pollMs?: number;
+  readonly times: PlanTimes;
 }
+
+/** Times of the runs of plans, ms. */
+export interface PlanTimes {
+  readonly leaseMs: number;
+  readonly pollMs: number;
+}
+
+export const defaultPlanTimes: PlanTimes = { leaseMs: 4_000, pollMs: 500 };
 
 /** Lease of the process that drives the runs of plans. */
 const LEASE = 'agent/plans';
-const LEASE_MS = 4_000;
-const POLL_MS = 500;
 const RUNTIME = { actor: 'runtime', agentId: null };
 
 /** Maximum length of a recorded message, UTF-16 units. */
@@ -63,8 +68,8 @@ export class PlanRuns {
   private readonly trials: WorkTrials;
 
   constructor(private readonly deps: PlanRunsDeps) {
-    const { leases, owner, logger, leaseMs = LEASE_MS } = deps;
-    this.leadership = new Leadership({ leases, owner, logger, leaseMs, name: LEASE });
+    const { leases, owner, logger, times } = deps;
+    this.leadership = new Leadership({ leases, owner, logger, leaseMs: times.leaseMs, name: LEASE });
     this.marks = createLogMarks(deps.pool, ['plan']);
     this.trials = new WorkTrials(createWorkStarts(deps.pool));
     this.open = this.createOpenRuns();
@@ -92,7 +97,7 @@ export class PlanRuns {
         () => (this.isFailing = false),
         (error: unknown) => this.warnOnce(error),
       );
-      if (!signal.aborted) await this.wakeSignal.wait(this.deps.pollMs ?? POLL_MS);
+      if (!signal.aborted) await this.wakeSignal.wait(this.deps.times.pollMs);
     }
     await this.trials
       .release()
@@ -258,7 +263,7 @@ export class PlanRuns {
   /** Waits for the end of a turn. A stop of the run cancels it. */
   private async waitForEnd(ref: PlanRef, run: PlanRun, turn: TurnRef, signal: AbortSignal): Promise<void> {
     for (let isCancelled = run.isStopRequested; ;) {
-      const slice = AbortSignal.timeout(this.deps.pollMs ?? POLL_MS);
+      const slice = AbortSignal.timeout(this.deps.times.pollMs);
       try {
         return await this.deps.turnEnds.waitForEnd(turn, AbortSignal.any([signal, slice]));
       } catch (error) {

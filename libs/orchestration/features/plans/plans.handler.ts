@@ -1,5 +1,9 @@
 import { textCause } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
+import { IDS } from '@antiphon/service-host';
+import { FileAccess } from '@antiphon/conversation-features';
+import { PlanRuns } from './plan-runs.js';
+import { PlanStore } from './plan-store.js';
 import { getPlan, runPlan, stopPlan } from '@antiphon/contracts/agent';
 import type { PlanEvidence, PlanView } from '@antiphon/contracts/agent';
 import { planStatus, toStepText } from '@antiphon/orchestration-domain';
@@ -9,25 +13,11 @@ import { conflict, invalid, notFound, rejected } from '@antiphon/kernel';
 import type { Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
-import type { AgentDirectory } from '@antiphon/agents-features';
-import { requireRights } from '@antiphon/agents-features';
-import type { NativeCall, FileAccess } from '@antiphon/conversation-features';
-import type { PlanAt, PlanStore } from './plan-store.js';
+import { requireRights, AgentDirectory, PAST_READS } from '@antiphon/agents-features';
+import type { NativeCall } from '@antiphon/conversation-features';
+import type { PlanAt } from './plan-store.js';
 
 type PlanReply = { readonly plan: PlanView };
-
-export interface PlansDeps {
-  readonly plans: PlanStore;
-  readonly past: Pick<PastReads, 'readAt'>;
-  readonly directory: Pick<AgentDirectory, 'load'>;
-  readonly access: Pick<FileAccess, 'allow' | 'treeOf'>;
-  readonly ids: Ids;
-  /** Starts the next round of the runs of plans soon. */
-  readonly wake: () => void;
-}
-
-/** Injection token of `PlansDeps`. */
-export const PLAN_SERVICES = Symbol('PLAN_SERVICES');
 
 /** Tool by which an agent completes a step. */
 const PLAN_STEP = 'plan_step';
@@ -81,7 +71,14 @@ const callOf = ({ steps }: OpenTurn, tool: string) =>
 /** Handles the requests of clients and agents for plans. */
 @Controller()
 export class Plans {
-  constructor(@Inject(PLAN_SERVICES) private readonly deps: PlansDeps) {}
+  constructor(
+    @Inject(PlanStore) private readonly plans: PlanStore,
+    @Inject(PlanRuns) private readonly planRuns: PlanRuns,
+    @Inject(AgentDirectory) private readonly directory: AgentDirectory,
+    @Inject(FileAccess) private readonly access: FileAccess,
+    @Inject(PAST_READS) private readonly past: PastReads,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {}
 
   @HandleRequest(getPlan)
   async get({
@@ -89,7 +86,7 @@ export class Plans {
     takesEdits,
     ...ref
   }: z.output<typeof getPlan.request>): Promise<z.output<typeof getPlan.reply>> {
-    const { plans, past } = this.deps;
+    const { plans, past } = this;
     if (at === undefined) return { plan: toView(await (takesEdits ? plans.read(ref) : plans.preview(ref))) };
     // A read of the past changes nothing: an edit of the file stays for the next live read.
     return past.readAt(at, async (upTo) => ({ plan: toView(await plans.readUpTo(ref, upTo)) }));
@@ -103,7 +100,7 @@ export class Plans {
     actor,
     ...ref
   }: z.output<typeof runPlan.request>): Promise<PlanReply> {
-    const { directory, plans, ids, access } = this.deps;
+    const { directory, plans, ids, access } = this;
     await requireRights(directory, ref.workspace, actor, agentId);
     const agent = await directory.load(ref.workspace, agentId);
     if (!agent || agent.status === 'terminated')
@@ -120,18 +117,18 @@ export class Plans {
       if (isInvalid) throw invalid('PLAN.NO_STEPS', 'the file of the plan has no valid steps');
       return [{ type: 'StartPlanRun', data }];
     });
-    this.deps.wake();
+    this.planRuns.wake();
     return { plan: toView(at) };
   }
 
   @HandleRequest(stopPlan)
   async stop({ actor, ...ref }: z.output<typeof stopPlan.request>): Promise<PlanReply> {
-    const { plans, directory } = this.deps;
+    const { plans, directory } = this;
     const { run } = (await plans.peek(ref)).state;
     await requireRights(directory, ref.workspace, actor, run?.agentId ?? actor.agentId);
     const by = { actor: actor.caller, agentId: run?.agentId ?? null };
     const at = await plans.change(ref, by, () => [{ type: 'StopPlanRun', data: {} }]);
-    this.deps.wake();
+    this.planRuns.wake();
     return { plan: toView(at) };
   }
 
@@ -146,11 +143,11 @@ export class Plans {
     const boxes = input.steps.map((text) => `- [ ] ${toStepText(text)}\n`);
     const file = `# ${toStepText(input.title)}\n\n${boxes.join('')}`;
     const by = authorOf(call);
-    const at = await this.deps.plans.change({ workspace, path }, by, (before) => {
+    const at = await this.plans.change({ workspace, path }, by, (before) => {
       const { created, rendered } = before.state;
       const place = {
-        planId: this.deps.plans.idOf({ workspace, path }),
-        treeId: this.deps.plans.treeOf(workspace),
+        planId: this.plans.idOf({ workspace, path }),
+        treeId: this.plans.treeOf(workspace),
       };
       const create = { type: 'CreatePlan', data: { ...place, path, file, kind: 'agent' } } as const;
       if (!created) return [create];
@@ -184,14 +181,14 @@ export class Plans {
             type: 'CompletePlanStep',
             data: { stepId, evidence: evidenceOf(call, turn, input), note },
           } as const);
-    const at = await this.deps.plans.change({ workspace, path }, by, () => [command]);
-    this.deps.wake();
+    const at = await this.plans.change({ workspace, path }, by, () => [command]);
+    this.planRuns.wake();
     return toText(toView(at));
   }
 
   /** Throws `PLAN.FORKED_SESSION` and `FILE.NOT_ALLOWED` unless the call may change this plan. */
   private async requireWritable(call: NativeCall, path: string): Promise<void> {
-    const { access, plans } = this.deps;
+    const { access, plans } = this;
     if ((await access.treeOf(call)) !== plans.treeOf(call.workspace))
       throw rejected(
         'PLAN.FORKED_SESSION',

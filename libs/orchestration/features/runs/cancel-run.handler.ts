@@ -1,4 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
+import { CLOCK, IDS } from '@antiphon/service-host';
 import { cancelRun } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { runDecider } from '@antiphon/orchestration-domain';
@@ -9,7 +10,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import { TURN_COMMANDS } from '@antiphon/conversation-features';
 import type { TurnCommands } from '@antiphon/conversation-features';
 import { requireRunStatus } from './run-queries.handler.js';
-import { RUN_SERVICES, runEndAppends } from './run-streams.js';
+import { runEndAppends, RUN_STREAMS } from './run-streams.js';
 import type { RunStreams } from './run-streams.js';
 
 /** Cancels the turns of a run's running tasks. An ended turn stays as it is. */
@@ -27,11 +28,6 @@ export const cancelTurnsOf = async (
   await Promise.all(cancels);
 };
 
-export interface CancelRunDeps extends Pick<RunStreams, 'runs'> {
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
-
 /**
  * Cancels a run: records the request, then cancels the running turns. Their ends end the tasks, and
  * so the run. After a crash in between, the reconciler cancels the turns.
@@ -39,7 +35,9 @@ export interface CancelRunDeps extends Pick<RunStreams, 'runs'> {
 @Controller()
 export class CancelRun {
   constructor(
-    @Inject(RUN_SERVICES) private readonly deps: CancelRunDeps,
+    @Inject(RUN_STREAMS) private readonly runs: RunStreams,
+    @Inject(CLOCK) readonly clock: Clock,
+    @Inject(IDS) readonly ids: Ids,
     @Inject(TURN_COMMANDS) private readonly turns: Pick<TurnCommands, 'cancelTurn'>,
   ) {}
 
@@ -49,12 +47,12 @@ export class CancelRun {
     runId,
   }: z.output<typeof cancelRun.request>): Promise<z.output<typeof cancelRun.reply>> {
     let wasOpen = false;
-    const { state } = await this.deps.runs.commit(workspace, runId, ({ state: before }) => {
+    const { state } = await this.runs.commit(workspace, runId, ({ state: before }) => {
       const status = requireRunStatus(before);
       wasOpen = status === 'running' || status === 'cancelling';
-      const now = isoTime(this.deps.clock);
+      const now = isoTime(this.clock);
       const events = runDecider.decide({ type: 'CancelRun', data: {}, now }, before);
-      return { events, also: runEndAppends(this.deps, before, events) };
+      return { events, also: runEndAppends(this, before, events) };
     });
     await failpoint('agent.run.cancelled');
     await cancelTurnsOf(this.turns, workspace, state);

@@ -51,7 +51,8 @@ async function* readOpenRuns(pool: pg.Pool): AsyncGenerator<OpenRun> {
   }
 }
 
-export interface ReconcileRunsDeps extends Pick<RunStreams, 'runs'> {
+export interface ReconcileRunsDeps {
+  readonly runs: RunStreams;
   readonly pool: pg.Pool;
   readonly temporal: TemporalLink;
   readonly taskQueue: string;

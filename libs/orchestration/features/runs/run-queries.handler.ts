@@ -1,4 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
+import { PAST_READS } from '@antiphon/agents-features';
+import { RUN_STREAMS, WORKFLOW_STREAMS } from './run-streams.js';
 import { foldRun, getRun, getWorkflow, listRuns, listWorkflows } from '@antiphon/contracts/agent';
 import type { RunSummary, RunView, WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
@@ -10,8 +12,7 @@ import type { PastReads } from '@antiphon/event-store';
 import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { RUN_SERVICES } from './run-streams.js';
-import type { RunStreams } from './run-streams.js';
+import type { RunStreams, WorkflowStreams } from './run-streams.js';
 
 const noRun = (): Error => notFound('RUN.NOT_FOUND', 'there is no run with this id');
 
@@ -113,19 +114,19 @@ const toWorkflowSummary = (row: WorkflowRow): WorkflowSummary => ({
   updatedAt: row.updated_at.toISOString(),
 });
 
-export interface RunQueriesDeps extends RunStreams {
-  readonly past: PastReads;
-}
-
 /** Serves reads of workflows and runs: one of them from its events, lists from the projection. */
 @Controller()
 export class RunQueries {
-  constructor(@Inject(RUN_SERVICES) private readonly deps: RunQueriesDeps) {}
+  constructor(
+    @Inject(WORKFLOW_STREAMS) private readonly workflows: WorkflowStreams,
+    @Inject(RUN_STREAMS) private readonly runs: RunStreams,
+    @Inject(PAST_READS) private readonly past: PastReads,
+  ) {}
 
   @HandleRequest(getRun)
   getRun({ workspace, runId, at }: z.output<typeof getRun.request>): Promise<z.input<typeof getRun.reply>> {
-    return this.deps.past.readAt(at, async (upTo) => {
-      const run = foldRun(await this.deps.runs.readEvents(workspace, runId, upTo));
+    return this.past.readAt(at, async (upTo) => {
+      const run = foldRun(await this.runs.readEvents(workspace, runId, upTo));
       if (run === null) throw noRun();
       return run;
     });
@@ -135,7 +136,7 @@ export class RunQueries {
   listRuns(query: z.output<typeof listRuns.request>): Promise<z.output<typeof listRuns.reply>> {
     const { workspace, workflowId = null, status = null, at } = query;
     const values: [string, ...unknown[]] = [workspace, workflowId, status];
-    return this.deps.past.readAsOf(workspace, at, async (queries) => {
+    return this.past.readAsOf(workspace, at, async (queries) => {
       const { items, nextCursor } = await readPage(queries, RUNS_SQL, values, query, toRunSummary);
       return { runs: items, nextCursor };
     });
@@ -147,8 +148,8 @@ export class RunQueries {
     workflowId,
     at,
   }: z.output<typeof getWorkflow.request>): Promise<z.input<typeof getWorkflow.reply>> {
-    return this.deps.past.readAt(at, async (upTo) =>
-      workflowView((await this.deps.workflows.read(workspace, workflowId, upTo)).state),
+    return this.past.readAt(at, async (upTo) =>
+      workflowView((await this.workflows.read(workspace, workflowId, upTo)).state),
     );
   }
 
@@ -157,7 +158,7 @@ export class RunQueries {
     query: z.output<typeof listWorkflows.request>,
   ): Promise<z.output<typeof listWorkflows.reply>> {
     const { workspace, at } = query;
-    return this.deps.past.readAsOf(workspace, at, async (queries) => {
+    return this.past.readAsOf(workspace, at, async (queries) => {
       const { items, nextCursor } = await readPage(
         queries,
         WORKFLOWS_SQL,

@@ -14,7 +14,8 @@ import { readOutcome } from '@antiphon/conversation-features';
 import { runEndAppends } from './run-streams.js';
 import type { RunStreams } from './run-streams.js';
 
-export interface RunTaskDeps extends Pick<RunStreams, 'runs'> {
+export interface RunTaskDeps {
+  readonly runs: RunStreams;
   readonly store: EventStore;
   readonly clock: Clock;
   readonly ids: Ids;

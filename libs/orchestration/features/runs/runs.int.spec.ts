@@ -168,7 +168,7 @@ describe('the cancel of a run', () => {
 
 describe('the reconciler', () => {
   it('starts an open run that Temporal does not have', async () => {
-    const deaf = world.process({ temporalAddress: undefined });
+    const deaf = world.process({ server: undefined });
     const runId = await world.start(deaf, DIAMOND);
     await until(async () =>
       (await deaf.queries.listRuns({ workspace: WORKSPACE, limit: 1 })).runs.some(({ id }) => id === runId),

@@ -1,4 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
+import { CLOCK, CONFIG, IDS, createToken } from '@antiphon/service-host';
+import { RUN_STREAMS, WORKFLOW_STREAMS } from './run-streams.js';
 import { startRun } from '@antiphon/contracts/agent';
 import type { RunEvent } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -13,8 +15,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import { orderOf } from './parse-definition.js';
 import { parseInThread } from './parse-in-thread.js';
 import { workflowView } from './run-queries.handler.js';
-import { RUN_SERVICES } from './run-streams.js';
-import type { RunStreams } from './run-streams.js';
+import type { RunStreams, WorkflowStreams } from './run-streams.js';
 
 type StartRunRequest = z.output<typeof startRun.request>;
 type StartRunReply = z.output<typeof startRun.reply>;
@@ -31,14 +32,8 @@ interface PlannedRun {
 const toStorableInputs = (inputs: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(inputs).map(([name, value]) => [name, toStorable(value)]));
 
-export interface StartRunDeps extends RunStreams {
-  readonly config: AntiphonConfig;
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
-
 /** Injection token of the `RunStarter`. */
-export const RUN_STARTER = Symbol('RUN_STARTER');
+export const RUN_STARTER = createToken<RunStarter>('RUN_STARTER');
 
 /** Starts the Temporal workflow of a run that is in the log. */
 export interface RunStarter {
@@ -49,7 +44,11 @@ export interface RunStarter {
 @Controller()
 export class StartRun {
   constructor(
-    @Inject(RUN_SERVICES) private readonly deps: StartRunDeps,
+    @Inject(WORKFLOW_STREAMS) private readonly workflows: WorkflowStreams,
+    @Inject(RUN_STREAMS) private readonly runs: RunStreams,
+    @Inject(CONFIG) private readonly config: AntiphonConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(IDS) private readonly ids: Ids,
     @Inject(RUN_STARTER) private readonly starter: RunStarter,
   ) {}
 
@@ -59,12 +58,12 @@ export class StartRun {
   }
 
   private async start(request: StartRunRequest): Promise<StartRunReply> {
-    const runId = this.deps.ids.next();
+    const runId = this.ids.next();
     const { events, also } = await this.plan(request, runId);
     const { caller, idempotencyKey: key, what, inputs } = request;
     const idempotency = claimOf(`${caller}/run.start`, key, { what, inputs }, { runId });
     const decision = { events, also, idempotency };
-    const committed = await this.deps.runs.commit(request.workspace, runId, () => decision);
+    const committed = await this.runs.commit(request.workspace, runId, () => decision);
     await failpoint('agent.run.accepted');
     const joined = committed.joined !== undefined;
     const startedId = joined ? String(committed.joined?.['runId']) : runId;
@@ -78,7 +77,7 @@ export class StartRun {
   }
 
   private async plan(request: StartRunRequest, runId: string): Promise<PlannedRun> {
-    const { config, clock, workflows } = this.deps;
+    const { config, clock, workflows } = this;
     const { workspace, what } = request;
     const saved = 'workflowId' in what ? await workflows.read(workspace, what.workflowId) : null;
     const definition =
@@ -104,7 +103,7 @@ export class StartRun {
     { state, version }: StateAt<WorkflowState>,
     runId: string,
   ): StreamAppend {
-    const { clock, workflows } = this.deps;
+    const { clock, workflows } = this;
     const command = { type: 'NoteRunStarted', data: { runId }, now: isoTime(clock) } as const;
     const events = workflowDecider.decide(command, state);
     return workflows.appendOf(workspace, state.workflowId, version, events);

@@ -1,5 +1,7 @@
 import { textCause } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
+import { CLOCK, CONFIG, IDS } from '@antiphon/service-host';
+import { WORKFLOW_STREAMS } from './run-streams.js';
 import { deleteWorkflow, saveWorkflow, validateWorkflow } from '@antiphon/contracts/agent';
 import type { WorkflowDefinition, WorkflowEvent, WorkflowView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -13,8 +15,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import { orderOf } from './parse-definition.js';
 import { parseInThread } from './parse-in-thread.js';
 import { workflowView } from './run-queries.handler.js';
-import { RUN_SERVICES } from './run-streams.js';
-import type { RunStreams } from './run-streams.js';
+import type { WorkflowStreams } from './run-streams.js';
 
 type SaveWorkflowRequest = z.output<typeof saveWorkflow.request>;
 type ValidateRequest = z.output<typeof validateWorkflow.request>;
@@ -42,22 +43,21 @@ const validateDraft = (config: AntiphonConfig, definition: WorkflowDefinition): 
   }
 };
 
-export interface WorkflowsDeps extends Pick<RunStreams, 'workflows'> {
-  readonly config: AntiphonConfig;
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
-
 /** Saves, validates and deletes workflow definitions. */
 @Controller()
 export class Workflows {
-  constructor(@Inject(RUN_SERVICES) private readonly deps: WorkflowsDeps) {}
+  constructor(
+    @Inject(WORKFLOW_STREAMS) private readonly workflows: WorkflowStreams,
+    @Inject(CONFIG) private readonly config: AntiphonConfig,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {}
 
   /** Saves a definition. Unless it is a draft, a broken rule rejects the request. */
   @HandleRequest(saveWorkflow)
   async save(request: SaveWorkflowRequest): Promise<WorkflowView> {
-    const { clock, ids, workflows } = this.deps;
-    const config = workspaceConfig(this.deps.config, request.workspace);
+    const { clock, ids, workflows } = this;
+    const config = workspaceConfig(this.config, request.workspace);
     const definition = await parseInThread(request.workspace, request.source);
     const result = request.draft ? null : { order: orderOf(config, definition) };
     const workflowId = request.workflowId ?? ids.next();
@@ -81,8 +81,8 @@ export class Workflows {
 
   @HandleRequest(validateWorkflow)
   async validate({ workspace, workflowId }: ValidateRequest): Promise<WorkflowView> {
-    const { clock, workflows } = this.deps;
-    const config = workspaceConfig(this.deps.config, workspace);
+    const { clock, workflows } = this;
+    const config = workspaceConfig(this.config, workspace);
     const { state } = await workflows.commit(workspace, workflowId, ({ state: before }) => {
       const { definition } = workflowView(before);
       const data = { result: validateDraft(config, definition) };
@@ -93,7 +93,7 @@ export class Workflows {
 
   @HandleRequest(deleteWorkflow)
   async remove({ workspace, workflowId }: DeleteRequest): Promise<{ deleted: boolean }> {
-    const { clock, workflows } = this.deps;
+    const { clock, workflows } = this;
     await workflows.commit(workspace, workflowId, ({ state }) => ({
       events: decideAll(state, [{ type: 'DeleteWorkflow', data: {}, now: isoTime(clock) }]),
     }));

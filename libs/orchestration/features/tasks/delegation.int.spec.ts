@@ -8,6 +8,7 @@ import { configWith, createTasksWorld } from '@antiphon/agent-features/testing/t
 import type { TasksProcess, TasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import { says } from '@antiphon/agent-features/testing/test-model';
 import { letTimePass } from '@antiphon/testing/waits';
+import { Delegation } from './delegation.js';
 
 jest.setTimeout(120_000);
 
@@ -39,7 +40,7 @@ afterEach(async () => {
 });
 
 const leader = (): Promise<TasksProcess> =>
-  until(() => processes.find(({ tasksRuntime }) => tasksRuntime.delegation.isLeader()));
+  until(() => processes.find(({ get }) => get(Delegation).isLeader()));
 
 /** Returns the number of turns of each task session. */
 const turnsBySession = async (): Promise<number[]> => {

@@ -1,6 +1,6 @@
 import { WorkTrials, createWorkStarts } from '@antiphon/database';
 import type { Fence } from '@antiphon/event-store';
-import { createBoundedMap, createWakeSignal, failpoint, isAppError } from '@antiphon/kernel';
+import { createBoundedMap, failpoint, isAppError } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { TurnLeaderDeps } from '@antiphon/conversation-features';
@@ -8,6 +8,7 @@ import { matchTasks } from './assign-tasks.js';
 import type { Assignment } from './assign-tasks.js';
 import type { OpenTasks } from './open-tasks.js';
 import type { TaskAgents } from './task-agents.js';
+import type { TaskChanges } from './task-changes.js';
 import type { OpenTask } from './task-queues.js';
 import { AgentTaskRunner } from './task-runner.js';
 import type { TaskStreams } from './task-streams.js';
@@ -30,7 +31,7 @@ export interface DelegationTimes {
   readonly maxRunning: number;
 }
 
-export const DELEGATION_TIMES: DelegationTimes = {
+export const defaultDelegationTimes: DelegationTimes = {
   leaseMs: 4_000,
   pollMs: 500,
   upkeepMs: 500,
@@ -42,7 +43,8 @@ export interface DelegationDeps extends TurnLeaderDeps {
   readonly tasks: TaskStreams;
   readonly open: OpenTasks;
   readonly agents: TaskAgents;
-  readonly times?: Partial<DelegationTimes>;
+  readonly changes: Pick<TaskChanges, 'signal'>;
+  readonly times: DelegationTimes;
 }
 
 /** Kind of the counted starts of tasks. */
@@ -64,7 +66,6 @@ export class Delegation {
   private readonly leadership: Leadership;
   private readonly runner: AgentTaskRunner;
   private readonly upkeep: TaskUpkeep;
-  private readonly wakeSignal = createWakeSignal();
   private readonly running = new Map<string, Running>();
   private readonly retryAt = new Map<string, number>();
   /** Epochs of the claims that this process made, by task. */
@@ -77,7 +78,7 @@ export class Delegation {
 
   constructor(private readonly deps: DelegationDeps) {
     const { leases, owner, logger } = deps;
-    this.times = { ...DELEGATION_TIMES, ...deps.times };
+    this.times = deps.times;
     this.leadership = new Leadership({
       ...{ leases, owner, logger, name: DELEGATION_LEASE },
       leaseMs: this.times.leaseMs,
@@ -87,9 +88,8 @@ export class Delegation {
     this.trials = new WorkTrials(createWorkStarts(deps.pool), { countsFirst: false });
   }
 
-  /** Starts the next round soon. */
-  wake(): void {
-    this.wakeSignal.wake();
+  private wake(): void {
+    this.deps.changes.signal.wake();
   }
 
   isLeader(): boolean {
@@ -102,7 +102,7 @@ export class Delegation {
     signal.addEventListener('abort', () => this.wake(), { once: true });
     while (!signal.aborted) {
       const waitMs = await this.tryRound();
-      if (!signal.aborted) await this.wakeSignal.wait(waitMs);
+      if (!signal.aborted) await this.deps.changes.signal.wait(waitMs);
     }
     await this.trials
       .release()

@@ -1,17 +1,19 @@
 import { textCause } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
+import type { Clock } from '@antiphon/kernel';
+import { CLOCK, LEASE_STORE } from '@antiphon/service-host';
+import { OpenTasks } from './open-tasks.js';
+import { TaskStreams } from './task-streams.js';
 import { claimTask, finishTask, renewTask, taskLease } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { isClaimedTask } from '@antiphon/orchestration-domain';
 import type { TaskFold } from '@antiphon/orchestration-domain';
 import { claimOf } from '@antiphon/event-store';
-import type { LeaseAttempt } from '@antiphon/event-store';
+import type { LeaseAttempt, LeaseStore } from '@antiphon/event-store';
 import { conflict, forbidden, isAppError, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { OpenTask } from './task-queues.js';
 import { taskNotFound, taskItem } from './task-view.js';
-import { TASK_SERVICES } from './tasks-runtime.js';
-import type { TaskServices } from './tasks-runtime.js';
 
 /** Life of the claim of an external worker that is not renewed, ms. */
 export const CLAIM_MS = 6_000;
@@ -38,7 +40,12 @@ const isCurrent = (state: TaskFold, epoch: number, worker: string): boolean =>
 /** Handles the requests of external workers: claim, renew, finish. No model is involved. */
 @Controller()
 export class ExternalClaims {
-  constructor(@Inject(TASK_SERVICES) private readonly deps: TaskServices) {}
+  constructor(
+    @Inject(TaskStreams) private readonly tasks: TaskStreams,
+    @Inject(OpenTasks) private readonly open: OpenTasks,
+    @Inject(LEASE_STORE) private readonly leases: LeaseStore,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
 
   @HandleRequest(claimTask)
   async claimTask(request: ClaimRequest): Promise<ClaimReply> {
@@ -46,12 +53,12 @@ export class ExternalClaims {
     // A worker is a program of its own. The key of an agent does not reach tasks of others.
     if (request.actor.agentId !== null)
       throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent may not claim tasks of external workers');
-    const { open } = this.deps;
+    const { open } = this;
     const able = new Set(capabilities);
     let isFresh = idempotencyKey !== undefined;
     if (isFresh) {
       await open.catchUp();
-      open.queues.releaseDue(this.deps.clock.now());
+      open.queues.releaseDue(this.clock.now());
       const known = this.findByKey(request);
       if (known) return { claim: await this.repeat(request, known) };
     }
@@ -63,7 +70,7 @@ export class ExternalClaims {
       } else if (isFresh) break;
       else {
         await open.catchUp();
-        open.queues.releaseDue(this.deps.clock.now());
+        open.queues.releaseDue(this.clock.now());
         isFresh = true;
       }
     }
@@ -75,16 +82,16 @@ export class ExternalClaims {
     const attempt = await this.holdLease({ workspace, taskId, epoch });
     if (!attempt.acquired) throw claimLost();
     // Read after the lease was extended: no other process can end the claim from here on.
-    const { state } = await this.deps.tasks.read(workspace, taskId);
+    const { state } = await this.tasks.read(workspace, taskId);
     if (isCurrent(state, epoch, actor.caller)) return { leaseMs: CLAIM_MS };
-    await this.deps.leases.release(attempt.lease);
+    await this.leases.release(attempt.lease);
     throw state.status === 'new' ? taskNotFound() : claimLost();
   }
 
   @HandleRequest(finishTask)
   async finishTask(request: z.output<typeof finishTask.request>) {
     const { workspace, taskId, epoch, outcome, actor } = request;
-    const { tasks, open } = this.deps;
+    const { tasks, open } = this;
     const { state: before } = await tasks.read(workspace, taskId);
     if (before.status === 'new' || before.queued?.executor !== 'external') throw taskNotFound();
     const text = toStorable(request.text);
@@ -108,7 +115,7 @@ export class ExternalClaims {
 
   /** Claims a picked task. Returns null if another worker has it. */
   private async tryClaim(task: OpenTask, request: ClaimRequest): Promise<ClaimReply['claim']> {
-    const { open, tasks } = this.deps;
+    const { open, tasks } = this;
     const { workspace, taskId, state } = task;
     const epoch = state.epoch + 1;
     const { caller: worker } = request.actor;
@@ -118,7 +125,7 @@ export class ExternalClaims {
       // The lease comes first: a claim without one would be taken for lost.
       const { acquired } = await this.holdLease({ workspace, taskId, epoch });
       if (!acquired) {
-        open.queues.delay(taskId, this.deps.clock.now() + CONTENDED_MS);
+        open.queues.delay(taskId, this.clock.now() + CONTENDED_MS);
         return null;
       }
       const assigned = { epoch, worker, agentId: null, stolen: false, ...(claimKey ? { claimKey } : {}) };
@@ -140,7 +147,7 @@ export class ExternalClaims {
       const prompt = committed.state.queued?.prompt ?? '';
       return { task: taskItem(committed.state), prompt, epoch, leaseMs: CLAIM_MS };
     } catch (error) {
-      open.queues.delay(taskId, this.deps.clock.now() + CONTENDED_MS);
+      open.queues.delay(taskId, this.clock.now() + CONTENDED_MS);
       if (isAppError(error) && error.code === 'TASK.CLAIMED') return null;
       throw error;
     }
@@ -148,7 +155,7 @@ export class ExternalClaims {
 
   /** Returns the claim that a request with this key got, if this process knows of it. */
   private findByKey({ workspace, actor, idempotencyKey }: ClaimRequest): Omit<Claim, 'workspace'> | null {
-    const task = this.deps.open.queues
+    const task = this.open.queues
       .claimed()
       .find(
         (known) =>
@@ -165,17 +172,17 @@ export class ExternalClaims {
     { taskId, epoch }: Omit<Claim, 'workspace'>,
   ): Promise<ClaimReply['claim']> {
     await this.renewTask({ workspace, taskId, epoch, actor });
-    const { state } = await this.deps.tasks.read(workspace, taskId);
+    const { state } = await this.tasks.read(workspace, taskId);
     return { task: taskItem(state), prompt: state.queued?.prompt ?? '', epoch, leaseMs: CLAIM_MS };
   }
 
   /** Takes or extends the lease of a claim, unless another process has ended the claim. */
   private holdLease({ workspace, taskId, epoch }: Claim): Promise<LeaseAttempt> {
-    return this.deps.leases.acquire(workspace, taskLease(taskId), `claim/${taskId}/${epoch}`, CLAIM_MS);
+    return this.leases.acquire(workspace, taskLease(taskId), `claim/${taskId}/${epoch}`, CLAIM_MS);
   }
 
   private async freeLease(claim: Claim): Promise<void> {
     const attempt = await this.holdLease(claim);
-    if (attempt.acquired) await this.deps.leases.release(attempt.lease);
+    if (attempt.acquired) await this.leases.release(attempt.lease);
   }
 }

@@ -9,6 +9,7 @@ import { createCoalescer } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { TaskQueues } from './task-queues.js';
 import type { OpenTask } from './task-queues.js';
+import { createToken } from '@antiphon/service-host';
 
 /** Events and positions of one read, which is bounded in bytes too. */
 const PAGE = 500;
@@ -33,6 +34,9 @@ const STREAMS_SQL = pageSql(
 );
 const CHECKPOINT_SQL = `select position from projection_checkpoints where name = 'agent-tasks'`;
 const OPEN_SQL = `select workspace, id from agent_tasks where ended_at is null and kind = 'task' order by first_position`;
+
+/** Maximum number of open tasks of a workspace. */
+export const MAX_OPEN_TASKS = createToken<number>('MAX_OPEN_TASKS');
 
 export interface OpenTasksDeps {
   readonly pool: pg.Pool;

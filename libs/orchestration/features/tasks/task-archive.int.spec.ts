@@ -6,6 +6,7 @@ import type { ArchiveWorld } from '@antiphon/agent-features/testing/archive-worl
 import { ACTOR, configWith, createTasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import type { TasksProcess, TasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import { says } from '@antiphon/agent-features/testing/test-model';
+import { TaskStreams } from './task-streams.js';
 
 jest.setTimeout(60_000);
 
@@ -81,7 +82,7 @@ describe('the archive of tasks', () => {
     await world.send(agent, { capabilities: ['cobol'] });
     await archives.archive(rulesOf('task'));
     for (const taskId of [parent, child]) expect(await typesOf(taskId)).toContain('TaskEnded');
-    const { state } = await agent.tasksRuntime.services.tasks.read(WORKSPACE, open);
+    const { state } = await agent.get(TaskStreams).read(WORKSPACE, open);
     expect(state.queued?.parentTaskId).toBe(child);
     // A rule without this condition: the archiver's own check refuses it.
     const blind = rulesOf('task').map(({ staysIf: _, ...rule }) => rule);

@@ -25,7 +25,6 @@ let grant: TasksWorld['agents']['responders']['reserve'];
 beforeAll(async () => {
   world = await createTasksWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process(config);
-  agent.runtime.services.nativeTools.connectTasks((request) => agent.tasks.createTask(request));
   grant = world.agents.responders.reserve;
 });
 afterAll(() => world?.close());

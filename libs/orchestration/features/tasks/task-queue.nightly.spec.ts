@@ -7,6 +7,7 @@ import { WORKER, configWith, createTasksWorld } from '@antiphon/agent-features/t
 import type { TasksProcess, TasksWorld } from '@antiphon/agent-features/testing/tasks-world';
 import { says } from '@antiphon/agent-features/testing/test-model';
 import { letTimePass } from '@antiphon/testing/waits';
+import { Delegation } from './delegation.js';
 
 const TASKS = Number(process.env['ANTIPHON_TASKS'] ?? 10_000);
 const CLAIMS = Number(process.env['ANTIPHON_TASK_CLAIMS'] ?? 5_000);
@@ -100,7 +101,7 @@ describe('the queue of tasks', () => {
     await until(async () => {
       if (Date.now() > killAt) {
         killAt = Date.now() + KILL_EVERY_MS;
-        const dying = others.find(({ tasksRuntime }) => tasksRuntime.delegation.isLeader());
+        const dying = others.find(({ get }) => get(Delegation).isLeader());
         if (dying) others.splice(others.indexOf(dying), 1);
         processes = processes.filter((process) => process !== dying);
         dying?.kill();

@@ -1,9 +1,7 @@
 import type { Cause } from '@antiphon/contracts/causes';
-import type pg from 'pg';
 import { TaskEvent, taskStream } from '@antiphon/contracts/agent';
 import { failureDelayMs, lossDelayMs, taskDecider } from '@antiphon/orchestration-domain';
 import type { TaskCommand, TaskFold } from '@antiphon/orchestration-domain';
-import type { AntiphonConfig } from '@antiphon/config';
 import { AggregateStore } from '@antiphon/event-store';
 import type {
   Committed,
@@ -11,15 +9,12 @@ import type {
   Fence,
   Folded,
   IdempotencyClaim,
-  LeaseStore,
   NewEvent,
   StreamAppend,
 } from '@antiphon/event-store';
 import { clipText, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import type { NatsLink } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
-import type { Logger } from '@antiphon/observability';
 import { taskEndedAppend } from '@antiphon/agents-features';
 import { eventForms } from '@antiphon/agent-log';
 
@@ -28,16 +23,10 @@ const MAX_TEXT = 65_536;
 
 const endedTasks = defineCounter('antiphon_tasks_ended', 'Tasks that ended in this process, by status');
 
-/** Platform services that tasks use. */
-export interface TaskPlatform {
-  readonly config: AntiphonConfig;
+export interface TaskStreamsDeps {
   readonly store: EventStore;
-  readonly leases: LeaseStore;
-  readonly pool: pg.Pool;
-  readonly nats: NatsLink;
-  readonly clock: Clock;
   readonly ids: Ids;
-  readonly logger: Logger;
+  readonly clock: Clock;
 }
 
 export type TaskKnown = Pick<Folded<TaskFold>, 'state' | 'version'>;
@@ -75,7 +64,7 @@ export class TaskStreams {
   private readonly streams: AggregateStore<TaskFold, TaskEvent>;
 
   constructor(
-    private readonly deps: Pick<TaskPlatform, 'store' | 'ids' | 'clock'>,
+    private readonly deps: TaskStreamsDeps,
     /** Called after each append. */
     private readonly onAppended: () => void,
   ) {

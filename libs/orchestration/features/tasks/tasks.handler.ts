@@ -1,4 +1,9 @@
 import { Controller, Inject } from '@nestjs/common';
+import type { Ids } from '@antiphon/kernel';
+import type { PastReads } from '@antiphon/event-store';
+import { IDS } from '@antiphon/service-host';
+import { KnownAgents } from './task-agents.js';
+import { MAX_OPEN_TASKS, OpenTasks } from './open-tasks.js';
 import { DEFAULT_TASK_RETRY, cancelTask, createTask, getTask, listTasks } from '@antiphon/contracts/agent';
 import type { AgentActor, TaskItem } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -7,10 +12,8 @@ import type { TaskQueuedData } from '@antiphon/orchestration-domain';
 import { claimOf } from '@antiphon/event-store';
 import { clipText, exhausted, notFound, rejected, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { isInSubtree, requireRights } from '@antiphon/agents-features';
-import { readIfKept } from './task-streams.js';
-import { TASK_SERVICES } from './tasks-runtime.js';
-import type { TaskServices } from './tasks-runtime.js';
+import { isInSubtree, requireRights, AgentDirectory, PAST_READS } from '@antiphon/agents-features';
+import { readIfKept, TaskStreams } from './task-streams.js';
 import { taskNotFound, readTaskRow, readTasks, taskItem } from './task-view.js';
 
 /** Time after which a caller may try a full queue again, s. */
@@ -40,12 +43,20 @@ export class Tasks {
   /** Accepted tasks that this process's fold does not have yet, by workspace. */
   private readonly accepting = new Map<string, number>();
 
-  constructor(@Inject(TASK_SERVICES) private readonly deps: TaskServices) {}
+  constructor(
+    @Inject(TaskStreams) private readonly tasks: TaskStreams,
+    @Inject(OpenTasks) private readonly open: OpenTasks,
+    @Inject(KnownAgents) private readonly agents: KnownAgents,
+    @Inject(AgentDirectory) private readonly directory: AgentDirectory,
+    @Inject(PAST_READS) private readonly past: PastReads,
+    @Inject(MAX_OPEN_TASKS) private readonly maxOpenTasks: number,
+    @Inject(IDS) private readonly ids: Ids,
+  ) {}
 
   @HandleRequest(createTask)
   async createTask(request: CreateTaskRequest): Promise<TaskReply> {
     const { workspace, spec, actor } = request;
-    const { ids, tasks, open, agents, directory } = this.deps;
+    const { ids, tasks, open, agents, directory } = this;
     // An agent delegates to its descendants, or by capabilities to agents that it may turn to.
     await requireRights(directory, workspace, actor, spec.agent ?? actor.agentId);
     if (spec.agent !== undefined && !(await agents.isLiving(workspace, spec.agent)))
@@ -70,7 +81,7 @@ export class Tasks {
 
   /** Refuses a parent whose budget can no longer be read: it would limit nothing. */
   private async requireParent(workspace: string, parentTask: string | undefined): Promise<void> {
-    if (parentTask === undefined || (await readIfKept(this.deps.tasks.read(workspace, parentTask)))) return;
+    if (parentTask === undefined || (await readIfKept(this.tasks.read(workspace, parentTask)))) return;
     throw rejected(
       'TASK.PARENT_ARCHIVED',
       'the events of the parent task were archived. What to do: leave the parent out',
@@ -80,19 +91,19 @@ export class Tasks {
   @HandleRequest(getTask)
   async getTask({ workspace, taskId, at }: z.output<typeof getTask.request>): Promise<TaskReply> {
     const readRow = () =>
-      this.deps.past.readAsOf(workspace, at, async (queries) => ({
+      this.past.readAsOf(workspace, at, async (queries) => ({
         task: await readTaskRow(queries, workspace, taskId),
       }));
     if (isNode(taskId)) return readRow();
-    const read = this.deps.past.readAt(at, async (upTo) => ({
-      task: taskItem((await this.deps.tasks.read(workspace, taskId, upTo)).state),
+    const read = this.past.readAt(at, async (upTo) => ({
+      task: taskItem((await this.tasks.read(workspace, taskId, upTo)).state),
     }));
     return (await readIfKept(read)) ?? readRow();
   }
 
   @HandleRequest(listTasks)
   listTasks(query: z.output<typeof listTasks.request>): Promise<z.output<typeof listTasks.reply>> {
-    return this.deps.past.readAsOf(query.workspace, query.at, (queries) => readTasks(queries, query));
+    return this.past.readAsOf(query.workspace, query.at, (queries) => readTasks(queries, query));
   }
 
   /** Cancels a task. A repeated cancel, and one of an ended task, changes nothing. */
@@ -108,11 +119,10 @@ export class Tasks {
       throw rejected('TASK.PART_OF_RUN', 'this task is a node of a run. What to do: cancel the run');
     }
     // Only tasks that have ended are archived: there is nothing to cancel.
-    if (!(await readIfKept(this.deps.tasks.read(workspace, taskId))))
-      return this.getTask({ workspace, taskId });
+    if (!(await readIfKept(this.tasks.read(workspace, taskId)))) return this.getTask({ workspace, taskId });
     const data = { actor: actor.caller, reason: reason === undefined ? null : toStorable(reason) };
     await this.requireOwn(workspace, taskId, actor);
-    const { state } = await this.deps.tasks.commit(workspace, taskId, (before, now) => {
+    const { state } = await this.tasks.commit(workspace, taskId, (before, now) => {
       if (before.status === 'new') throw taskNotFound();
       return { type: 'CancelTask', data, now };
     });
@@ -123,7 +133,7 @@ export class Tasks {
    * Checks that an agent cancels only tasks of itself and its descendants. Throws `TASK.NOT_FOUND`.
    */
   private async requireOwn(workspace: string, taskId: string, actor: AgentActor): Promise<void> {
-    const { directory, tasks } = this.deps;
+    const { directory, tasks } = this;
     const { state } = await tasks.read(workspace, taskId);
     if (state.status === 'new') throw taskNotFound();
     const { queued, agentId } = state;
@@ -142,7 +152,7 @@ export class Tasks {
   /** Counts a task from its request on. Throws `TASK.QUEUE_FULL`. */
   private async counted<T>(workspace: string, accept: () => Promise<T>): Promise<T> {
     const accepting = this.accepting.get(workspace) ?? 0;
-    if (this.deps.open.queues.countOpen(workspace) + accepting >= this.deps.maxOpenTasks)
+    if (this.open.queues.countOpen(workspace) + accepting >= this.maxOpenTasks)
       throw exhausted('TASK.QUEUE_FULL', 'the workspace has too many open tasks. What to do: send it later', {
         data: { retryAfterSeconds: RETRY_AFTER_S },
       });

@@ -68,7 +68,8 @@ export interface ToolRetryPort {
   retry: ToolActivities['retryTool'];
 }
 
-export interface ActivityDeps extends Pick<RunStreams, 'runs'> {
+export interface ActivityDeps {
+  readonly runs: RunStreams;
   readonly logger: Logger;
   readonly tasks: TaskRunner;
   readonly retryTool: ToolRetryPort;
@@ -76,6 +77,8 @@ export interface ActivityDeps extends Pick<RunStreams, 'runs'> {
   readonly archiveOldEvents: (signal: AbortSignal) => Promise<number>;
   readonly tendApproval: ApprovalActivities['tendApproval'];
 }
+
+export type Activities = RunActivities & ToolActivities & SweepActivities & ApprovalActivities;
 
 /** Creates the activities of `@antiphon/agent-workflows`: one side effect each, safe to repeat. */
 export const createActivities = ({
@@ -86,7 +89,7 @@ export const createActivities = ({
   sweeps,
   archiveOldEvents,
   tendApproval,
-}: ActivityDeps): RunActivities & ToolActivities & SweepActivities & ApprovalActivities => {
+}: ActivityDeps): Activities => {
   const inContext = <T>(name: string, work: () => Promise<T>) =>
     withFailures(logger, name, () => runWithContext(contextFrom('agent'), work));
   return {

@@ -1,0 +1,76 @@
+import { Global, Module } from '@nestjs/common';
+import { createLogMarks } from '@antiphon/event-store';
+import {
+  CLOCK,
+  CONFIG,
+  DATABASE_POOL,
+  EVENT_STORE,
+  IDS,
+  LOGGER,
+  NATS,
+  REQUESTS,
+  SERVICE_IDENTITY,
+  provide,
+  provideClass,
+} from '@antiphon/service-host';
+import { AGENT_STORE, LEASE_OWNER } from './agents.tokens.js';
+import { AgentDirectory } from './lifecycle/agent-directory.js';
+import { AgentRows } from './lifecycle/agent-rows.js';
+import { AgentTrees } from './lifecycle/agent-trees.js';
+import { ConfiguredAgents } from './lifecycle/configured-agents.js';
+import { ControlAgent } from './lifecycle/control-agent.handler.js';
+import { ReadAgents } from './lifecycle/read-agents.handler.js';
+import { SpawnAgent } from './lifecycle/spawn-agent.handler.js';
+import { SpeakingAgents } from './lifecycle/speaking-agents.js';
+import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
+import { InboxStore } from './messages/inbox-store.js';
+import { Messages } from './messages/messages.handler.js';
+import { AgentFolders, createFoldersOnStart } from './metrics/agent-folders.js';
+import { AgentMetricsSampler } from './metrics/agent-metrics.js';
+import { ReadAgentMetrics } from './metrics/read-agent-metrics.handler.js';
+
+const handlers = [ReadAgents, ControlAgent, SpawnAgent, Messages, ReadAgentMetrics];
+const providers = [
+  ...handlers,
+  provide(LEASE_OWNER, [SERVICE_IDENTITY], ({ id }) => id),
+  provide(AgentRows, [DATABASE_POOL], (pool) => new AgentRows(pool)),
+  provide(
+    AgentDirectory,
+    [CONFIG, EVENT_STORE, NATS, LOGGER, AgentRows],
+    (config, store, nats, logger, { readChanges }) =>
+      new AgentDirectory({ config, store, nats, logger, readChanges }),
+  ),
+  provide(AgentFolders, [SERVICE_IDENTITY, LOGGER], ({ home }, logger) => new AgentFolders(home, logger)),
+  provide(InboxStore, [DATABASE_POOL], (pool) => new InboxStore(pool)),
+  provide(
+    InboxSignals,
+    [NATS, LOGGER, InboxStore, DATABASE_POOL],
+    (nats, logger, inboxes, pool) =>
+      new InboxSignals({ nats, logger, inboxes, marks: createLogMarks(pool, ['agent']) }),
+  ),
+  provide(AGENT_STORE, [EVENT_STORE, AgentFolders, InboxSignals], (store, folders, signals) =>
+    announceMessages(createFoldersOnStart(store, folders), signals),
+  ),
+  provideClass(AgentTrees, { store: AGENT_STORE, ids: IDS }),
+  provideClass(ConfiguredAgents, {
+    config: CONFIG,
+    store: EVENT_STORE,
+    agents: AgentDirectory,
+    trees: AgentTrees,
+    requests: REQUESTS,
+    clock: CLOCK,
+    ids: IDS,
+  }),
+  provideClass(SpeakingAgents, { pool: DATABASE_POOL, nats: NATS, logger: LOGGER }),
+  provide(
+    AgentMetricsSampler,
+    [DATABASE_POOL, CLOCK, LOGGER, AgentFolders, LEASE_OWNER, CONFIG],
+    (pool, clock, logger, folders, process, { retention: { metricsDays } }) =>
+      new AgentMetricsSampler({ pool, clock, logger, folders, process, metricsDays }),
+  ),
+];
+
+/** Agents: their lifecycle, their messages and their metrics. */
+@Global()
+@Module({ controllers: handlers, providers, exports: providers })
+export class AgentsModule {}

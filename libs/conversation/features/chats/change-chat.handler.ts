@@ -1,0 +1,110 @@
+import { Controller, Inject } from '@nestjs/common';
+import { CLOCK } from '@antiphon/service-host';
+import { FileTrees } from '@antiphon/files-features';
+import { SESSION_LOG } from '../sessions/session-log.js';
+import { SessionRegistry } from '../sessions/session-registry.js';
+import { attachChatFile, changeMessage, sessionStream } from '@antiphon/contracts/agent';
+import type { z } from 'zod';
+import type { SessionCommand } from '@antiphon/conversation-domain';
+import { claimOf, readBackwards } from '@antiphon/event-store';
+import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
+import { isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
+import type { Clock, JsonObject } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { requireOwnSession, AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
+import { fileTreeIdOf } from '@antiphon/agent-log';
+import type { SessionLog } from '../sessions/session-log.js';
+
+type ChangeRequest = z.output<typeof changeMessage.request>;
+type AttachRequest = z.output<typeof attachChatFile.request>;
+
+/** Events of one page of the search for an old turn. */
+const PAGE = 500;
+/** Maximum number of attempts: another process may take the session over before the append. */
+const MAX_ROUNDS = 5;
+
+const isFenced = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.FENCED';
+
+/** Changes the messages and the files of chats. */
+@Controller()
+export class ChangeChat {
+  constructor(
+    @Inject(SessionRegistry) private readonly registry: SessionRegistry,
+    @Inject(AgentDirectory) private readonly agents: AgentDirectory,
+    @Inject(SESSION_LOG) private readonly log: SessionLog,
+    @Inject(FileTrees) private readonly files: FileTrees,
+    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /** Edits or deletes a message. The first text stays in the log. */
+  @HandleRequest(changeMessage)
+  async change(request: ChangeRequest): Promise<z.output<typeof changeMessage.reply>> {
+    const { turnId, part, caller: actor, content } = request;
+    const changed = { turnId, part, actor };
+    const command =
+      content === null
+        ? ({ type: 'DeleteMessage', data: changed } as const)
+        : ({ type: 'EditMessage', data: { ...changed, content: toStorable(content) } } as const);
+    return this.commit(request, { ...command, now: isoTime(this.clock) }, (ended) =>
+      ended.includes(turnId) ? Promise.resolve() : this.requireTurn(request),
+    );
+  }
+
+  /** Attaches the bytes that a file has now. Later changes of the file do not change them. */
+  @HandleRequest(attachChatFile)
+  async attach(request: AttachRequest): Promise<z.output<typeof attachChatFile.reply>> {
+    const { workspace, caller: actor } = request;
+    const path = request.path.normalize('NFC');
+    const { files } = await this.files.read(workspace, fileTreeIdOf(workspace));
+    const file = files.get(path);
+    if (!file) throw notFound('CHAT.FILE_NOT_FOUND', `there is no file "${path}" in the workspace`);
+    const data = { path, digest: file.digest, size: file.size, actor };
+    const command = { type: 'AttachFile', data, now: isoTime(this.clock) } as const;
+    return this.commit(request, command, () => Promise.resolve());
+  }
+
+  private async commit(
+    request: ChangeRequest | AttachRequest,
+    command: SessionCommand,
+    check: (ended: readonly string[]) => Promise<void>,
+  ): Promise<z.output<typeof changeMessage.reply>> {
+    const { registry, log } = this;
+    const { workspace, chatId, sessionId } = request;
+    for (let round = 1; ; round++) {
+      const session = await registry.requireSession(workspace, sessionId);
+      const { actor } = session;
+      await requireOwnSession(this.agents, request, actor.fold().state.started?.agentId ?? '');
+      await check(actor.fold().state.ended.map(({ turnId }) => turnId));
+      try {
+        const committed = await actor.commit((fold) => {
+          const events = log.decider.decide(command, fold.state);
+          const reply = { chatId, version: fold.version + events.length };
+          return { events, reply, idempotency: this.claimOfChange(request, reply) };
+        });
+        registry.wakeDriver(session);
+        if (committed.outcome === 'appended') return committed.decision.reply;
+        if (committed.outcome === 'joined') return changeMessage.reply.parse(committed.answer);
+        return { chatId, version: actor.fold().version };
+      } catch (error) {
+        if (!isFenced(error) || round === MAX_ROUNDS) throw error;
+      }
+    }
+  }
+
+  private claimOfChange(
+    request: ChangeRequest | AttachRequest,
+    reply: JsonObject,
+  ): IdempotencyClaim | undefined {
+    const { workspace: _workspace, caller, callerAgent: _agent, idempotencyKey: key, ...subject } = request;
+    return claimOf(`${caller}/chat.change`, key, subject, reply);
+  }
+
+  /** Reads the log for a turn that is too old for the fold. Throws `CHAT.MESSAGE_NOT_FOUND`. */
+  private async requireTurn({ workspace, sessionId, turnId }: ChangeRequest): Promise<void> {
+    const stream = sessionStream(sessionId);
+    for await (const { type, data } of readBackwards(this.store, workspace, stream, PAGE))
+      if (type === 'TurnRequested' && data['turnId'] === turnId) return;
+    throw notFound('CHAT.MESSAGE_NOT_FOUND', `this chat has no message of the turn ${turnId}`);
+  }
+}

@@ -1,0 +1,46 @@
+import { isTurnEnd, taskOfSessionKey } from '@antiphon/contracts/agent';
+import type { Clock } from '@antiphon/kernel';
+import type { NatsLink } from '@antiphon/messaging';
+import type { AgentMetricsSampler } from '@antiphon/agents-features';
+import type { FoldedEvent } from '../sessions/session-fold.js';
+import type { StreamDeps } from '../sessions/session-stream.js';
+import { TURN_END_SUBJECT } from '../sessions/turn-ends.js';
+import { reportEndedTurns } from './turn-telemetry.js';
+import { createToken } from '@antiphon/service-host';
+
+/** Called for each turn of an agent that failed because its drivers were lost again and again. */
+export const ON_DRIVERS_LOST = createToken<(workspace: string, agentId: string) => void>('ON_DRIVERS_LOST');
+
+const hasLostDrivers = (events: readonly FoldedEvent[]): boolean =>
+  events.some(({ event }) => event.type === 'TurnFailed' && event.data.code === 'TURN.DRIVER_LOST');
+
+/** Tells the process that assigns tasks of the end of a turn. A lost notification costs a poll. */
+const announceTaskTurn = (
+  { isConnected, connection }: NatsLink,
+  sessionId: string,
+  sessionKey: string,
+  events: readonly FoldedEvent[],
+): void => {
+  if (taskOfSessionKey(sessionKey) === null || !events.some(({ event }) => isTurnEnd(event.type))) return;
+  if (isConnected() && !connection.isDraining()) connection.publish(TURN_END_SUBJECT, sessionId);
+};
+
+/** Creates the listener that reports appended events to the metrics and to waiting processes. */
+export const createReportAppended =
+  (
+    clock: Clock,
+    metrics: Pick<AgentMetricsSampler, 'record'>,
+    nats: NatsLink,
+    onDriversLost: (workspace: string, agentId: string) => void,
+  ): StreamDeps['onAppended'] =>
+  (events, { workspace, sessionId }, { state }) => {
+    const agentId = state.started?.agentId ?? '';
+    reportEndedTurns(events, { workspace, sessionId, agentId }, clock.now());
+    metrics.record(
+      workspace,
+      agentId,
+      events.map(({ event }) => event),
+    );
+    announceTaskTurn(nats, sessionId, state.started?.sessionKey ?? '', events);
+    if (hasLostDrivers(events)) onDriversLost(workspace, agentId);
+  };

@@ -1,0 +1,105 @@
+import { LEASE_OWNER } from '@antiphon/agents-features';
+import {
+  ApprovalDeadlines,
+  ApprovalTimers,
+  LocalRetries,
+  ON_APPROVAL_CHANGE,
+  SessionRecovery,
+  Shutdown,
+  TOOL_RETRIES,
+  TURN_COMMANDS,
+  ToolRetry,
+} from '@antiphon/conversation-features';
+import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/metering';
+import * as platform from '@antiphon/service-host';
+import { createToken, provide, provideClass } from '@antiphon/service-host';
+import { openTemporal, readTemporalServer } from '@antiphon/temporal';
+import { createArchiveOldEvents, readRetention } from './maintenance/archive-old-events.js';
+import { createDeleteOldRows } from './maintenance/delete-old-rows.js';
+import * as tokens from './orchestration.tokens.js';
+import { reconcileRuns } from './runs/reconcile-runs.js';
+import { RUN_STREAMS } from './runs/run-streams.js';
+import { TaskRunner } from './runs/run-task.js';
+import { RUN_STARTER } from './runs/start-run.handler.js';
+import { createActivities } from './temporal/activities.js';
+import type { Activities, ActivityDeps } from './temporal/activities.js';
+import { RunWorker, TemporalRuns, WORKER_DEFAULTS } from './temporal/run-worker.js';
+import { TemporalRetries } from './temporal/tool-retry-temporal.js';
+
+const { CLOCK, CONFIG, DATABASE_POOL, ENVIRONMENT } = platform;
+const { LOGGER, NATS, REQUESTS } = platform;
+const { TEMPORAL_QUEUE, TEMPORAL_RUNS, WORKER_SETTINGS } = tokens;
+
+const ARCHIVE = createToken<ActivityDeps['archiveOldEvents']>('ARCHIVE');
+const ACTIVITIES = createToken<Activities>('ACTIVITIES');
+const APPROVAL_TIMERS = createToken<ApprovalTimers | null>('APPROVAL_TIMERS');
+const RECONCILE = createToken<() => Promise<number>>('RECONCILE');
+const SWEEPS = createToken<ActivityDeps['sweeps']>('SWEEPS');
+
+/** Provides what Temporal runs: activities, sweeps, and the timers of approvals and tool retries. */
+export const temporalProviders = [
+  provide(WORKER_SETTINGS, [ENVIRONMENT, CONFIG, LEASE_OWNER], (env, config, identity) => ({
+    ...WORKER_DEFAULTS,
+    identity,
+    server: readTemporalServer(env),
+    retention: readRetention(env, config),
+  })),
+  provide(TEMPORAL_QUEUE, [WORKER_SETTINGS], ({ server, taskQueue }) =>
+    server === undefined ? null : { server, taskQueue, temporal: openTemporal(server) },
+  ),
+  provide(APPROVAL_TIMERS, [TEMPORAL_QUEUE, DATABASE_POOL, LOGGER], (queue, pool, logger) =>
+    queue ? new ApprovalTimers({ ...queue, pool, logger }) : null,
+  ),
+  // Without Temporal, the deadlines of approvals wait for it.
+  provide(ON_APPROVAL_CHANGE, [APPROVAL_TIMERS], (timers) => (change) => timers?.update(change)),
+  provide(
+    TOOL_RETRIES,
+    [TEMPORAL_QUEUE, ToolRetry, Shutdown, LOGGER],
+    (queue, toolRetry, { stopping }, logger) =>
+      queue
+        ? new TemporalRetries({ ...queue, logger })
+        : new LocalRetries(toolRetry, stopping.signal, logger),
+  ),
+  provide(
+    RECONCILE,
+    [APPROVAL_TIMERS, TEMPORAL_QUEUE, RUN_STREAMS, DATABASE_POOL, TURN_COMMANDS, LOGGER],
+    (timers, queue, runs, pool, turns, logger) => async () => {
+      if (!queue || !timers) return 0;
+      const approvals = await timers.reconcile();
+      return approvals + (await reconcileRuns({ ...queue, runs, pool, turns, logger }));
+    },
+  ),
+  provide(
+    SWEEPS,
+    [RECONCILE, SessionRecovery, REQUESTS, DATABASE_POOL, CLOCK, LOGGER, CONFIG],
+    (reconcile, recovery, requests, pool, clock, logger, { retention: { idempotencyDays: claimDays } }) => ({
+      reconcileRuns: reconcile,
+      sweepTurns: () => recovery.takeOverAbandoned(),
+      expireReservations: async () => (await requests.request(expireReservations, {})).ended,
+      deleteOldRows: createDeleteOldRows({ pool, clock, logger, claimDays }),
+      rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
+    }),
+  ),
+  provide(ARCHIVE, [DATABASE_POOL, CLOCK, LOGGER, WORKER_SETTINGS], (pool, clock, logger, { retention }) =>
+    createArchiveOldEvents({ pool, clock, logger, retention }),
+  ),
+  provide(
+    ACTIVITIES,
+    [RUN_STREAMS, TaskRunner, ToolRetry, ApprovalDeadlines, SWEEPS, ARCHIVE, LOGGER],
+    (runs, tasks, retryTool, deadlines, sweeps, archiveOldEvents, logger) =>
+      createActivities({
+        ...{ runs, tasks, retryTool, sweeps, archiveOldEvents, logger },
+        tendApproval: (approval) => deadlines.apply(approval),
+      }),
+  ),
+  provide(
+    TEMPORAL_RUNS,
+    [TEMPORAL_QUEUE, TOOL_RETRIES, WORKER_SETTINGS, ACTIVITIES, TaskRunner, RECONCILE, LOGGER],
+    (queue, retries, settings, activities, tasks, reconcile, logger) =>
+      queue && retries instanceof TemporalRetries
+        ? new TemporalRuns({ queue, settings, activities, tasks, retries, reconcile, logger })
+        : null,
+  ),
+  provideClass(RunWorker, { temporal: TEMPORAL_RUNS, pool: DATABASE_POOL, nats: NATS, logger: LOGGER }),
+  provide(RUN_STARTER, [RunWorker], (worker) => worker),
+];
