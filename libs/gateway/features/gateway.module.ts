@@ -136,7 +136,11 @@ const statusProvider: Provider = {
   ],
   providers: [
     { provide: APP_GUARD, useClass: AccessGuard },
-    { provide: HeavyRequests, useFactory: () => new HeavyRequests() },
+    {
+      provide: HeavyRequests,
+      inject: [CONFIG],
+      useFactory: ({ gateway }: AntiphonConfig) => new HeavyRequests({ waitMs: gateway.heavyWaitMs }),
+    },
     { provide: APP_INTERCEPTOR, useClass: HeavyRequestsInterceptor },
     AgentAccess,
     SubmitTurns,

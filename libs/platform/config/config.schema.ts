@@ -54,6 +54,9 @@ const Gateway = z.strictObject({
   ).default(true),
   header_timeout_s: seconds('the headers of a request', 'header_timeout_s', 10),
   body_timeout_s: seconds('a whole request', 'body_timeout_s', 30),
+  heavy_wait_s: int(1, 60, 'seconds that a heavy request waits for its turn', 'heavy_wait_s = 10').default(
+    10,
+  ),
   limits: hint(Limits, 'a table, [gateway.limits]', '[gateway.limits]').prefault({}),
 });
 

@@ -121,7 +121,7 @@ describe('a file with mistakes', () => {
       message: 'unknown key',
       nearest: 'port',
       expected:
-        'one of host, port, token, trusted_proxies, allowed_origins, loopback_without_token, header_timeout_s, body_timeout_s, limits',
+        'one of host, port, token, trusted_proxies, allowed_origins, loopback_without_token, header_timeout_s, body_timeout_s, heavy_wait_s, limits',
       example: 'port = 7400',
     }));
 

@@ -54,6 +54,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
     loopbackWithoutToken: true,
     headerTimeoutMs: 10_000,
     bodyTimeoutMs: 30_000,
+    heavyWaitMs: 10_000,
     limits: { requestsPerSecond: 0, framesPerSecond: 0, bytesPerSecond: 0, signIns: 0 },
   },
   providers: [],

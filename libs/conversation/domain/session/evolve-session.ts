@@ -246,6 +246,10 @@ const folds: Folds = {
  * Folds a session's event stream, with a window of recent turns. It never throws: an inconsistent
  * event, or one of a newer version, changes nothing. The resulting `attempt` equals the one of the
  * frames' fold in the contracts; a test compares them.
+ *
+ * The state serves the next decision. It has the open turn and the queue, with the claims, tries
+ * and deadlines of calls, which no reader sees. Readers fold whole turns with their texts, costs
+ * and places by `foldTurns` of the contracts.
  */
 export const evolveSession =
   (window: RecentWindow) =>
