@@ -1,3 +1,5 @@
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentDefinition, AgentEvent, AgentResult, AgentState } from '@antiphon/contracts/agent';
 import { assertNever, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
@@ -58,6 +60,8 @@ interface Change<T extends string, Data = Record<never, never>> {
   readonly agentId: string;
   readonly actor: string;
   readonly reason: string | null;
+  /** Reason of the runtime or the configuration, in place of `reason`. */
+  readonly cause?: Cause;
   readonly now: string;
   readonly data: Data;
 }
@@ -131,8 +135,8 @@ const isChange = ({ type, agentId }: AgentCommand, { status }: AgentRecord): boo
 };
 
 const toEvent = (command: AgentCommand): AgentEvent => {
-  const { agentId, actor, reason, now: at } = command;
-  const change = { agentId, actor, reason, at };
+  const { agentId, actor, reason, cause, now: at } = command;
+  const change = { agentId, actor, reason, ...(cause ? { cause } : {}), at };
   switch (command.type) {
     case 'Spawn':
       return { type: 'AgentSpawned', schemaVersion, data: { ...change, ...command.data } };
@@ -208,7 +212,8 @@ const evolve = (agent: AgentRecord, event: AgentEvent): AgentRecord => {
     const [from, status] = next;
     // A fact that does not fit changes nothing: no fold reaches a state that is not declared.
     if (!from.includes(agent.status)) return agent;
-    const { actor, reason, at: changedAt } = event.data;
+    const { actor, cause, at: changedAt } = event.data;
+    const reason = cause ? textOf(cause) : event.data.reason;
     return { ...agent, status, actor, reason, changedAt, ...ownFields(event) };
   }
   if (agent.status === 'none' || agent.status === 'terminated') return agent;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { event } from '../log/stored-event.js';
+import { Cause, event } from '../log/stored-event.js';
 import { AgentDefinition, AgentResult, TreeLimits } from './agent-definition.js';
 
 /**
@@ -12,6 +12,8 @@ const change = {
   actor: Actor,
   /** Why, for a person. Null if the actor gave none. */
   reason: z.string().max(2_000).nullable(),
+  /** Reason of the runtime or the configuration, in place of `reason`. */
+  cause: Cause.optional(),
   at: z.iso.datetime(),
 };
 

@@ -86,6 +86,8 @@ export const TaskResultRefused = event('TaskResultRefused', {
 export const TaskCancelRequested = event('TaskCancelRequested', {
   taskId: z.uuid(),
   reason: z.string().max(2_000).nullable(),
+  /** Reason of the runtime, in place of `reason`. */
+  cause: Cause.optional(),
   ...by,
 });
 export const TaskEnded = eventOfCause('TaskEnded', {

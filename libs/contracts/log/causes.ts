@@ -55,6 +55,17 @@ interface Fields {
   approval_voided: unknown;
   hand_over_not_made: unknown;
 
+  request_circle: { readonly agents: string };
+  hop_limit: { readonly hops: number; readonly agents: string };
+  agent_not_configured: unknown;
+  agent_configured_again: unknown;
+  agent_processes_lost: unknown;
+  agent_turn_ended: unknown;
+  agent_silent: { readonly lastSeenAt: string };
+  agent_works_again: unknown;
+  tree_place_free: unknown;
+  deadline_reached: unknown;
+
   agent_missing: { readonly agentId: string };
   agent_terminated: { readonly agentId: string };
   attempt_failed: unknown;
@@ -145,6 +156,17 @@ export const TEXTS: Texts = {
     '[runtime] Your answer promises a hand-over, but you did not call the tool hand_over. ' +
     'Call it now, or answer the user yourself.',
 
+  request_circle: ({ agents }) => `the request went in a circle without a new fact: ${agents}`,
+  hop_limit: ({ hops, agents }) => `the request passed ${hops} agents already (limit hops): ${agents}`,
+  agent_not_configured: () => 'not in the configuration',
+  agent_configured_again: () => 'in the configuration again',
+  agent_processes_lost: () => 'the processes that drove a turn of it were lost again and again',
+  agent_turn_ended: () => 'the turn that lost its processes has ended',
+  agent_silent: ({ lastSeenAt }) => `no heartbeat since ${lastSeenAt}`,
+  agent_works_again: () => 'a process works for it again',
+  tree_place_free: () => 'a place in the tree is free',
+  deadline_reached: () => 'the deadline has passed',
+
   agent_missing: ({ agentId }) => `there is no agent "${agentId}"`,
   agent_terminated: ({ agentId }) => `the agent "${agentId}" is terminated`,
   attempt_failed: () => 'failed',
@@ -165,8 +187,10 @@ export const textOf = (cause: Cause | undefined): string => {
 /** Returns a text of outside as a cause. */
 export const textCause = (text: string): Cause => ({ kind: 'text', text });
 
-/** Returns the data of an event with the text of its cause, as events before causes have it. */
+/** Returns the data of an event with the text of its cause, in the fields of events before causes. */
 export const withMessage = <D extends object>(data: D): D => {
-  const { cause } = data as { cause?: Partial<Cause> | null };
-  return typeof cause?.kind === 'string' ? { ...data, message: textOf(cause as Cause) } : data;
+  const { cause, reason } = data as { cause?: Partial<Cause> | null; reason?: unknown };
+  if (typeof cause?.kind !== 'string') return data;
+  const text = textOf(cause as Cause);
+  return { ...data, ...(reason === null ? { reason: text } : { message: text }) };
 };

@@ -4,7 +4,7 @@ import { planDecider } from './plans/plan.decider.js';
 import type { PlanCommand } from './plans/plan.decider.js';
 import { begin as beginNode, fail, start } from './run/run.examples.js';
 import { runDecider } from './run/run.decider.js';
-import { abandon, assign, begin, finish, queue } from './tasks/task.examples.js';
+import { abandon, assign, begin, expire, finish, queue } from './tasks/task.examples.js';
 import { taskDecider } from './tasks/task.decider.js';
 import { workflowDecider } from './workflow/workflow.decider.js';
 import type { WorkflowCommand } from './workflow/workflow.decider.js';
@@ -54,6 +54,7 @@ const ATTEMPTS = [assign(1), begin(1), finish('failed', { cause, notBefore: comm
 
 const facts = (): readonly { readonly type: string; readonly data: object }[] => [
   ...factsOf(taskDecider, [queue(), ...ATTEMPTS, abandon]),
+  ...factsOf(taskDecider, [queue({ deadline: common.now }), expire(common.now)]),
   ...factsOf(runDecider, [
     start,
     beginNode('top'),
@@ -75,7 +76,7 @@ describe('facts of tasks, runs, plans and workflows', () => {
     expect(facts()).toEqual(before);
     const types = before.flatMap(({ type, data }) => ('cause' in data || 'strikes' in data ? [type] : []));
     expect([...new Set(types)].sort()).toEqual([
-      ...['PlanRunEnded', 'PlanStepFailed', 'TaskAttemptFailed', 'TaskEnded'],
+      ...['PlanRunEnded', 'PlanStepFailed', 'TaskAttemptFailed', 'TaskCancelRequested', 'TaskEnded'],
       ...['TaskFailed', 'TaskRequeued', 'WorkflowRefused'],
     ]);
   });

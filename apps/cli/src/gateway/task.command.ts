@@ -51,6 +51,7 @@ export const taskSpecOf = (prompt: string, options: CreateOptions): Record<strin
 };
 
 type LoggedTaskEvent = TaskEvent & { readonly recordedAt: string; readonly position: number };
+const becauseOf = (text: string | null = null): string => (text === null ? '' : `: ${text}`);
 const renderEvent = (event: LoggedTaskEvent): string => {
   switch (event.type) {
     case 'TaskQueued':
@@ -59,14 +60,12 @@ const renderEvent = (event: LoggedTaskEvent): string => {
       return `assigned to ${event.data.worker}, claim ${event.data.epoch}`;
     case 'TaskBegun':
       return `running${event.data.sessionId === null ? '' : ` in session ${event.data.sessionId}`}`;
-    case 'TaskRequeued': {
-      const { reason, message } = withMessage({ message: null as string | null, ...event.data });
-      return `queued again, ${reason}${message === null ? '' : `: ${message}`}`;
-    }
+    case 'TaskRequeued':
+      return `queued again, ${event.data.reason}${becauseOf(withMessage({ message: null as string | null, ...event.data }).message)}`;
     case 'TaskResultRefused':
       return `late result of ${event.data.worker} refused, claim ${event.data.epoch}`;
     case 'TaskCancelRequested':
-      return `cancelling${event.data.reason === null ? '' : `: ${event.data.reason}`}`;
+      return `cancelling${becauseOf(withMessage(event.data).reason)}`;
     case 'TaskEnded':
       return event.data.status;
     default:

@@ -92,7 +92,7 @@ const BACK_SQL = `select a.workspace, a.agent_id, s.last_seen_at from agent_agen
     and (coalesce(t.open_turns, 0) = 0 or s.last_seen_at >= $1)
   limit 100`;
 const FAILED_SQL = `select workspace, agent_id from agent_agents
-  where status = 'error' and record ->> 'reason' = $1 and (record ->> 'changedAt')::timestamptz < $2 limit 100`;
+  where status = 'error' and record ->> 'actor' = $1 and (record ->> 'changedAt')::timestamptz < $2 limit 100`;
 const DELETE_CHANGES_SQL = `delete from agent_state_changes where ctid = any(array(
   select ctid from agent_state_changes where at < $1 limit 1000))`;
 const HISTORY_SQL = `select from_state, to_state, phase, actor, reason, event_id, position, at from agent_state_changes
@@ -205,9 +205,9 @@ export class AgentRows {
     return this.refs('orphans', ORPHANS_SQL, []);
   }
 
-  /** Returns agents that failed for this reason before a time. */
-  failed(reason: string, before: Date): Promise<AgentRef[]> {
-    return this.refs('failed', FAILED_SQL, [reason, before]);
+  /** Returns agents that this actor marked as failed before a time. */
+  failed(actor: string, before: Date): Promise<AgentRef[]> {
+    return this.refs('failed', FAILED_SQL, [actor, before]);
   }
 
   /** Records that a process works for these agents, in one statement. */

@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { agentDecider } from '@antiphon/agents-domain';
 import type { AgentCommand, AgentRecord } from '@antiphon/agents-domain';
@@ -56,7 +57,6 @@ const BEAT_MS = 10_000;
 export const UNRESPONSIVE_MS = 60_000;
 /** Time for which an agent stays failed after a turn lost too many processes, ms. */
 const FAILED_MS = 5_000;
-const CRASHED = 'the processes that drove a turn of it were lost again and again';
 const DAY_MS = 24 * 3_600_000;
 const BACKOFF = { firstMs: 100, maxMs: 5_000 };
 
@@ -89,16 +89,20 @@ export class AgentUpkeep {
    */
   fail({ workspace, agentId }: AgentRef, code: string): Promise<void> {
     return this.attempt('mark agent failed', () =>
-      this.change(workspace, agentId, { ...this.common(agentId, CRASHED), type: 'Fail', data: { code } }),
+      this.change(workspace, agentId, {
+        ...this.common(agentId, { kind: 'agent_processes_lost' }),
+        type: 'Fail',
+        data: { code },
+      }),
     );
   }
 
   /** Resumes agents some seconds after a turn of them failed by lost processes. */
   async resumeFailed(): Promise<void> {
     const { agentRows, clock } = this.deps;
-    for (const { workspace, agentId } of await agentRows.failed(CRASHED, new Date(clock.now() - FAILED_MS)))
+    for (const { workspace, agentId } of await agentRows.failed(RUNTIME, new Date(clock.now() - FAILED_MS)))
       await this.change(workspace, agentId, {
-        ...this.common(agentId, 'the turn that lost its processes has ended'),
+        ...this.common(agentId, { kind: 'agent_turn_ended' }),
         ...{ type: 'Resume', data: {} },
       });
   }
@@ -112,13 +116,13 @@ export class AgentUpkeep {
     if (working.length > 0) await agentRows.beat(working, owner, new Date(now));
     for (const { workspace, agentId, lastSeenAt } of await agentRows.silent(overdue))
       await this.change(workspace, agentId, {
-        ...this.common(agentId, `no heartbeat since ${lastSeenAt}`),
+        ...this.common(agentId, { kind: 'agent_silent', lastSeenAt }),
         type: 'MarkUnresponsive',
         data: { lastSeenAt },
       });
     for (const { workspace, agentId } of await agentRows.back(overdue))
       await this.change(workspace, agentId, {
-        ...this.common(agentId, 'a process works for it again'),
+        ...this.common(agentId, { kind: 'agent_works_again' }),
         type: 'MarkResponsive',
         data: {},
       });
@@ -193,8 +197,8 @@ export class AgentUpkeep {
     if (isAppended) await this.deps.agents.announce({ workspace, agentIds: [agentId] });
   }
 
-  private common(agentId: string, reason: string) {
-    return { agentId, actor: 'runtime', reason, now: isoTime(this.deps.clock) };
+  private common(agentId: string, cause: Cause) {
+    return { agentId, actor: RUNTIME, reason: null, cause, now: isoTime(this.deps.clock) };
   }
 
   private attempt(task: string, work: () => Promise<unknown>): Promise<void> {

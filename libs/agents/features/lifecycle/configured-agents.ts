@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import { DEFAULT_TREE_LIMITS } from '@antiphon/contracts/agent';
 import type { AgentDefinition, AgentEvent } from '@antiphon/contracts/agent';
 import { agentDecider, agentTreeDecider } from '@antiphon/agents-domain';
@@ -27,8 +28,6 @@ export interface ConfiguredAgentsDeps {
 }
 
 const ACTOR = 'configuration';
-/** Reason of the pause of an agent that the configuration no longer names. */
-export const NOT_CONFIGURED = 'not in the configuration';
 
 const isSame = (a: object, b: object): boolean =>
   canonicalJson(a as JsonObject) === canonicalJson(b as JsonObject);
@@ -63,7 +62,7 @@ export class ConfiguredAgents {
     const { agents } = workspaceConfig(this.deps.config, workspace);
     for (const agentId of agentIds.filter((id) => !agents.some((agent) => agent.id === id)))
       await this.change(workspace, agentId, ({ status }) =>
-        status === 'ready' ? [this.command(agentId, 'Pause', NOT_CONFIGURED)] : [],
+        status === 'ready' ? [this.command(agentId, 'Pause', { kind: 'agent_not_configured' })] : [],
       );
   }
 
@@ -84,11 +83,11 @@ export class ConfiguredAgents {
         type: 'Redefine',
         data: { definition },
       };
-      const isBack = record.status === 'paused' && record.actor === ACTOR && record.reason === NOT_CONFIGURED;
+      const isBack = record.status === 'paused' && record.actor === ACTOR;
       const isChanged = record.status !== 'terminated' && record.definition !== null;
       return [
         ...(isChanged && !isSame(record.definition, definition) ? [redefine] : []),
-        ...(isBack ? [this.command(agent.id, 'Resume', 'in the configuration again')] : []),
+        ...(isBack ? [this.command(agent.id, 'Resume', { kind: 'agent_configured_again' })] : []),
       ];
     });
   }
@@ -144,16 +143,17 @@ export class ConfiguredAgents {
     if (isAppended) await this.deps.agents.announce({ workspace, agentIds: [agentId] });
   }
 
-  private common(agentId: string, reason: string | null) {
-    return { agentId, actor: ACTOR, reason, now: isoTime(this.deps.clock) };
+  private common(agentId: string, cause: Cause | null) {
+    const why = { reason: null, ...(cause ? { cause } : {}) };
+    return { agentId, actor: ACTOR, ...why, now: isoTime(this.deps.clock) };
   }
 
   private command(
     agentId: string,
     type: 'MarkReady' | 'Pause' | 'Resume',
-    reason: string | null,
+    cause: Cause | null,
   ): AgentCommand {
-    return { ...this.common(agentId, reason), type, data: {} };
+    return { ...this.common(agentId, cause), type, data: {} };
   }
 }
 

@@ -172,7 +172,8 @@ export class ControlAgent {
       event.type === 'TreeMemberAdmitted' ? [event.data.agentId] : [],
     );
     const ready = admitted.map((agentId) => {
-      const data = { agentId, actor: 'runtime', reason: 'a place in the tree is free', at: now };
+      const cause = { kind: 'tree_place_free' } as const;
+      const data = { agentId, actor: 'runtime', reason: null, cause, at: now };
       return this.appendTo(
         workspace,
         agentId,

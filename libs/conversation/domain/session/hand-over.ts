@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentHop } from '@antiphon/contracts/agent';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 import type { OpenTurn } from './session-state.js';
@@ -38,7 +39,7 @@ export type HopVerdict =
       readonly allowed: false;
       readonly code: string;
       readonly chain: readonly string[];
-      readonly message: string;
+      readonly cause: Cause;
     };
 
 const agentsOf = (hops: readonly Pick<AgentHop, 'from' | 'to'>[]): string[] =>
@@ -61,10 +62,10 @@ export const checkHop = (
 ): HopVerdict => {
   const agents = agentsOf([...chain, hop]);
   if (chain.some((earlier) => isRepeated(hop, earlier))) {
-    const message = `the request went in a circle without a new fact: ${agents.join(' → ')}`;
-    return { allowed: false, code: HANDOVER_LOOP, chain: agents, message };
+    const cause = { kind: 'request_circle', agents: agents.join(' → ') } as const;
+    return { allowed: false, code: HANDOVER_LOOP, chain: agents, cause };
   }
   if (chain.length < maxHops) return { allowed: true };
-  const message = `the request passed ${maxHops} agents already (limit hops): ${agents.join(' → ')}`;
-  return { allowed: false, code: HOP_LIMIT, chain: agents, message };
+  const cause = { kind: 'hop_limit', hops: maxHops, agents: agents.join(' → ') } as const;
+  return { allowed: false, code: HOP_LIMIT, chain: agents, cause };
 };

@@ -104,7 +104,7 @@ export class AskAgent {
     const verdict = checkHop(turn.chain, hop, this.deps.config.messages.maxHops);
     if (!verdict.allowed) {
       await this.recordBlocked(call, verdict);
-      throw rejected(verdict.code, verdict.message);
+      throw rejected(verdict.code, textOf(verdict.cause));
     }
     const submitted = await this.deps.submitTurn.handle(
       {
@@ -147,12 +147,12 @@ export class AskAgent {
   /** The id of the event is derived from the call: a repeated call adds no second one. */
   private async recordBlocked(
     { workspace, sessionId, agentId, turn, callId }: NativeCall,
-    { code, chain, message }: Extract<HopVerdict, { allowed: false }>,
+    { code, chain, cause }: Extract<HopVerdict, { allowed: false }>,
   ): Promise<void> {
     // Facts of an agent begin with its `AgentSpawned`.
     await this.deps.configuredAgents.record(workspace);
     const data = {
-      ...{ agentId, actor: 'runtime', reason: message, at: isoTime(this.deps.clock) },
+      ...{ agentId, actor: 'runtime', reason: null, cause, at: isoTime(this.deps.clock) },
       ...{ code, sessionId, turnId: turn.turnId, chain: [...chain] },
     };
     const event = { eventId: v5('blocked', callId), type: 'AgentBlocked', schemaVersion: 1, data };

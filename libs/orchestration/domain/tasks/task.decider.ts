@@ -195,9 +195,13 @@ const loseTask = ({ data, now }: LoseTask, state: TaskFold): TaskEvent[] => {
 };
 
 /** Requests the end of a task. An agent's turn ends it later, so that a finished result stays. */
-const stopTask = (state: TaskFold, now: string, actor: string, reason: string | null): TaskEvent[] => {
+const stopTask = (
+  state: TaskFold,
+  now: string,
+  why: { readonly actor: string; readonly reason: string | null; readonly cause?: Cause },
+): TaskEvent[] => {
   if (!isOpenTask(state) || state.cancelRequest) return [];
-  const data = { taskId: taskIdOf(state), reason, actor, at: now };
+  const data = { taskId: taskIdOf(state), ...why, at: now };
   const request: TaskEvent = { type: 'TaskCancelRequested', schemaVersion, data };
   const isTurn = isClaimedTask(state) && state.queued?.executor === 'agent';
   return isTurn ? [request] : [request, endCancelled(evolveTask(state, request), now)];
@@ -206,7 +210,7 @@ const stopTask = (state: TaskFold, now: string, actor: string, reason: string | 
 const expireTask = ({ now }: ExpireTask, state: TaskFold): TaskEvent[] => {
   const deadline = state.queued?.deadline ?? null;
   if (deadline === null || now < deadline) return [];
-  return stopTask(state, now, DEADLINE_ACTOR, 'the deadline has passed');
+  return stopTask(state, now, { actor: DEADLINE_ACTOR, reason: null, cause: { kind: 'deadline_reached' } });
 };
 
 const abandonTask = ({ data, now }: AbandonTask, state: TaskFold): TaskEvent[] => {
@@ -229,7 +233,7 @@ const decide = (command: TaskCommand, state: TaskFold): TaskEvent[] => {
     case 'LoseTask':
       return loseTask(command, state);
     case 'CancelTask':
-      return stopTask(state, command.now, command.data.actor, command.data.reason);
+      return stopTask(state, command.now, command.data);
     case 'AbandonTask':
       return abandonTask(command, state);
     case 'ExpireTask':

@@ -190,7 +190,7 @@ describe('a cancel', () => {
 
 describe('a deadline', () => {
   const due = { deadline: LATER };
-  const expired = cancelRequested(DEADLINE_ACTOR, 'the deadline has passed');
+  const expired = cancelRequested(DEADLINE_ACTOR, { kind: 'deadline_reached' });
   const at = (event: TaskEvent, time: string): TaskEvent =>
     ({ ...event, data: { ...event.data, at: time } }) as TaskEvent;
 

@@ -58,10 +58,10 @@ export const requeued = (
   schemaVersion: 2,
   data: { taskId: TASK, epoch, reason, code: null, cause: null, notBefore: NOW, at: NOW, ...more },
 });
-export const cancelRequested = (actor = 'key/k1', reason: string | null = null): TaskEvent => ({
+export const cancelRequested = (actor = 'key/k1', cause?: Cause): TaskEvent => ({
   type: 'TaskCancelRequested',
   schemaVersion,
-  data: { taskId: TASK, reason, actor, at: NOW },
+  data: { taskId: TASK, reason: null, ...(cause ? { cause } : {}), actor, at: NOW },
 });
 
 type Ended = Extract<TaskEvent, { type: 'TaskEnded' }>['data'];
