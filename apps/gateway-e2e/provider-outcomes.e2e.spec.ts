@@ -22,7 +22,7 @@ let peers = 0;
 /** A call's bound is a few cents, so that a few charges would use up the day. */
 const LIMITS = `
 [budgets]
-daily_usd = 0.10
+daily_usd = 0.20
 `;
 
 beforeAll(async () => {
@@ -117,6 +117,18 @@ describe('a call that the provider refuses', () => {
     expect(frames.at(-1)?.data).toMatchObject({ status: 'completed' });
   });
 });
+
+it.each([null, { inputTokens: 7, outputTokens: 3 }])(
+  'marks a usage frame as an estimate where the provider reported %j',
+  async (usage) => {
+    script = () => ({ text: ['two words'], usage });
+    for (const agent of ['claude', 'gpt']) {
+      const { frames } = await send(agent);
+      const { data } = frames.find(({ event }) => event === 'usage') as { data: object };
+      expect('estimated' in data).toBe(usage === null);
+    }
+  },
+);
 
 describe('an answer that ends early', () => {
   it('by its output limit completes the turn, and its last frame says so', async () => {

@@ -152,6 +152,7 @@ const modelCallCompleted = (cursor: FrameCursor, { data }: SessionEventOf<'Model
         output_tokens: usage.outputTokens,
         cost_usd: costMicroUsd === null ? null : costMicroUsd / 1e6,
         model,
+        ...(usage.estimated ? { estimated: true } : {}),
       },
     ],
   ]);

@@ -76,12 +76,13 @@ const FRAMES = {
   },
   usage: {
     summary:
-      'Tokens and cost of one model call, in US dollars. `cost_usd` is null if the model has no price.',
+      'Tokens and cost of one model call, in US dollars. `cost_usd` is null if the model has no price. `estimated` is there where the provider reported no usage.',
     data: z.object({
       input_tokens: z.int(),
       output_tokens: z.int(),
       cost_usd: z.number().nullable(),
       model: z.string(),
+      estimated: z.literal(true).optional(),
     }),
     example: { input_tokens: 812, output_tokens: 64, cost_usd: 0.0034, model: 'claude-sonnet-4-5' },
   },
