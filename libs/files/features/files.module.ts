@@ -14,6 +14,7 @@ import {
   provideClass,
 } from '@antiphon/service-host';
 import { FilesFollower, readFilesFolder } from './disk/files-follower.js';
+import { FilesOnDisk } from './disk/files-on-disk.js';
 import { VIRTUAL_FILES } from './files.tokens.js';
 import { EraseFiles } from './trees/erase-files.handler.js';
 import { FileTreeSnapshots } from './trees/file-tree-snapshots.js';
@@ -42,11 +43,12 @@ const providers = [
   provide(
     FilesFollower,
     [CONFIG, ENVIRONMENT, SERVICE_IDENTITY, FileTrees, DATABASE_POOL, LEASE_STORE, CLOCK, LOGGER],
-    ({ files }, env, { id: owner }, trees, pool, leases, clock, logger) =>
-      new FilesFollower({
-        ...{ trees, pool, leases, clock, logger, owner, limits: () => files },
-        ...{ folder: readFilesFolder(env), keepsExecutable: files.executableOnDisk },
-      }),
+    ({ files }, env, { id: owner }, trees, pool, leases, clock, logger) => {
+      const folder = readFilesFolder(env);
+      if (folder === null) return new FilesFollower(null);
+      const own = { trees, pool, leases, clock, logger, owner, limits: () => files };
+      return new FilesFollower(new FilesOnDisk({ ...own, folder, keepsExecutable: files.executableOnDisk }));
+    },
   ),
 ];
 

@@ -1,7 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { invalid } from '@antiphon/kernel';
-import { FilesOnDisk } from './files-on-disk.js';
-import type { FilesOnDiskOptions } from './files-on-disk.js';
+import type { FilesOnDisk } from './files-on-disk.js';
 
 /** Reads `ANTIPHON_FILES_FOLDER`; null if it is not set. Throws `SERVICE.BAD_ENVIRONMENT`. */
 export const readFilesFolder = (env: Readonly<Record<string, string | undefined>>): string | null => {
@@ -19,14 +18,8 @@ export class FilesFollower {
   private readonly stopping = new AbortController();
   private running: Promise<void> = Promise.resolve();
 
-  private readonly files: FilesOnDisk | null;
-
-  constructor({
-    folder,
-    ...options
-  }: Omit<FilesOnDiskOptions, 'folder'> & { readonly folder: string | null }) {
-    this.files = folder === null ? null : new FilesOnDisk({ ...options, folder });
-  }
+  /** Null where no folder is set. */
+  constructor(private readonly files: Pick<FilesOnDisk, 'run' | 'isLeader'> | null) {}
 
   start(): void {
     if (this.files) this.running = this.files.run(this.stopping.signal);
