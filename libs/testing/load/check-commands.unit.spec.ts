@@ -78,7 +78,7 @@ describe('checkCommands', () => {
 describe('the allowed ends of checkCommands', () => {
   const code = 'TURN.DRIVER_LOST';
   const error = { code, message: 'lost' };
-  const failedLog = [...BEGUN, fact('TurnFailed', error)];
+  const failedLog = [...BEGUN, fact('TurnFailed', { code, cause: { kind: 'text', text: 'lost' } })];
   const failed: SentTurn = {
     ...command,
     end: code,

@@ -62,7 +62,7 @@ describe('the agent', () => {
     );
     const { isKnown, outcome, peakMiB } = JSON.parse(stdout) as Record<string, unknown>;
     expect(isKnown).toBe(true);
-    expect(outcome).toEqual({ kind: 'failed', code: 'C', message: 'm' });
+    expect(outcome).toEqual({ kind: 'failed', code: 'C', cause: { kind: 'text', text: 'm' } });
     // The heap is the first bound: the process ends where it keeps the events. This one is for
     // buffers outside of it. The part `large-events` of the nightly run reads 900 MB.
     expect(peakMiB).toBeLessThan(MAX_RESIDENT_MIB);

@@ -84,7 +84,7 @@ describe('a fallback over real HTTP', () => {
     expect(turn.failed[0]).toMatchObject({
       reason: 'provider_unreachable',
       dispatched: false,
-      message: expect.stringContaining(new URL(url).host),
+      cause: { kind: 'text', text: expect.stringContaining(new URL(url).host) },
     });
   });
 });
