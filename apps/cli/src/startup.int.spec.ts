@@ -26,7 +26,7 @@ const modulesOf = async (...args: string[]): Promise<{ stdout: string; modules: 
   return { stdout, modules: modules.map((url) => url.slice(url.indexOf(ROOT) + ROOT.length)) };
 };
 
-/** What a command may load before its action runs. The texts of causes import nothing. */
+/** Modules that a command may load before its action runs. The texts of causes import nothing. */
 const LIGHT =
   /^\/?(apps\/cli\/|node_modules\/commander\/|libs\/kernel\/|libs\/contracts\/dist\/log\/causes\.js$|tools\/\w+\/)/;
 
