@@ -88,28 +88,6 @@ describe('an error of the provider', () => {
   });
 
   it.each([
-    [401, {}, 'the provider refused the key'],
-    [403, {}, 'the provider refused the key'],
-    [402, {}, 'the account at the vendor has no credit'],
-    [429, { code: 'insufficient_quota' }, 'the account at the vendor has no credit'],
-    [404, {}, 'check the name of the model and base_url'],
-    [400, { code: 'model_not_found' }, 'check the name of the model and base_url'],
-    [400, {}, 'the provider does not accept this request'],
-    [308, {}, 'a redirect is not followed: set base_url to the final address'],
-  ])('with status %i and %j says what to do, for which model and where', async (status, more, advice) => {
-    answerWith(status, { error: { message: `because ${'x'.repeat(2_000)}`, ...more } });
-    const { message } = await failureOf({ model: 'gpt-9' });
-    expect(message).toContain(`; ${advice}`);
-    expect(message.endsWith(`(model gpt-9 at ${mock.url}/v1/chat/completions)`)).toBe(true);
-    expect(message.length).toBeLessThanOrEqual(500);
-  });
-
-  it.each([429, 500, 503])('with status %i has no advice: it is tried again', async (status) => {
-    answerWith(status, { error: { message: 'because' } });
-    expect((await failureOf()).message).toBe(`provider error ${status}: because`);
-  });
-
-  it.each([
     ['OpenAI', { error: { message: 'why', type: 't', code: 'c' } }],
     ['Anthropic', { type: 'error', error: { type: 'invalid_request_error', message: 'why' } }],
     ['Ollama', { error: 'why' }],
