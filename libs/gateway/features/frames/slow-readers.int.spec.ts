@@ -22,6 +22,7 @@ let gateway: ResumeGateway;
 let script: SessionScript;
 let slow: SocketClient[];
 let begun: FrameStream[];
+let closes: Promise<{ code: number; reason: string }>[];
 let brisk: SocketClient;
 let read: FrameStream;
 const held: number[] = [];
@@ -51,6 +52,13 @@ beforeAll(async () => {
   read = follow(brisk);
   begun = slow.map(follow);
   await Promise.all(begun.map((frames) => frames.done()));
+  // A paused socket closes at once where its connection is reset.
+  closes = slow.map(
+    ({ socket }) =>
+      new Promise((resolve) =>
+        socket.once('close', (code, reason) => resolve({ code, reason: reason.toString('utf8') })),
+      ),
+  );
   for (const { socket } of slow) socket.pause();
 });
 afterAll(async () => {
@@ -70,12 +78,6 @@ describe('a client that does not read', () => {
   });
 
   it('is closed with 1013 and the offset to resume from, and then gets every byte', async () => {
-    const closes = slow.map(
-      ({ socket }) =>
-        new Promise<{ code: number; reason: string }>((resolve) =>
-          socket.once('close', (code, reason) => resolve({ code, reason: reason.toString('utf8') })),
-        ),
-    );
     for (const { socket } of slow) socket.resume();
     const ends = await Promise.all(closes);
     const other = await world.startGateway();
