@@ -148,7 +148,7 @@ export const TEXTS: Texts = {
     return `the model asked for ${call}, which is not in the record: ${whose}. A what-if makes no tool call of its own`;
   },
 
-  approval_expired: ({ by }) => `nobody approved this call by ${by}; it was not run`,
+  approval_expired: ({ by }) => `this call had no answer to its approval by ${by}; it was not run`,
   approval_denied: ({ reason }) =>
     `this call was not approved${reason === '' ? '' : `: ${reason}`}; it was not run`,
   approval_voided: () => 'the tool has changed since this call was to be approved; it was not run',

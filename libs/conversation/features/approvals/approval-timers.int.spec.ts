@@ -111,7 +111,9 @@ describe('an unanswered approval', () => {
       ...['ApprovalRequested', 'ApprovalEscalated', 'ApprovalExpired'],
     ]);
     expect(events.find(({ type }) => type === 'ApprovalEscalated')?.data['to']).toBe('admin');
-    expect(events.at(-2)?.data['text']).toMatch(/^nobody approved this call by .*; it was not run$/);
+    expect(events.at(-2)?.data['text']).toMatch(
+      /^this call had no answer to its approval by .*; it was not run$/,
+    );
     expect(world.agents.responders.asked.tool).toEqual([]);
     await workflow(approvalId).result();
     await keep('approval-expired', approvalId);
