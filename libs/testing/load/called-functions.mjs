@@ -1,7 +1,7 @@
 /**
  * Preloaded into a service (`--import`), with `?folder=` in its address. At each SIGUSR2 it writes
- * the modules of the project of which a function was called since the last one. The first writes
- * what the start has called.
+ * the modules of the project of which a function was called since the signal before. The first
+ * signal writes the modules that ran at the start.
  */
 import { Session } from 'node:inspector/promises';
 import { renameSync, writeFileSync } from 'node:fs';
