@@ -31,6 +31,18 @@ describe('ChatRenderer', () => {
   it('announces each restart once', () =>
     expect(render(['text', 'a'], ['restart', {}], ['restart', {}], ['text', 'b'])).toBe(`a${NOTE}b`));
 
+  it.each([
+    [{ status: 'completed', cut_by: 'length' }, '\n[cut: the answer reached its output limit]\n'],
+    [
+      { status: 'completed', cut_by: 'content_filter' },
+      '\n[cut: a filter of the provider ended the answer]\n',
+    ],
+    [{ status: 'completed' }, '\n'],
+    [{ status: 'failed' }, '\n[failed]\n'],
+  ])('shows the end %j', (data, text) => {
+    expect(renderChatEvent({ id: '1', event: 'done', data })).toBe(text);
+  });
+
   it('shows the change of files that an approval is about, also in an interactive chat', () => {
     const preview = '--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-a\n+b';
     const data = { approvalId: '1', name: 'edit', input: {}, preview };

@@ -41,6 +41,17 @@ const EVENTS = log(
 );
 
 describe('the transcript of a session', () => {
+  it.each([
+    ['length', ['The answer was cut: it reached its output limit.']],
+    ['content_filter', ['The answer was cut: a filter of the provider ended it.']],
+    [null, []],
+  ] as [string | null, string[]][])('says why an answer ended early (%s)', (cutBy, notes) => {
+    const last: LogEvent = { ...(EVENTS.at(-1) as LogEvent), data: { turnId, cutBy } };
+    const [turn] = foldEvents(EVENTS.with(-1, last), null).turns;
+    expect(turn?.status).toBe('completed');
+    expect(turn?.parts.flatMap((part) => (part.kind === 'note' ? part.text : []))).toEqual(notes);
+  });
+
   it('has texts and tool calls in the order of the log', () => {
     const { agentId, turns } = foldEvents(EVENTS, null);
     const [turn] = turns;
