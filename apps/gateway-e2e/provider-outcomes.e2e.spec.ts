@@ -19,10 +19,10 @@ let stack: TestStack;
 let client: SocketClient;
 let peers = 0;
 
-/** A call's bound is a few cents, so that a few charges would use up the day. */
+/** A call's bound is some 25 cents, so that a few charges would use up the day. */
 const LIMITS = `
 [budgets]
-daily_usd = 0.20
+daily_usd = 2.00
 `;
 
 beforeAll(async () => {

@@ -26,6 +26,7 @@ import { EXIT, createOutput, exitCodeOf, exitOnClosedPipe, type ContextOf } from
 import { addDlq } from './projections/dlq.command.js';
 import { addProjections } from './projections/projections.command.js';
 import { addFiles } from './session/files.command.js';
+import { addProvider } from './provider.command.js';
 import { addSession } from './session/session.command.js';
 import { addConfig, addStack } from './stack.command.js';
 
@@ -75,6 +76,7 @@ const COMMANDS = [
   addProjections,
   addDlq,
   addConfig,
+  addProvider,
 ];
 
 const { version } = createRequire(import.meta.url)('../package.json') as { readonly version: string };

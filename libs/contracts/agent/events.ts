@@ -169,6 +169,8 @@ export const ModelCallAborted = eventOfCause('ModelCallAborted', {
   /** True if the provider answered with an error and no usage, so that it bills nothing. */
   refused: z.literal(true).optional(),
   retryable: z.boolean(),
+  /** Tries that the settings allow at this provider. Absent: three. */
+  tries: z.int().positive().optional(),
   text: z.string(),
   thought: z.string(),
   frames: z.array(StreamedFrame),

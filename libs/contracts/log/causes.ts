@@ -24,6 +24,13 @@ interface Fields {
   driver_stopped: unknown;
   driver_lost: unknown;
   provider_timeout: unknown;
+  /** A wait for a provider ended without what it waited for, by the limit of a setting. */
+  provider_wait: {
+    readonly awaited: string;
+    readonly ms: number;
+    /** Setting with the place that it belongs to, such as `first_byte_s of provider x`. */
+    readonly setting: string;
+  };
   circuit_open: { readonly provider: string; readonly until: string; readonly failures: number };
   answer_too_long: unknown;
   answer_not_storable: unknown;
@@ -87,6 +94,15 @@ const CALL_PROBLEMS: Readonly<Record<string, string>> = {
   cut: 'the answer reached its length limit, so this last call may be incomplete',
 };
 
+/** Texts of what a wait for a provider waits for. */
+const AWAITED: Readonly<Record<string, string>> = {
+  connection: 'connection',
+  first_byte: 'first byte',
+  next_byte: 'further byte',
+  whole_answer: 'whole answer',
+  free_place: 'free place among its concurrent calls',
+};
+
 /** Cause of a fact: a code with its fields. Its text is rendered on read. */
 export type Cause = { [K in Kind]: { readonly kind: K } & Fields[K] }[Kind];
 
@@ -115,6 +131,8 @@ export const TEXTS: Texts = {
   driver_stopped: () => 'the process that drove this turn was stopped',
   driver_lost: () => 'the process that drove this turn was lost',
   provider_timeout: () => 'provider timeout',
+  provider_wait: ({ awaited, ms, setting }) =>
+    `provider timeout: no ${AWAITED[awaited] ?? awaited} within ${ms / 1_000} s (${setting})`,
   circuit_open: ({ provider, until, failures }) =>
     `provider ${provider} is paused until ${until}, after ${failures} failures in a row`,
   answer_too_long: () => 'the answer is longer than can be kept',

@@ -33,6 +33,7 @@ export {
   backoffMs,
   countLostDrivers,
   hasLostAllDrivers,
+  DEFAULT_TRIES,
   maxRetryDelay,
   retryDelay,
   retryPolicyOf,

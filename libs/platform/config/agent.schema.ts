@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
+import { callLimitKeys } from './call-limit-keys.js';
 import { roots } from './file-settings.js';
 import {
   NAME,
@@ -165,4 +166,5 @@ export const Agent = z.strictObject({
     'tables in double brackets, [[agents.tool_limits]]',
     '[[agents.tool_limits]]',
   ).default([]),
+  ...callLimitKeys,
 });

@@ -102,7 +102,7 @@ export const buildConfig = (
   { source, folder, homeDir }: BuildContext,
 ): AntiphonConfig => {
   const toPath = pathFrom(folder, homeDir);
-  const { agents, plugins, ...settings } = camelKeys(file);
+  const { agents, plugins, providers, ...settings } = camelKeys(file);
   return {
     source,
     ...settings,
@@ -115,6 +115,10 @@ export const buildConfig = (
         escalateAfterMs: after === 0 || after >= rule.expiresAfterMs ? null : after,
       })),
     })),
+    providers: providers.map((provider) => {
+      const caFile = toPath(provider.caFile ?? null);
+      return caFile === null ? provider : { ...provider, caFile };
+    }),
     plugins: plugins.map((plugin) => ({ ...plugin, path: toPath(plugin.path) })),
     warnings: [],
     settings: [],

@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
 import { checkWorkspaces } from './check-workspaces.js';
 import { CAPABILITY_TYPES, parseCapability } from './capability.js';
+import { baseUrlProblem, isProxySetting } from './check-provider-url.js';
 import type { KeyPath } from './config-problem.js';
 import { isSet } from './build-config.js';
 import type { Environment } from './build-config.js';
@@ -148,15 +149,6 @@ const checkGateway = (list: ProblemList, file: File): void => {
   });
 };
 
-const urlProblem = (text: string, kind: string): string | null => {
-  // The scripted provider opens no connection; it may play a file (docs/scripted-provider.md).
-  if (kind === 'scripted')
-    return text.startsWith('file:') ? null : 'not a file: URL, as the kind scripted takes';
-  const url = URL.parse(text);
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'not an http or https URL';
-  return url.username !== '' || url.password !== '' ? 'credentials in the URL' : null;
-};
-
 /** Checks the base_url of a scripted provider: the file or folder of a scenario. */
 const checkScenarioUrl = (list: ProblemList, path: KeyPath, url: string | null): void => {
   if (url === null || /^file:./.test(url)) return;
@@ -174,8 +166,14 @@ const checkProviderUrl = (list: ProblemList, path: KeyPath, table: File, kind: s
   const needsUrl = facts !== null && facts.adapter !== null && facts.baseUrl === null;
   if (url === null && needsUrl && table['base_url'] === undefined)
     list.add([...path, 'base_url'], { message: `missing; the kind ${kind} has no address of its own` });
-  const problem = url === null ? null : urlProblem(url, kind);
-  if (problem !== null) list.add([...path, 'base_url'], { message: problem });
+  const problem = url === null ? null : baseUrlProblem(url);
+  if (problem !== null) list.add([...path, 'base_url'], problem);
+};
+
+const checkProxy = (list: ProblemList, path: KeyPath, table: File): void => {
+  const proxy = textOf(table, 'proxy');
+  if (proxy !== null && !isProxySetting(proxy))
+    list.add([...path, 'proxy'], { message: 'not the URL of an http or https proxy (not shown)' });
 };
 
 /** Checks URLs, kinds and keys. `env` is null in a process that calls no provider. */
@@ -183,6 +181,7 @@ const checkProviders = (list: ProblemList, file: File, env: Environment | null):
   for (const { table, path } of entriesOf(file, 'providers')) {
     const kind = textOf(table, 'kind') ?? '';
     checkProviderUrl(list, path, table, kind);
+    checkProxy(list, path, table);
     const facts = factsOfKind(kind);
     if (facts?.adapter === null)
       list.add([...path, 'kind'], { message: `the kind ${kind} is not available in this version` });

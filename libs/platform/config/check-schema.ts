@@ -9,7 +9,13 @@ import type { TomlData } from './toml-value.js';
 
 const MAX_SHOWN = 60;
 /** Keys that may hold a misplaced secret: an error never repeats their value. */
-const SECRET_KEYS: ReadonlySet<string> = new Set(['token', 'api_key_env', 'base_url', 'system_prompt']);
+const SECRET_KEYS: ReadonlySet<string> = new Set([
+  'token',
+  'api_key_env',
+  'base_url',
+  'proxy',
+  'system_prompt',
+]);
 
 const valueAt = (data: TomlData, path: KeyPath): TomlData | undefined =>
   path.reduce<TomlData | undefined>(

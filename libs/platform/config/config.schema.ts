@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { callLimitKeys } from './call-limit-keys.js';
 import { Agent, attempts, longestBackoff } from './agent.schema.js';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { Files } from './file-settings.js';
@@ -81,6 +82,17 @@ const Provider = z.strictObject({
     'whether the key is a stored credential, so that its variable may be unset',
     'stored_key = true',
   ).default(false),
+  proxy: text(
+    'the URL of an http or https proxy, or none for a direct connection',
+    'proxy = "http://proxy.example:3128"',
+    2_048,
+  ).optional(),
+  ca_file: shownText(
+    'the path of a PEM file with certificates to trust besides those of the system',
+    'ca_file = "certificates/company.pem"',
+    4_096,
+  ).optional(),
+  ...callLimitKeys,
 });
 
 const PluginRetry = hint(

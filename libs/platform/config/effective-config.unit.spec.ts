@@ -23,6 +23,7 @@ name = "own"
 kind = "openai"
 base_url = "http://127.0.0.1/${MARKER}/v1"
 api_key_env = "${MARKER}"
+proxy = "http://user:${MARKER}@proxy.example:3128"
 [[agents]]
 id = "main"
 system_prompt = "${MARKER}"
@@ -76,6 +77,7 @@ describe('the keys of the effective configuration', () => {
       'gateway.token',
       'providers[].api_key_env',
       'providers[].base_url',
+      'providers[].proxy',
     ]);
   });
 

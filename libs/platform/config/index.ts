@@ -1,10 +1,4 @@
-export {
-  CALLABLE_KINDS,
-  PROVIDER_FACTS,
-  PROVIDER_KINDS,
-  factsOfKind,
-  maxOutputTokensOf,
-} from './provider-kinds.js';
+export { CALLABLE_KINDS, PROVIDER_FACTS, PROVIDER_KINDS, factsOfKind } from './provider-kinds.js';
 export type { ProviderKind } from './provider-kinds.js';
 export type {
   AgentConfig,
@@ -19,6 +13,14 @@ export type {
   PriceConfig,
   ProviderConfig,
 } from './antiphon-config.js';
+export { CALL_LIMIT_KEYS, CALL_LIMIT_NAMES, DEFAULT_TRIES, resolveCallLimits } from './call-limits.js';
+export type { AgentLimits, CallLimitName, CallLimits, ResolvedLimits } from './call-limits.js';
+export { maxOutputTokensOf } from './model-outputs.js';
+export { describeProviders } from './describe-providers.js';
+export type { ShownLimits, ShownProvider } from './describe-providers.js';
+export { isLoopbackHost, isLoopbackUrl, withoutUrlSecrets } from './provider-url.js';
+export { chooseProxy, parseProxy, proxyAddress, secretsOfProxy } from './provider-proxy.js';
+export type { ProxyChoice } from './provider-proxy.js';
 export { findApprovalRule } from './approval-rule.js';
 export { CAPABILITY_TYPES, parseCapability } from './capability.js';
 export type { Capability, CapabilityResult } from './capability.js';

@@ -178,7 +178,10 @@ describe('the reference file', () => {
     write(cwd, 'antiphon.toml', text);
     const env = { ANTHROPIC_API_KEY: 'a', OPENAI_API_KEY: 'b' };
     const config = load(env);
-    expect(config.warnings).toEqual([expect.stringContaining('weather.wasm does not exist')]);
+    expect(config.warnings).toEqual([
+      expect.stringContaining('company.pem cannot be read (ENOENT), so that its calls fail'),
+      expect.stringContaining('weather.wasm does not exist'),
+    ]);
     expect(config.bindings).toHaveLength(3);
   });
 });

@@ -9,7 +9,10 @@ import { ConfigFile, MIN_TOKEN_LENGTH, TOKEN_RULE } from './config.schema.js';
 import { describeSettings } from './effective-config.js';
 import type { Environment } from './build-config.js';
 import { parseConfig } from './parse-config.js';
+import { NO_PROXY_SETTING } from './provider-proxy.js';
+import { withoutUrlSecrets } from './provider-url.js';
 import { MAX_CONFIG_BYTES } from './toml-limits.js';
+import { providerWarnings } from './check-provider-url.js';
 import { fileWarnings, toolWarnings } from './warnings.js';
 
 export interface LoadOptions {
@@ -136,7 +139,12 @@ export const loadConfig = (options: LoadOptions): AntiphonConfig => {
   const text = decode(found.path, found.bytes);
   const folder = env[FOLDER_VARIABLE] ?? dirname(found.path);
   const config = parseConfig(text, { source: found.path, folder, homeDir, env, requireKeys });
-  const checked = { ...config, warnings: [...fileWarnings(config), ...toolWarnings(config)] };
+  const warnings = [
+    ...fileWarnings(config),
+    ...toolWarnings(config),
+    ...providerWarnings(config.providers, env),
+  ];
+  const checked = { ...config, warnings };
   return withEnvironmentToken(checked, env);
 };
 
@@ -146,6 +154,11 @@ export const REDACTED = '[set, not shown]';
 export const redactedConfig = (config: AntiphonConfig): AntiphonConfig => ({
   ...config,
   gateway: { ...config.gateway, token: config.gateway.token === null ? null : REDACTED },
+  providers: config.providers.map((provider) => ({
+    ...provider,
+    baseUrl: provider.baseUrl === null ? null : withoutUrlSecrets(provider.baseUrl),
+    ...(provider.proxy === undefined || provider.proxy === NO_PROXY_SETTING ? {} : { proxy: REDACTED }),
+  })),
   agents: config.agents.map((agent) => ({
     ...agent,
     systemPrompt: agent.systemPrompt === null ? null : REDACTED,

@@ -265,6 +265,9 @@ describe('secrets', () => {
     );
     expect(JSON.stringify(shown)).not.toContain('REAL');
     expect(redactedConfig(parse('')).gateway.token).toBeNull();
+    const provider = '[[providers]]\nname = "a"\nkind = "openai"\napi_key_env = "K"\n';
+    const addresses = 'base_url = "http://host/v1?key=REAL"\nproxy = "http://u:REAL@proxy:1"';
+    expect(JSON.stringify(redactedConfig(parse(provider + addresses, { K: 'x' })))).not.toContain('REAL');
   });
 });
 

@@ -98,23 +98,3 @@ export const CALLABLE_KINDS = PROVIDER_KINDS.filter((kind) => KINDS[kind].adapte
 /** Returns the facts of a kind, or null if `kind` is not one. */
 export const factsOfKind = (kind: string): ProviderKindFacts | null =>
   Object.hasOwn(KINDS, kind) ? PROVIDER_FACTS[kind as ProviderKind] : null;
-
-/** Output tokens that every model in use can write in one call. */
-const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
-
-/** Output limits by model family. OpenRouter puts the vendor and a `/` before the name. */
-const OUTPUT_LIMITS: readonly (readonly [RegExp, number])[] = [
-  [/^claude-3-(?:opus|sonnet|haiku)/, 4_096],
-  [/^claude-3[-.]5/, 8_192],
-  [/^claude-/, 16_384],
-  [/^(?:gpt-4o|gpt-4\.1|gpt-[5-9]|o[1-9])/, 16_384],
-];
-
-/**
- * Returns the output tokens to request at most: enough for a long answer, never more than the model
- * accepts.
- */
-export const maxOutputTokensOf = (model: string): number => {
-  const name = model.slice(model.lastIndexOf('/') + 1);
-  return OUTPUT_LIMITS.find(([family]) => family.test(name))?.[1] ?? DEFAULT_MAX_OUTPUT_TOKENS;
-};

@@ -39,7 +39,7 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
   [/bytes/, 'bytes'],
   [/_days$/, 'days'],
   [/(?:^|_)usd$|_per_mtok$/, 'US dollars'],
-  [/^(?:tokens|context_tokens|session|daily|monthly)$/, 'tokens'],
+  [/^(?:tokens|context_tokens|max_output_tokens|session|daily|monthly)$/, 'tokens'],
 ];
 
 /** Returns the default as in the file. The outermost wrapper decides. */

@@ -1,4 +1,4 @@
-import { lstatSync, realpathSync, statSync } from 'node:fs';
+import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, sep } from 'node:path';
 import type { AntiphonConfig, PluginConfig } from './antiphon-config.js';
 import { configError } from './config-problem.js';
@@ -53,6 +53,20 @@ const modeWarnings = ({ source, gateway }: AntiphonConfig): string[] => {
     : [`${source} holds gateway.token and is readable by others (mode ${mode.toString(8)}); chmod 600 it`];
 };
 
+/** Warns about certificates that no provider call can read. */
+const certificateWarnings = ({ providers }: AntiphonConfig): string[] =>
+  providers.flatMap(({ name, caFile }) => {
+    if (caFile === undefined) return [];
+    try {
+      if (readFileSync(caFile, 'utf8').includes('-----BEGIN CERTIFICATE-----')) return [];
+      return [`provider ${name}: ca_file ${caFile} holds no certificate in PEM form, so that its calls fail`];
+    } catch (error) {
+      return [
+        `provider ${name}: ca_file ${caFile} cannot be read (${errorCode(error)}), so that its calls fail`,
+      ];
+    }
+  });
+
 /** Returns warnings about files. Throws `CONFIG.INVALID` if a plug-in is not a regular file. */
 export const fileWarnings = (config: AntiphonConfig): readonly string[] => {
   const found = config.plugins.map((plugin) => ({ plugin, state: inspectPlugin(plugin, config.source) }));
@@ -62,6 +76,7 @@ export const fileWarnings = (config: AntiphonConfig): readonly string[] => {
   if (problems.length > 0) throw configError('invalid', problems);
   return [
     ...modeWarnings(config),
+    ...certificateWarnings(config),
     ...found
       .filter(({ state }) => state === 'missing')
       .map(

@@ -67,10 +67,13 @@ export const classifyFailure = ({
   status,
   retryable,
   dispatched,
-}: Pick<ModelFailureDetails, 'reason' | 'status' | 'retryable' | 'dispatched'>): FailureClass => {
+  why,
+}: Pick<ModelFailureDetails, 'reason' | 'status' | 'retryable' | 'dispatched' | 'why'>): FailureClass => {
   switch (reason) {
-    case 'provider_unreachable':
     case 'provider_timeout':
+      // The places of this process were taken: the provider was not asked.
+      return why?.kind === 'provider_wait' && why.awaited === 'free_place' ? 'unknown' : 'failed';
+    case 'provider_unreachable':
       return 'failed';
     case 'provider_protocol':
       return retryable ? 'failed' : 'unknown';

@@ -14,6 +14,15 @@ describe('classifyFailure', () => {
   it.each<[string, Partial<ModelFailureDetails>, string]>([
     ['an unreachable provider', { reason: 'provider_unreachable', dispatched: false }, 'failed'],
     ['a timeout', { reason: 'provider_timeout' }, 'failed'],
+    [
+      'a wait for a free place of this process',
+      {
+        reason: 'provider_timeout',
+        dispatched: false,
+        why: { kind: 'provider_wait', awaited: 'free_place', ms: 1_000, setting: 'concurrent_calls of x' },
+      },
+      'unknown',
+    ],
     ['a cut response', { reason: 'provider_protocol' }, 'failed'],
     ['a response over the size limit', { reason: 'provider_protocol', retryable: false }, 'unknown'],
     ['500', { status: 500 }, 'failed'],

@@ -15,7 +15,9 @@ export type {
 } from './circuit-breaker.js';
 export { MAX_CALLS_PER_STEP, MODEL_FAILURE_REASONS, ModelFailure } from './model-port.js';
 export type {
+  AgentLimits,
   AssistantMessage,
+  DriverLimits,
   ModelAnswer,
   ModelFailureDetails,
   ModelFailureReason,

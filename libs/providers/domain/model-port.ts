@@ -71,6 +71,33 @@ export interface ModelRequest extends ModelPrompt {
   readonly streaming: boolean;
   /** Workspace whose stored key the call uses; absent in tests of adapters. */
   readonly workspace?: string;
+  /** Limits of the agent that makes the call; absent without any. */
+  readonly agent?: AgentLimits | undefined;
+}
+
+/** Limits that an agent sets for its calls. An absent one is the provider's. Times are ms. */
+export interface AgentLimits {
+  /** Id of the configured agent, which errors name. */
+  readonly id: string;
+  /** Model that the agent is configured with. */
+  readonly model: string;
+  readonly connectMs?: number | undefined;
+  readonly firstByteMs?: number | undefined;
+  readonly betweenBytesMs?: number | undefined;
+  readonly attemptMs?: number | undefined;
+  readonly tries?: number | undefined;
+  readonly retryTimeouts?: boolean | undefined;
+  readonly maxOutputTokens?: number | undefined;
+  readonly concurrentCalls?: number | undefined;
+}
+
+/** Limits of a call that its driver respects. */
+export interface DriverLimits {
+  /** Output limit; the driver reserves no more than this. */
+  readonly maxOutputTokens: number;
+  /** Longest time that one attempt may take, with the wait for a free place, ms. */
+  readonly longestMs: number;
+  readonly tries: number;
 }
 
 /**
@@ -180,8 +207,8 @@ export interface ModelPort {
    * known, else the UTF-8 bytes, plus overheads.
    */
   inputBound(prompt: ModelPrompt): number;
-  /** Returns the output limit of a model; the driver reserves no more than this. */
-  maxOutputTokens(provider: string, model: string): number;
+  /** Returns the limits of a call to a model of a provider, with those of its agent. */
+  limitsOf(call: { readonly provider: string; readonly model: string }, agent?: AgentLimits): DriverLimits;
   /** Returns the kind of a configured provider, so that clients can label `scripted` ones. */
   kindOf(provider: string): string;
 }

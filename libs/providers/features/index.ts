@@ -7,6 +7,5 @@ export type { Models, ModelsOptions } from './adapters/create-models.js';
 export { describeProvider, providersInUse } from './adapters/provider-settings.js';
 export type { ProviderDescription } from './adapters/provider-settings.js';
 export { SCRIPTED_LABEL } from './scripted/play-scenario.js';
-export { DEFAULT_PROVIDER_LIMITS } from './transport/provider-call.js';
 export type { ProviderLimits } from './transport/provider-call.js';
 export { MODELS, ProvidersModule } from './providers.module.js';

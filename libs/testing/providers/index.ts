@@ -1,3 +1,5 @@
+export { startForwardProxy } from './forward-proxy.js';
+export type { ForwardProxy, ForwardProxyOptions, ProxiedRequest } from './forward-proxy.js';
 export { startHttpProvider } from './http-provider.js';
 export type { HttpProvider, SeenRequest } from './http-provider.js';
 export { startMockModel } from './mock-model.js';

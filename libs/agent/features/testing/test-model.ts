@@ -68,7 +68,7 @@ export const createTestModel = (): TestModel => {
       return model.reply(request, sink, requests.length);
     },
     inputBound: () => 100,
-    maxOutputTokens: () => 1_000,
+    limitsOf: () => ({ maxOutputTokens: 1_000, longestMs: 0, tries: 3 }),
     kindOf: () => 'scripted',
   };
   return model;

@@ -87,8 +87,12 @@ const abortCall = (state: SessionState, data: SessionEventOf<'ModelCallAborted'>
   updateOpen(state, data.turnId, (turn) => ({ ...turn, call: null, tries: [...turn.tries, tryOf(data)] }));
 
 const tryOf = (data: SessionEventOf<'ModelCallAborted'>['data']): FailedTry => {
-  const { provider, model, reason, cause, retryable, text, released } = data;
-  return { provider, model, reason, cause, retryable, text, ...(released ? { released } : {}) };
+  const { provider, model, reason, cause, retryable, text, released, tries } = data;
+  return {
+    ...{ provider, model, reason, cause, retryable, text },
+    ...(released ? { released } : {}),
+    ...(tries === undefined ? {} : { tries }),
+  };
 };
 
 const changed = (call: TurnToolCall, change: Parameters<typeof updateCall>[2]): TurnToolCall => ({

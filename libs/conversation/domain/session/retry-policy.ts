@@ -3,8 +3,10 @@ import type { ToolRetry } from '@antiphon/contracts/sandbox';
 import { HAND_OVER } from './hand-over.js';
 import type { TurnToolCall } from './session-state.js';
 
-/** Maximum number of tries of one step at one provider. Each is a model attempt of its own. */
-export const MAX_TRIES_PER_PROVIDER = 3;
+/**
+ * Number of tries of one step at a provider without a setting. Each is a model attempt of its own.
+ */
+export const DEFAULT_TRIES = 3;
 /** Maximum number of drivers that a step may lose before it fails: the step may be their cause. */
 export const MAX_LOST_DRIVERS = 5;
 

@@ -98,6 +98,8 @@ export interface FailedTry {
   readonly reason: SessionEventOf<'ModelCallAborted'>['data']['reason'];
   readonly cause: Cause;
   readonly retryable: boolean;
+  /** Tries that the settings allow at this provider. Absent: three. */
+  readonly tries?: number;
   /** Text that the model wrote before the failure. */
   readonly text: string;
   /** True for a try whose process stopped in order. Absent: false. */

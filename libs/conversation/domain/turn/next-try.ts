@@ -1,5 +1,5 @@
 import type { FailedTry, OpenTurn } from '../session/session-state.js';
-import { MAX_LOST_DRIVERS, MAX_TRIES_PER_PROVIDER } from '../session/retry-policy.js';
+import { DEFAULT_TRIES, MAX_LOST_DRIVERS } from '../session/retry-policy.js';
 import type { AgentPolicy, BeginCall, FailTurn, ModelChoice } from './step.js';
 import { failFor } from './turn-failure.js';
 
@@ -51,7 +51,7 @@ const failuresAt = (turn: OpenTurn, choice: ModelChoice): number =>
 const canRetry = (turn: OpenTurn, last: FailedTry): boolean =>
   isLost(last)
     ? turn.tries.filter(hasLostDriver).length < MAX_LOST_DRIVERS
-    : last.retryable && failuresAt(turn, last) < MAX_TRIES_PER_PROVIDER;
+    : last.retryable && failuresAt(turn, last) < (last.tries ?? DEFAULT_TRIES);
 
 /** Returns the fallback, unless the step tried it already or its circuit is open. */
 const availableFallback = (turn: OpenTurn, policy: AgentPolicy, last: FailedTry): ModelChoice | null => {
@@ -84,9 +84,9 @@ const circuitOpenFailure = (
 };
 
 /**
- * Returns the next try of the current step. Retries the same provider up to three times, then uses
- * the fallback, and skips a provider whose circuit is open. Tries whose driver was lost do not
- * count against a provider; they have a limit of their own.
+ * Returns the next try of the current step. Retries the same provider as often as its settings
+ * allow, three times by default. Then uses the fallback, and skips a provider whose circuit is
+ * open. Tries whose driver was lost do not count against a provider; they have their own limit.
  */
 export const nextTry = (turn: OpenTurn, policy: AgentPolicy): BeginCall | FailTurn => {
   const { turnId, tries } = turn;

@@ -78,6 +78,18 @@ describe('nextTry', () => {
     });
   });
 
+  it.each([1, 2, 5])('makes as many tries as a failed one allows (%i)', (tries) => {
+    const failed = (n: number) =>
+      Array.from({ length: n }, (_, index) => [
+        begun(TURN, index + 1),
+        aborted(TURN, index + 1, 'provider_timeout', { tries }),
+      ]).flat();
+    for (let n = 1; n < tries; n += 1)
+      expect(after(failed(n))).toMatchObject({ kind: 'begin_call', tryNumber: n + 1, failures: n });
+    expect(after(failed(tries))).toMatchObject({ kind: 'fail', code: 'PROVIDER.TIMEOUT' });
+    expect(after(failed(tries), withFallback)).toMatchObject({ kind: 'begin_call', provider: 'second' });
+  });
+
   it('does not retry a provider that refused the request', () => {
     const refused = [
       begun(TURN, 1),

@@ -1,6 +1,7 @@
 import { textCause, textOf } from '@antiphon/contracts/causes';
 import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPort, ModelPrompt, ModelUsage } from '@antiphon/providers-domain';
+import { DEFAULT_TRIES } from '@antiphon/conversation-domain';
 import type { OpenCall, SessionCommand } from '@antiphon/conversation-domain';
 import { ModelFailure, classifyFailure } from '@antiphon/providers-domain';
 import { abortable, abortableWithGrace, isAppError, isoTime, toAppError } from '@antiphon/kernel';
@@ -11,6 +12,7 @@ import type { SpeakingAgents } from '@antiphon/agents-features';
 import type { Admission, CircuitBreakers } from '@antiphon/providers-features';
 import { Stopped, stopReasonOf } from '../sessions/stopped.js';
 import type { StopReason } from '../sessions/stopped.js';
+import { agentLimitsOf } from './agent-limits.js';
 import { DeltaStream } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
 import type { CallPreparer, PreparedCall } from './prepare-call.js';
@@ -190,7 +192,8 @@ class ModelCall {
     this.stream = stream;
     const either = AbortSignal.any([signal, overflow.signal]);
     const { workspace } = actor;
-    const request = { ...prompt, maxOutputTokens, signal: either, streaming: true, workspace };
+    const agent = agentLimitsOf(this.context.agent);
+    const request = { ...prompt, maxOutputTokens, signal: either, streaming: true, workspace, agent };
     this.stageAt = recordTurnStage('call_sent', this.stageAt);
     const toFailure = (error: unknown): unknown => {
       if (!overflow.signal.aborted) return error;
@@ -273,7 +276,9 @@ class ModelCall {
 
   private toResult(failure: Failure, retryAfterMs = 0): CallResult {
     const now = isoTime(this.deps.clock);
-    return { command: toFailure(this.call.attempt, failure, now, this.stream?.end()), retryAfterMs };
+    const { tries } = this.deps.models.limitsOf(this.call, agentLimitsOf(this.context.agent));
+    const recorded = tries === DEFAULT_TRIES ? failure : { ...failure, tries };
+    return { command: toFailure(this.call.attempt, recorded, now, this.stream?.end()), retryAfterMs };
   }
 }
 

@@ -96,12 +96,13 @@ export const toFailure = (
   attempt: number,
   failure: Pick<RecordFailure['data'], 'reason' | 'cause' | 'released' | 'dispatched' | 'retryable'> & {
     readonly refused?: boolean;
+    readonly tries?: number;
     readonly usage?: ModelFailure['usage'];
   },
   now: string,
   streamed: Streamed = NOTHING_STREAMED,
 ): RecordFailure => {
-  const { reason, released, dispatched, refused, retryable, usage } = failure;
+  const { reason, released, dispatched, refused, retryable, tries, usage } = failure;
   const cause = storableCause(failure.cause, (text) => clipText(text, MAX_MESSAGE_CHARS));
   return {
     type: 'RecordFailure',
@@ -114,6 +115,7 @@ export const toFailure = (
       dispatched,
       ...(refused ? { refused } : {}),
       retryable,
+      ...(tries === undefined ? {} : { tries }),
       ...streamed,
       usage: usage ? { ...usage, estimated: false } : null,
     },

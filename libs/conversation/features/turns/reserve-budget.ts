@@ -4,8 +4,9 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import { NEVER_BEGUN, reserveBudget, settleBudget } from '@antiphon/contracts/metering';
 import type { AgentDirectory } from '@antiphon/agents-features';
 import type { Price, ReserveBudgetReply, TaskLimits } from '@antiphon/contracts/metering';
-import type { ModelPort, ModelPrompt } from '@antiphon/providers-domain';
+import type { DriverLimits, ModelPort, ModelPrompt } from '@antiphon/providers-domain';
 import type { OpenCall, SessionState } from '@antiphon/conversation-domain';
+import type { AgentConfig } from '@antiphon/config';
 import { isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
@@ -13,6 +14,7 @@ import type { RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { retryTransient } from '../sessions/retry-transient.js';
 import { Stopped } from '../sessions/stopped.js';
+import { agentLimitsOf } from './agent-limits.js';
 import type { CallToPrepare } from './prepare-call.js';
 import { settlementOf } from './settle-calls.js';
 import type { Settlement } from './settle-calls.js';
@@ -32,6 +34,8 @@ export interface ReserveDeps {
   };
 }
 
+type Choice = Pick<OpenCall, 'provider' | 'model'>;
+
 /** Returns the budgets of the tasks that the open turn of a session is part of. */
 export type TaskBudgetsOf = (workspace: string, state: SessionState) => Promise<TaskLimits[]>;
 
@@ -41,8 +45,6 @@ export const MODEL_PORT = createToken<ModelPort>('MODEL_PORT');
 
 /** Minimum number of output tokens. A call with less budget is refused instead of capped. */
 const MIN_OUTPUT_TOKENS = 256;
-/** Maximum output of one call, tokens. A reservation withholds its tokens from other calls. */
-const MAX_OUTPUT_TOKENS = 4_096;
 /**
  * Time for which metering is asked to release an unused reservation, ms. Its sweep finds it
  * afterwards.
@@ -79,14 +81,16 @@ const stopIfFenced = async <T>(reply: Promise<T>): Promise<T> => {
 
 /** Budgets of model calls: the bounds of a call, its reservation and its settlement. */
 export class CallBudget {
-  /** Hard deadline of one model attempt, ms. */
-  readonly attemptMs: number;
-  /** Time until a reservation expires, ms. */
-  readonly lifetimeMs: number;
+  constructor(private readonly deps: ReserveDeps) {}
 
-  constructor(private readonly deps: ReserveDeps) {
-    this.attemptMs = deps.times.attemptMs;
-    this.lifetimeMs = this.attemptMs + GRACE_MS;
+  /** Returns the hard deadline of one model attempt, ms. Its provider has shorter limits. */
+  attemptMsOf(call: Choice, agent: AgentConfig | null): number {
+    return Math.max(this.deps.times.attemptMs, this.limitsOf(call, agent).longestMs);
+  }
+
+  /** Returns the time until the reservation of an attempt expires, ms. */
+  lifetimeMsOf(call: Choice, agent: AgentConfig | null): number {
+    return this.attemptMsOf(call, agent) + GRACE_MS;
   }
 
   /** Returns the maximum number of tokens of a prompt. */
@@ -95,8 +99,8 @@ export class CallBudget {
   }
 
   /** Returns the output tokens that a call asks for. */
-  maxOutputOf({ provider, model }: Pick<OpenCall, 'provider' | 'model'>): number {
-    return Math.min(MAX_OUTPUT_TOKENS, this.deps.models.maxOutputTokens(provider, model));
+  maxOutputOf(call: Choice, agent: AgentConfig | null): number {
+    return this.limitsOf(call, agent).maxOutputTokens;
   }
 
   /** Returns an agent and its ancestors, the root last. */
@@ -109,13 +113,14 @@ export class CallBudget {
    * process. Metering refuses a request whose epoch is over; `Stopped` is thrown then.
    */
   async reserve(
-    { workspace, state, call, signal, epoch: currentEpoch }: CallToPrepare,
+    { workspace, state, call, agent, signal, epoch: currentEpoch }: CallToPrepare,
     prompt: ModelPrompt,
   ): Promise<Reservation> {
     const { requests, clock, logger, taskBudgets } = this.deps;
     const { provider, model } = call;
     const inputBound = this.inputBound(prompt);
-    const maxOutputTokens = this.maxOutputOf(call);
+    const maxOutputTokens = this.maxOutputOf(call, agent);
+    const lifetimeMs = this.lifetimeMsOf(call, agent);
     const { started } = state;
     const agentId = started?.agentId ?? '';
     const epoch = currentEpoch();
@@ -136,8 +141,8 @@ export class CallBudget {
       maxOutputTokens,
       minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
       ...(epoch === null ? {} : { epoch }),
-      expiresAt: new Date(clock.now() + this.lifetimeMs).toISOString(),
-      lifetimeMs: this.lifetimeMs,
+      expiresAt: new Date(clock.now() + lifetimeMs).toISOString(),
+      lifetimeMs,
     });
     const reserve = async () => {
       const tasks = await taskBudgets(workspace, state);
@@ -166,6 +171,10 @@ export class CallBudget {
     const outcome = { kind: 'not_dispatched' as const, reason: NEVER_BEGUN };
     const release = () => this.send(workspace, { reservationId, outcome });
     await retryTransient(release, AbortSignal.timeout(RELEASE_MS), this.deps.logger);
+  }
+
+  private limitsOf({ provider, model }: Choice, agent: AgentConfig | null): DriverLimits {
+    return this.deps.models.limitsOf({ provider, model }, agentLimitsOf(agent));
   }
 
   private send(workspace: string, settlement: Settlement): Promise<unknown> {

@@ -42,7 +42,7 @@ export type AgentPrompts = BoundedMap<AgentPrompt>;
 export const createAgentPrompts = (): AgentPrompts => createBoundedMap(MAX_AGENTS);
 
 export interface ReservesDeps {
-  readonly budget: Pick<CallBudget, 'inputBound' | 'maxOutputOf' | 'chainOf' | 'lifetimeMs'>;
+  readonly budget: Pick<CallBudget, 'inputBound' | 'maxOutputOf' | 'chainOf' | 'lifetimeMsOf'>;
   readonly policy: Pick<TurnPolicy, 'findAgent'>;
   readonly agentPrompts: AgentPrompts;
 }
@@ -124,13 +124,14 @@ export class ReservesInCommit {
     const { budget } = this.deps;
     const { reservationId } = open.call;
     const { agentId, sessionKey } = started;
+    const agent = this.deps.policy.findAgent(this.workspace, agentId);
     return {
       ...{ reservationId, eventId: v5('BudgetReserved ', reservationId), agentId, sessionKey },
       agents: budget.chainOf(this.workspace, agentId),
       ...(open.caller === undefined ? {} : { caller: open.caller }),
       inputBound: bound,
-      maxOutputTokens: budget.maxOutputOf(open.call),
-      lifetimeMs: budget.lifetimeMs,
+      maxOutputTokens: budget.maxOutputOf(open.call, agent),
+      lifetimeMs: budget.lifetimeMsOf(open.call, agent),
     };
   }
 

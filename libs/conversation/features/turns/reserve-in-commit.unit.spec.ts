@@ -14,7 +14,12 @@ const create = (
   new ReservesInCommit(
     {
       agentPrompts,
-      budget: { inputBound, maxOutputOf: () => 4_096, lifetimeMs: 61_000, chainOf: () => ['main', 'parent'] },
+      budget: {
+        inputBound,
+        maxOutputOf: () => 4_096,
+        lifetimeMsOf: () => 61_000,
+        chainOf: () => ['main', 'parent'],
+      },
       policy: { findAgent: () => ({ systemPrompt }) },
     } as never,
     'default',

@@ -193,13 +193,12 @@ export class TurnDriver implements SessionDriver {
     const epoch = this.epoch();
     this.current = { turnId: turn.turnId, controller };
     if (turn.cancelRequested) abort(controller, 'cancelled');
+    const context = this.stepContext(turn, controller.signal);
     // Only a model call has a deadline here: the sandbox enforces a tool's.
-    const deadline =
-      step.kind === 'run_call'
-        ? setTimeout(() => abort(controller, 'deadline'), this.deps.budget.attemptMs).unref()
-        : undefined;
+    const deadlineMs = step.kind === 'run_call' && this.deps.budget.attemptMsOf(step.call, context.agent);
+    const deadline = deadlineMs && setTimeout(() => abort(controller, 'deadline'), deadlineMs).unref();
     try {
-      return await this.deps.steps.perform(this.stepContext(turn, controller.signal), step, retryAfterMs);
+      return await this.deps.steps.perform(context, step, retryAfterMs);
     } catch (error) {
       // The fold contains the cancel: the next step is decided with it.
       if (error instanceof Stopped && error.reason === 'cancelled') return 0;
@@ -208,7 +207,7 @@ export class TurnDriver implements SessionDriver {
         this.actor.lease.markLost();
       throw error;
     } finally {
-      clearTimeout(deadline);
+      if (deadline) clearTimeout(deadline);
       this.current = null;
     }
   }

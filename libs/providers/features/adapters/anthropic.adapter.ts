@@ -8,7 +8,6 @@ import type {
   ModelSink,
   ToolMessage,
 } from '@antiphon/providers-domain';
-import { maxOutputTokensOf } from '@antiphon/config';
 import { AnthropicReader } from './anthropic-response.js';
 import { endpointOf } from './provider-settings.js';
 import { AnswerBuilder } from '../transport/answer-builder.js';
@@ -141,6 +140,5 @@ export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => 
     kind: 'anthropic',
     complete,
     inputBound: (prompt) => boundOfBody(renderBody(prompt, { max_tokens: 1 }), prompt.tools.length > 0),
-    maxOutputTokens: maxOutputTokensOf,
   };
 };

@@ -17,9 +17,11 @@ import {
 import { answerNeedles, completeRedacted } from './redact-output.js';
 import { loadScenarios } from '../scripted/scenario.js';
 import { createScriptedAdapter } from '../scripted/scripted.adapter.js';
-import { createConnections, createHttpTransport } from '../transport/http-transport.js';
+import { proxySecrets, routeOf } from './provider-route.js';
+import { createConnections, describeProxy } from '../transport/connections.js';
+import { createHttpTransport } from '../transport/http-transport.js';
 import type { HttpTransport } from '../transport/http-transport.js';
-import { DEFAULT_PROVIDER_LIMITS } from '../transport/provider-call.js';
+import { CallLimiter } from '../limits/call-limiter.js';
 import type { CallEnvironment, ProviderAdapter, ProviderLimits } from '../transport/provider-call.js';
 
 /** Reads the stored key of a provider for a workspace; null if there is none. */
@@ -65,7 +67,7 @@ interface AdapterDeps {
   readonly config: AntiphonConfig;
   readonly env: Environment;
   readonly environment: CallEnvironment;
-  readonly transport: HttpTransport;
+  readonly longestConnectMs: (provider: ProviderConfig) => number;
   readonly readStoredKey: ReadStoredKey;
 }
 
@@ -78,6 +80,7 @@ interface Redaction {
 /** A configured provider. Its key is read for each call. */
 interface Provider {
   readonly adapter: ProviderAdapter;
+  readonly close: () => void;
   /** Returns the adapter with the stored key of a workspace, if there is one. */
   withStoredKey(workspace: string): Promise<{ adapter: ProviderAdapter; secret: string | null }>;
 }
@@ -86,8 +89,8 @@ const notDispatched = (message: string): ModelFailure =>
   new ModelFailure({ reason: 'provider_error', message, dispatched: false, retryable: false });
 
 /**
- * Creates the adapter of a provider without a usable key: every call fails and names the variable
- * to set.
+ * Creates the adapter of a provider without a usable key, proxy or certificate: every call fails
+ * and names the setting or variable to correct.
  */
 const createRefusing = (
   provider: ProviderConfig,
@@ -95,21 +98,27 @@ const createRefusing = (
   adapter: ProviderAdapter,
 ): ProviderAdapter => ({
   ...adapter,
-  complete: () => Promise.reject(notDispatched(`provider ${provider.name} has no key: ${problem}`)),
+  complete: () => Promise.reject(notDispatched(`provider ${provider.name} ${problem}`)),
 });
 
 const keyProblem = (provider: ProviderConfig, key: ProviderKey): string | null => {
   if (key.variable === null || (key.value === null && !needsKey(provider))) return null;
-  if (key.value === null) return `the environment variable ${key.variable} is not set`;
-  return /^[\x21-\x7e]+$/.test(key.value)
-    ? null
-    : `the environment variable ${key.variable} holds what cannot be a key`;
+  const where = `has no key: the environment variable ${key.variable}`;
+  if (key.value === null) return `${where} is not set`;
+  return /^[\x21-\x7e]+$/.test(key.value) ? null : `${where} holds what cannot be a key`;
 };
+
+interface RemoteDeps {
+  readonly environment: CallEnvironment;
+  readonly transport: HttpTransport;
+  /** Why no call can take the way to the provider. */
+  readonly problem: string | null;
+}
 
 const createRemote = (
   provider: ProviderConfig,
   key: ProviderKey,
-  { environment, transport }: Pick<AdapterDeps, 'environment' | 'transport'>,
+  { environment, transport, problem: routeProblem }: RemoteDeps,
 ): ProviderAdapter => {
   const common = { ...environment, baseUrl: baseUrlOf(provider), transport };
   const { adapter: protocol, outputLimit } = PROVIDER_FACTS[provider.kind];
@@ -117,22 +126,30 @@ const createRemote = (
     protocol === 'anthropic'
       ? createAnthropicAdapter({ ...common, apiKey: key.value ?? '' })
       : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind, outputLimit });
-  const problem = keyProblem(provider, key);
+  const problem = keyProblem(provider, key) ?? routeProblem;
   return problem === null ? adapter : createRefusing(provider, problem, adapter);
 };
 
 const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
-  const adapter = createRemote(provider, keyOf(provider, deps.env), deps);
+  const route = routeOf(provider, deps.env);
+  const transport = createHttpTransport(
+    createConnections({ ...route, connectMs: deps.longestConnectMs(provider) }),
+    deps.environment,
+    describeProxy(route),
+  );
+  const problem = route.problem === null ? null : `cannot be reached: ${route.problem}`;
+  const remote = { environment: deps.environment, transport, problem };
+  const adapter = createRemote(provider, keyOf(provider, deps.env), remote);
   const withStoredKey = async (workspace: string) => {
     const secret = await readKeyForCall(deps.readStoredKey, workspace, provider.name);
     if (secret === null) return { adapter, secret };
     const { redact } = deps.environment;
     const redactSecret = createRedactor([secret]);
     const environment = { ...deps.environment, redact: (text: string) => redactSecret(redact(text)) };
-    const own = { environment, transport: deps.transport };
+    const own = { ...remote, environment };
     return { adapter: createRemote(provider, { variable: null, value: secret }, own), secret };
   };
-  return { adapter, withStoredKey };
+  return { adapter, withStoredKey, close: transport.close };
 };
 
 const createProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
@@ -145,12 +162,15 @@ const createProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider =
   if (protocol !== 'scripted') return createRemoteProvider(provider, deps);
   const scenarios = loadScenarios(provider.baseUrl, deps.config.source);
   const adapter = createScriptedAdapter(deps.environment, scenarios);
-  return { adapter, withStoredKey: () => Promise.resolve({ adapter, secret: null }) };
+  const withStoredKey = () => Promise.resolve({ adapter, secret: null });
+  return { adapter, withStoredKey, close: () => undefined };
 };
 
 /** Returns every key that a call may carry, so that all of them are redacted from messages. */
-const secretsOf = (config: AntiphonConfig, env: Environment): string[] =>
-  config.providers.flatMap((provider) => [keyOf(provider, env).value ?? [], secretsInUrl(provider)].flat());
+const secretsOf = ({ providers }: AntiphonConfig, env: Environment): string[] => [
+  ...providers.flatMap((provider) => [keyOf(provider, env).value ?? [], secretsInUrl(provider)].flat()),
+  ...proxySecrets(providers, env),
+];
 
 /**
  * Creates the agent's access to all configured providers. Throws an AppError (`invalid`) for a kind
@@ -163,7 +183,7 @@ export const createModels = (
   env: Environment,
   options: ModelsOptions = {},
 ): Models => {
-  const limits = { ...DEFAULT_PROVIDER_LIMITS, ...options.limits };
+  const limiter = new CallLimiter(config.providers, options.limits);
   const secrets = secretsOf(config, env);
   const redactionOf = (all: readonly string[]): Redaction => ({
     needles: answerNeedles(all),
@@ -171,13 +191,14 @@ export const createModels = (
   });
   const redaction = redactionOf(secrets);
   const environment: CallEnvironment = {
-    limits,
+    limitsOf: (request) => limiter.limitsOf(request),
     redact: redaction.redact,
     now: options.now ?? Date.now,
   };
-  const transport = createHttpTransport(createConnections(limits.connectMs), environment);
   const readStoredKey = options.readStoredKey ?? (() => Promise.resolve(null));
-  const deps: AdapterDeps = { config, env, environment, transport, readStoredKey };
+  const longestConnectMs = ({ name }: ProviderConfig): number =>
+    limiter.longestConnectMs(name, config.agents);
+  const deps: AdapterDeps = { config, env, environment, longestConnectMs, readStoredKey };
   const providers = new Map(config.providers.map((one) => [one.name, createProvider(one, deps)]));
   const providerOf = (name: string): Provider => {
     const provider = providers.get(name);
@@ -188,13 +209,21 @@ export const createModels = (
   return {
     complete: async (request, sink) => {
       const { workspace = DEFAULT_WORKSPACE } = request;
-      const { adapter, secret } = await providerOf(request.provider).withStoredKey(workspace);
-      const own = secret === null ? redaction : redactionOf([...secrets, secret]);
-      return completeRedacted((redacted) => adapter.complete(request, redacted), sink, own);
+      const provider = providerOf(request.provider);
+      const leave = await limiter.enter({ ...request, workspace });
+      try {
+        const { adapter, secret } = await provider.withStoredKey(workspace);
+        const own = secret === null ? redaction : redactionOf([...secrets, secret]);
+        return await completeRedacted((redacted) => adapter.complete(request, redacted), sink, own);
+      } finally {
+        leave();
+      }
     },
     inputBound: (prompt) => adapterOf(prompt.provider).inputBound(prompt),
-    maxOutputTokens: (provider, model) => adapterOf(provider).maxOutputTokens(model),
+    limitsOf: (call, agent) => limiter.driverLimitsOf(call, agent),
     kindOf: (provider) => adapterOf(provider).kind,
-    close: transport.close,
+    close: () => {
+      for (const provider of providers.values()) provider.close();
+    },
   };
 };

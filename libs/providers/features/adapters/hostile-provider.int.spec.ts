@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ModelFailure, type ModelAnswer, type ModelRequest } from '@antiphon/providers-domain';
 import type { AntiphonConfig } from '@antiphon/config';
@@ -90,7 +91,7 @@ const attempt = (
   return { models, result, text: () => text };
 };
 
-const HELP = 'check base_url and the network (HTTP proxy variables are not used)';
+const HELP = 'check base_url, and that the server runs';
 const SSE_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n';
 const HELLO: MockReply = { text: ['one ', 'two ', 'three'] };
 
@@ -123,16 +124,22 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     const raw = closeLater(await startRawProvider(() => undefined));
     const { result } = attempt(at(raw.url.replace('http:', 'https:'), { ...PATIENT, connectMs: 200 }));
     expect(await result).toMatchObject({
-      message: 'provider timeout',
+      message: 'provider timeout: no connection within 0.2 s (connect_s of provider it)',
       reason: 'provider_timeout',
       dispatched: false,
+      retryable: true,
     });
   });
 
   it('times out when it accepts the connection and never responds', async () => {
     const provider = closeLater(await startHttpProvider(() => undefined));
     const { result } = attempt(at(provider.url, { ...PATIENT, firstByteMs: 200 }));
-    expect(await result).toMatchObject({ message: 'provider timeout', dispatched: true, retryable: true });
+    expect(await result).toMatchObject({
+      message: 'provider timeout: no first byte within 0.2 s (first_byte_s of provider it)',
+      dispatched: true,
+      // The same wait at a server of this machine.
+      retryable: false,
+    });
     await provider.requests[0]?.closed;
   });
 
@@ -144,7 +151,10 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
       }),
     );
     const { result, text } = attempt(at(provider.url, { ...PATIENT, idleMs: 300 }));
-    expect(await result).toMatchObject({ message: 'provider timeout', dispatched: true });
+    expect(await result).toMatchObject({
+      message: 'provider timeout: no further byte within 0.3 s (between_bytes_s of provider it)',
+      dispatched: true,
+    });
     expect(text()).toMatch(/^one two/);
     await provider.requests[0]?.closed;
   });
@@ -158,7 +168,9 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
       }),
     );
     const { result } = attempt(at(provider.url, { ...PATIENT, totalMs: 600 }));
-    expect(await result).toMatchObject({ message: 'provider timeout' });
+    expect(await result).toMatchObject({
+      message: 'provider timeout: no whole answer within 0.6 s (attempt_s of provider it)',
+    });
   });
 
   it('completes no step when the connection is reset after some deltas', async () => {
@@ -214,19 +226,36 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     expect((failure as ModelFailure).message).toContain(type);
   });
 
-  it('refuses a compressed response', async () => {
+  it.each([
+    ['gzip', "the provider's answer is not valid gzip"],
+    ['compress', "the provider's answer has the unknown encoding compress"],
+    ['gzip, br', "the provider's answer has the unknown encoding gzip, br"],
+  ])('fails on a body that is not what its encoding %s says', async (encoding, message) => {
+    const provider = closeLater(
+      await startHttpProvider((_request, response) =>
+        response
+          .writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': encoding })
+          .end('no such thing'),
+      ),
+    );
+    expect(await attempt(at(provider.url)).result).toMatchObject({ reason: 'provider_protocol', message });
+    expect(provider.requests[0]?.headers['accept-encoding']).toBe('identity');
+  });
+
+  it('aborts a compressed response that expands beyond the size limit', async () => {
+    const bomb = gzipSync(`data: ${'x'.repeat(50_000_000)}`);
+    expect(bomb.length).toBeLessThan(100_000);
     const provider = closeLater(
       await startHttpProvider((_request, response) =>
         response
           .writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
-          .end('bomb'),
+          .end(bomb),
       ),
     );
-    expect(await attempt(at(provider.url)).result).toMatchObject({
-      reason: 'provider_protocol',
-      retryable: false,
+    const { result } = attempt(at(provider.url, { ...PATIENT, maxAnswerBytes: 200_000 }));
+    expect(await result).toMatchObject({
+      message: "the provider's answer is over 200000 bytes",
     });
-    expect(provider.requests[0]?.headers['accept-encoding']).toBe('identity');
   });
 
   it('aborts a response over the size limit, in one line or in many', async () => {
@@ -265,13 +294,15 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
   it('does not follow a redirect, which would forward the key', async () => {
     const thief = closeLater(await startHttpProvider((_request, response) => response.end()));
     const provider = closeLater(
-      await startHttpProvider((_request, response) => response.writeHead(307, { location: thief.url }).end()),
+      await startHttpProvider((_request, response) =>
+        response.writeHead(307, { location: `${thief.url}/v2?key=canary` }).end(),
+      ),
     );
-    expect(await attempt(at(provider.url)).result).toMatchObject({
-      reason: 'provider_error',
-      status: 307,
-      retryable: false,
-    });
+    const failure = await attempt(at(provider.url)).result;
+    expect(failure).toMatchObject({ reason: 'provider_error', status: 307, retryable: false, refused: true });
+    const { message } = failure as ModelFailure;
+    expect(message).toContain(`redirects to ${thief.url}/v2; a redirect is not followed`);
+    expect(message).not.toContain('canary');
     expect(thief.requests).toHaveLength(0);
   });
 

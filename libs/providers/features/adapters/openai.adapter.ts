@@ -7,7 +7,6 @@ import type {
   ModelRequest,
   ModelSink,
 } from '@antiphon/providers-domain';
-import { maxOutputTokensOf } from '@antiphon/config';
 import type { ProviderKind } from '@antiphon/config';
 import type OpenAI from 'openai';
 import { OpenAiReader } from './openai-response.js';
@@ -162,6 +161,5 @@ export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
     kind: deps.kind,
     complete,
     inputBound: (prompt) => boundOfBody(renderBody(prompt, { [outputLimit]: 1 }), prompt.tools.length > 0),
-    maxOutputTokens: maxOutputTokensOf,
   };
 };

@@ -1,4 +1,4 @@
-import { PROVIDER_FACTS } from '@antiphon/config';
+import { PROVIDER_FACTS, withoutUrlSecrets } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig, ProviderKind } from '@antiphon/config';
 import { invalid, type JsonValue } from '@antiphon/kernel';
 
@@ -55,14 +55,6 @@ export const secretsInUrl = ({ baseUrl }: ProviderConfig): string[] => {
   return [decodeURIComponent(url.password), ...url.searchParams.values()].filter((text) => text !== '');
 };
 
-/** Returns an address without what may hold a key: user, password, query and fragment. */
-const withoutSecrets = (address: string): string => {
-  const url = URL.parse(address);
-  if (url === null || !(url.username || url.password || url.search || url.hash)) return address;
-  [url.username, url.password, url.search, url.hash] = ['', '', '', ''];
-  return url.href.replace(/(?<!\/)\/+$/, '');
-};
-
 /** A provider as `status` shows it: its address and whether it is usable, never the key. */
 export interface ProviderDescription {
   readonly name: string;
@@ -82,7 +74,7 @@ export const describeProvider = (provider: ProviderConfig, env: Environment): Pr
   return {
     name: provider.name,
     kind: provider.kind,
-    baseUrl: scripted ? null : withoutSecrets(baseUrlOf(provider)),
+    baseUrl: scripted ? null : withoutUrlSecrets(baseUrlOf(provider)),
     keyVariable: key.variable,
     ready: key.value !== null || !needsKey(provider) || provider.storedKey,
     scripted,

@@ -156,6 +156,25 @@ describe('a trial call', () => {
     await until(async () => (await rows()).length === 0);
   });
 
+  it('closes the circuit when it succeeds, also after another one has begun', async () => {
+    const one = await openFirst();
+    const answers: (() => void)[] = [];
+    world.model.reply = async () => {
+      await new Promise<void>((resolve) => answers.push(resolve));
+      return says('late');
+    };
+    const ends = [turn(one)];
+    await until(() => answers.length === 1);
+    now += MINUTE;
+    ends.push(turn(one));
+    await until(() => answers.length === 2);
+    answers[0]?.();
+    expect((await ends[0])?.type).toBe('TurnCompleted');
+    await until(async () => (await rows()).length === 0);
+    answers[1]?.();
+    expect((await ends[1])?.type).toBe('TurnCompleted');
+  });
+
   it('is released to the next call when it is cancelled', async () => {
     const one = await openFirst();
     world.model.reply = hangs();

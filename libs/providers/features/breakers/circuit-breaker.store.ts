@@ -50,8 +50,9 @@ export interface CircuitStore {
   /** Releases the trial call without an outcome, so that another call can claim it at once. */
   releaseTrial(key: CircuitKey, id: string): Promise<void>;
   /**
-   * Records a success at `at`: deletes the failures before it, and closes the circuit if `trialId`
-   * is its trial call. Returns whether an open circuit was closed.
+   * Records a success at `at`: deletes the failures before it, and closes the circuit after a trial
+   * call. The trial call may have taken so long that another one has begun. Returns whether an open
+   * circuit was closed.
    */
   succeed(key: CircuitKey, call: { at: number; trialId: string | null }): Promise<boolean>;
 }
@@ -77,7 +78,7 @@ const CLAIM_SQL = `update provider_breakers set probe_id = $3, probe_until = $5
 const RELEASE_SQL = `update provider_breakers set probe_id = null, probe_until = null
   where workspace = $1 and provider = $2 and probe_id = $3`;
 const SUCCEED_SQL = `delete from provider_breakers
-  where workspace = $1 and provider = $2 and ((open_until is null and failed_at <= $3) or probe_id = $4::uuid)
+  where workspace = $1 and provider = $2 and ((open_until is null and failed_at <= $3) or $4::uuid is not null)
   returning open_until is not null as "wasOpen"`;
 
 const at = (milliseconds: number): Date => new Date(milliseconds);

@@ -1,6 +1,8 @@
+import { ModelFailure } from '@antiphon/providers-domain';
 import type { ModelAnswer, ModelRequest } from '@antiphon/providers-domain';
 import type { AnswerBuilder, RawToolCall } from '../transport/answer-builder.js';
-import { brokenAnswer, refusalFailure, timedOut, unreachable } from '../transport/failures.js';
+import { unreachable } from '../transport/connection-failures.js';
+import { brokenAnswer, refusalFailure } from '../transport/failures.js';
 import type { CallEnvironment, ProviderCall } from '../transport/provider-call.js';
 import type { ScenarioReply, ScenarioStep } from './scenario.js';
 import { BYTES_PER_TOKEN, countPrompt, type TurnView } from './turn-view.js';
@@ -26,7 +28,8 @@ type ScriptedError = Extract<ScenarioStep, { error: unknown }>['error'];
 const throwError = (error: ScriptedError, { redact, now }: CallEnvironment): never => {
   const { status, reason, message, retryAfterMs } = error;
   if (reason === 'provider_unreachable') throw unreachable(false);
-  if (reason === 'provider_timeout') throw timedOut(true, 'a scripted answer');
+  if (reason === 'provider_timeout')
+    throw new ModelFailure({ reason, message: 'provider timeout', dispatched: true, retryable: true });
   if (reason === 'provider_protocol') throw brokenAnswer(message);
   const headers = retryAfterMs === undefined ? {} : { 'retry-after-ms': String(retryAfterMs) };
   const body = JSON.stringify({ error: { message } });

@@ -2,7 +2,6 @@ import type { ModelPrompt } from '@antiphon/providers-domain';
 import { AnswerBuilder } from '../transport/answer-builder.js';
 import { runCall } from '../transport/provider-call.js';
 import type { CallEnvironment, ProviderAdapter } from '../transport/provider-call.js';
-import { maxOutputTokensOf } from '@antiphon/config';
 import { builtInReply } from './built-in-reply.js';
 import { ScenarioPlayer } from './play-scenario.js';
 import type { ScenarioLookup, ScenarioReply } from './scenario.js';
@@ -42,6 +41,5 @@ export const createScriptedAdapter = (
       });
     },
     inputBound: countPrompt,
-    maxOutputTokens: maxOutputTokensOf,
   };
 };

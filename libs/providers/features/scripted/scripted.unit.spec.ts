@@ -1,12 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ModelFailure } from '@antiphon/providers-domain';
 import { type ModelAnswer, type ModelMessage, type ModelRequest } from '@antiphon/providers-domain';
-import { DEFAULT_PROVIDER_LIMITS, type ProviderAdapter } from '../transport/provider-call.js';
+import { TEST_LIMITS } from '../testing/limits.js';
+import type { ProviderAdapter } from '../transport/provider-call.js';
 import { parseScenario } from './scenario.js';
 import { createScriptedAdapter } from './scripted.adapter.js';
 
 const environment = {
-  limits: { ...DEFAULT_PROVIDER_LIMITS, idleMs: 200 },
+  limitsOf: () => ({ ...TEST_LIMITS, idleMs: 200 }),
   redact: (text: string) => text,
   now: () => 0,
 };
@@ -189,7 +190,9 @@ describe('a scenario', () => {
     const running = ask(adapter, 'x', { signal: cancel.signal });
     setImmediate(() => cancel.abort());
     expect((await running).result).toMatchObject({ reason: 'cancelled', dispatched: true });
-    expect((await ask(adapter, 'x')).result).toMatchObject({ message: 'provider timeout' });
+    expect((await ask(adapter, 'x')).result).toMatchObject({
+      message: 'provider timeout: no further byte within 0.2 s (between_bytes_s of provider it)',
+    });
   });
 
   it.each([

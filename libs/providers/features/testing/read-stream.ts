@@ -3,10 +3,11 @@ import type { Dispatcher } from 'undici';
 import { createAnthropicAdapter } from '../adapters/anthropic.adapter.js';
 import { createOpenAiAdapter } from '../adapters/openai.adapter.js';
 import { createHttpTransport, type HttpTransport } from '../transport/http-transport.js';
-import { DEFAULT_PROVIDER_LIMITS, type ProviderAdapter } from '../transport/provider-call.js';
+import type { ProviderAdapter } from '../transport/provider-call.js';
+import { TEST_LIMITS } from './limits.js';
 
 const environment = {
-  limits: DEFAULT_PROVIDER_LIMITS,
+  limitsOf: () => TEST_LIMITS,
   redact: (text: string) => text,
   now: () => 0,
 };

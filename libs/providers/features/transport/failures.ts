@@ -1,5 +1,8 @@
 import { ModelFailure, type ModelFailureDetails, type ModelUsage } from '@antiphon/providers-domain';
+import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { Redact } from '@antiphon/observability';
+import type { ConnectionTarget } from './connection-failures.js';
 import { MAX_ERROR_MESSAGE, clipLine, codesOf, messageOf } from './error-text.js';
 import { readErrorBody, retryAfterMs, toOneLine } from './error-text.js';
 import type { ResponseHeaders } from './error-text.js';
@@ -16,39 +19,15 @@ type Details = Partial<ModelFailureDetails> & { readonly cause?: unknown };
 const create = (details: ModelFailureDetails, cause: unknown): ModelFailure =>
   new ModelFailure(details, cause === undefined ? {} : { cause });
 
-/** Returns the system's code for a broken connection, such as ` (ECONNREFUSED)`. */
-const systemCodeOf = (cause: unknown): string => {
-  const code = String((cause as NodeJS.ErrnoException | undefined)?.code);
-  return /^E[A-Z_]+$/.test(code) ? ` (${code})` : '';
+/** A wait that ended by its limit. */
+export const timedOut = (
+  wait: Omit<Extract<Cause, { kind: 'provider_wait' }>, 'kind'>,
+  dispatched: boolean,
+  retryable: boolean,
+): ModelFailure => {
+  const why = { kind: 'provider_wait', ...wait } as const;
+  return create({ reason: 'provider_timeout', message: textOf(why), why, dispatched, retryable }, undefined);
 };
-
-/**
- * No connection, or one that broke before a response began.
- *
- * @param address `host:port` of the provider, without credentials; empty where there is none
- */
-export const unreachable = (dispatched: boolean, address = '', cause?: unknown): ModelFailure => {
-  const problem = dispatched
-    ? `the connection to ${address} broke before a response`
-    : `no connection to ${address}`;
-  const help = 'check base_url and the network (HTTP proxy variables are not used)';
-  const message = `provider unreachable: ${problem}${systemCodeOf(cause)}; ${help}`;
-  return create(
-    {
-      reason: 'provider_unreachable',
-      message: address === '' ? 'provider unreachable' : toOneLine(message),
-      dispatched,
-      retryable: true,
-    },
-    cause,
-  );
-};
-
-export const timedOut = (dispatched: boolean, awaited: string): ModelFailure =>
-  create(
-    { reason: 'provider_timeout', message: 'provider timeout', dispatched, retryable: true },
-    new Error(`waited for ${awaited}`),
-  );
 
 export const cancelled = (dispatched: boolean): ModelFailure =>
   create({ reason: 'cancelled', message: 'cancelled', dispatched, retryable: false }, undefined);
@@ -84,9 +63,7 @@ const isRetryable = (refusal: HttpRefusal, codes: readonly string[]): boolean =>
 };
 
 /** Destination of a call, as its errors name it. */
-export interface CallTarget {
-  /** `host:port`, without credentials. */
-  readonly address: string;
+export interface CallTarget extends ConnectionTarget {
   /** Origin and path, without credentials and query. */
   readonly endpoint: string;
   readonly model: string;
@@ -110,6 +87,17 @@ const adviceFor = (status: number, codes: readonly string[]): string | null => {
 
 const MAX_ENDPOINT = 160;
 
+/**
+ * Returns the address to which a response points elsewhere, without what may be a secret: user,
+ * password and query. Null for a response without one.
+ */
+const redirectTarget = ({ status, headers }: HttpRefusal, endpoint: string): string | null => {
+  const { location } = headers;
+  if (status < 300 || status > 399 || typeof location !== 'string') return null;
+  const url = URL.parse(location, endpoint);
+  return url === null ? 'an address that is no URL' : `${url.origin}${url.pathname}`;
+};
+
 const refusalMessage = (
   status: number,
   message: string,
@@ -120,7 +108,8 @@ const refusalMessage = (
   const advice = adviceFor(status, codes);
   if (advice === null) return toOneLine(what);
   const where = `model ${toOneLine(model).slice(0, MAX_ENDPOINT)} at ${endpoint.slice(0, MAX_ENDPOINT)}`;
-  const help = `; ${advice} (${where})`;
+  const isBare = status === 404 && !/\/v\d/.test(endpoint);
+  const help = `; ${advice}${isBare ? ', which ends in /v1 for most servers' : ''} (${where})`;
   return `${clipLine(what, MAX_ERROR_MESSAGE - help.length)}${help}`;
 };
 
@@ -134,7 +123,9 @@ export const refusalFailure = (
   redact: Redact,
   now: number,
 ): ModelFailure => {
-  const { message = '', codes } = readErrorBody(refusal.body);
+  const redirect = redirectTarget(refusal, target.endpoint);
+  const { message: said = '', codes } = readErrorBody(refusal.body);
+  const message = redirect === null ? said : `redirects to ${redirect}`;
   return refused(refusalMessage(refusal.status, redact(message), codes, target), {
     status: refusal.status,
     retryable: isRetryable(refusal, codes),

@@ -1,14 +1,7 @@
-import type { Dispatcher } from 'undici';
-import { Agent } from 'undici';
+import type { Connections } from './connections.js';
 import type { CallEnvironment, ProviderCall } from './provider-call.js';
 import { ResponseReader } from './response-reader.js';
 import type { EventReader } from './response-reader.js';
-
-/**
- * Idle connections live shorter than the shortest common keep-alive (5 s), so none is reused while
- * the server closes it.
- */
-const IDLE_CONNECTION_MS = 4_000;
 
 /** A request to a provider. Its headers carry the key. */
 export interface ProviderRequest {
@@ -35,30 +28,13 @@ export interface HttpTransport {
 }
 
 /**
- * Creates the connection pools: HTTP/1.1 with keep-alive. Redirects are not followed; they would
- * forward the key.
- */
-export const createConnections = (connectMs: number): Agent =>
-  new Agent({
-    allowH2: false,
-    // Pipelining would hold a call back behind another's stream.
-    pipelining: 1,
-    keepAliveTimeout: IDLE_CONNECTION_MS,
-    keepAliveMaxTimeout: IDLE_CONNECTION_MS,
-    connect: { timeout: connectMs },
-    // A call has its own timeouts, by phase; they start before a connection exists.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
-
-/**
  * Returns the headers of a request. Credentials within base_url apply where no key is configured.
  */
 const headersOf = ({ url, headers }: ProviderRequest): Record<string, string> => {
   const basic = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
   return {
     'user-agent': 'antiphon/0.1.0',
-    // A compressed response could expand beyond every limit.
+    // A proxy that compresses a stream delays its first events. One that comes so is decoded.
     'accept-encoding': 'identity',
     'content-type': 'application/json',
     accept: 'application/json',
@@ -71,9 +47,11 @@ const headersOf = ({ url, headers }: ProviderRequest): Record<string, string> =>
 const addressOf = ({ hostname, port, protocol }: URL): string =>
   `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
 
+/** @param proxy the proxy of the connections, as errors name it */
 export const createHttpTransport = (
-  dispatcher: Pick<Dispatcher, 'dispatch'> & { destroy?: () => unknown },
+  connections: Connections,
   environment: CallEnvironment,
+  proxy: string | null = null,
 ): HttpTransport => {
   const post = (
     request: ProviderRequest,
@@ -86,9 +64,10 @@ export const createHttpTransport = (
       address: addressOf(url),
       endpoint: `${url.origin}${url.pathname}`,
       model: request.model,
+      proxy,
     };
     const reader = new ResponseReader(call, events, target, environment);
-    dispatcher.dispatch(
+    connections.dispatch(
       {
         origin: url.origin,
         path: `${url.pathname}${url.search}`,
@@ -111,6 +90,6 @@ export const createHttpTransport = (
       if (call.failure !== null) throw call.failure;
     },
     fetchJson: (request, call) => post(request, call, null),
-    close: () => void dispatcher.destroy?.(),
+    close: () => void connections.destroy?.(),
   };
 };

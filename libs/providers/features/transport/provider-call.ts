@@ -9,6 +9,15 @@ import type { ProviderKind } from '@antiphon/config';
 import type { Redact } from '@antiphon/observability';
 import { cancelled, timedOut, toModelFailure, withUsage } from './failures.js';
 
+/** Limits of one provider call that have a setting. Times are ms. */
+const SETTINGS = {
+  connectMs: 'connect_s',
+  firstByteMs: 'first_byte_s',
+  idleMs: 'between_bytes_s',
+  totalMs: 'attempt_s',
+} as const;
+type TimeLimit = keyof typeof SETTINGS;
+
 /** Limits of one provider call: times in ms, sizes in bytes. */
 export interface ProviderLimits {
   /** From the start of the call until the connection is established. */
@@ -28,13 +37,14 @@ export interface ProviderLimits {
   readonly maxAnswerBytes: number;
   /** Size of an error's body. The rest is not read. */
   readonly maxErrorBytes: number;
+  /** False if a wait for an answer that ended without it is not tried again. */
+  readonly retryTimeouts: boolean;
+  /** Place of the setting of a limit, such as `provider x`. */
+  readonly ownerOf: (limit: TimeLimit) => string;
 }
 
-export const DEFAULT_PROVIDER_LIMITS: ProviderLimits = {
-  connectMs: 5_000,
-  firstByteMs: 60_000,
-  idleMs: 30_000,
-  totalMs: 600_000,
+/** Limits that no setting changes. */
+export const FIXED_PROVIDER_LIMITS = {
   afterFinishMs: 2_000,
   maxAnswerBytes: 16 * 1024 * 1024,
   maxErrorBytes: 64 * 1024,
@@ -46,12 +56,11 @@ export interface ProviderAdapter {
   complete(request: ModelRequest, sink: ModelSink): Promise<ModelAnswer>;
   /** Returns the prompt's size in tokens, never fewer than the provider counts. */
   inputBound(prompt: ModelPrompt): number;
-  maxOutputTokens(model: string): number;
 }
 
 /** Dependencies of every adapter. */
 export interface CallEnvironment {
-  readonly limits: ProviderLimits;
+  readonly limitsOf: (request: ModelRequest) => ProviderLimits;
   readonly redact: Redact;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -59,12 +68,11 @@ export interface CallEnvironment {
 
 type Phase = 'connecting' | 'waiting' | 'receiving' | 'finishing' | 'over';
 
-/** Returns the timeout of a phase, ms, and the name of the event that the phase waits for. */
-const phaseTimeout = (phase: Phase, isStreaming: boolean, limits: ProviderLimits): [number, string] => {
-  if (phase === 'connecting') return [limits.connectMs, 'a connection'];
-  if (phase === 'waiting') return [isStreaming ? limits.firstByteMs : limits.totalMs, 'the first byte'];
-  if (phase === 'receiving') return [limits.idleMs, 'the next byte'];
-  return [limits.afterFinishMs, 'the end of the answer'];
+/** Limit of a phase, and the event that it waits for. */
+const PHASES: Readonly<Record<'connecting' | 'waiting' | 'receiving', readonly [TimeLimit, string]>> = {
+  connecting: ['connectMs', 'connection'],
+  waiting: ['firstByteMs', 'first_byte'],
+  receiving: ['idleMs', 'next_byte'],
 };
 
 /**
@@ -151,16 +159,27 @@ export class ProviderCall {
     if (this.phase === 'over') return;
     this.phase = phase;
     clearTimeout(this.phaseTimer);
-    const [ms, awaited] = phaseTimeout(phase, this.isStreaming, this.limits);
-    this.phaseTimer = setTimeout(() => {
-      if (phase === 'finishing') this.stop();
-      else this.fail(timedOut(this.isDispatched, `${awaited}, ${ms} ms`));
-    }, ms);
+    if (phase === 'over') return;
+    if (phase === 'finishing') {
+      this.phaseTimer = setTimeout(() => this.stop(), this.limits.afterFinishMs);
+      return;
+    }
+    // A whole response has no first byte before its end.
+    if (phase === 'waiting' && !this.isStreaming) return;
+    const [limit, awaited] = PHASES[phase];
+    this.phaseTimer = setTimeout(() => this.timeOut(limit, awaited), this.limits[limit]);
+  }
+
+  private timeOut(limit: TimeLimit, awaited: string): void {
+    const { retryTimeouts, ownerOf } = this.limits;
+    const setting = `${SETTINGS[limit]} of ${ownerOf(limit)}`;
+    const wait = { awaited, ms: this.limits[limit], setting };
+    this.fail(timedOut(wait, this.isDispatched, retryTimeouts || !this.isDispatched));
   }
 
   private readonly onTotalTimeout = (): void => {
     if (this.phase === 'finishing') this.stop();
-    else this.fail(timedOut(this.isDispatched, `the whole answer, ${this.limits.totalMs} ms`));
+    else this.timeOut('totalMs', 'whole_answer');
   };
 
   private readonly onAbort = (): void => this.fail(cancelled(this.isDispatched));
@@ -185,10 +204,10 @@ export interface CallSteps {
 /** Runs one call under its timeouts. Every failure is thrown as a `ModelFailure`. */
 export const runCall = async (
   request: ModelRequest,
-  { limits, redact }: CallEnvironment,
+  { limitsOf, redact }: CallEnvironment,
   { complete, usage }: CallSteps,
 ): Promise<ModelAnswer> => {
-  const call = new ProviderCall(request.streaming, limits, request.signal);
+  const call = new ProviderCall(request.streaming, limitsOf(request), request.signal);
   try {
     return await complete(call);
   } catch (error) {

@@ -3,8 +3,11 @@ import type { ModelFailure } from '@antiphon/providers-domain';
 import { findJsonExcess, MAX_JSON_VALUES } from '@antiphon/kernel';
 import { createParser } from 'eventsource-parser';
 import { errors, type Dispatcher } from 'undici';
-import { codesOf, messageOf, parseJson, type ResponseHeaders } from './error-text.js';
-import { brokenAnswer, cutAnswer, refusalFailure, timedOut, unreachable } from './failures.js';
+import { unreachable } from './connection-failures.js';
+import { createBodyDecoder } from './decode-body.js';
+import type { BodyDecoder } from './decode-body.js';
+import { codesOf, messageOf, parseJson, toOneLine, type ResponseHeaders } from './error-text.js';
+import { brokenAnswer, cutAnswer, refusalFailure } from './failures.js';
 import type { CallTarget } from './failures.js';
 import type { CallEnvironment, ProviderCall } from './provider-call.js';
 
@@ -43,6 +46,9 @@ export const createEventParser = (onEvent: (event: ServerEvent) => void): ((byte
   return (bytes) => parser.feed(decoder.decode(bytes, { stream: true }));
 };
 
+/** Details of a failure that no retry changes. */
+const FINAL = { retryable: false };
+
 /** Handling of a response's body, chosen by its head. */
 interface BodyHandling {
   readonly limit: number;
@@ -78,6 +84,8 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
   private readonly settlement = Promise.withResolvers<unknown>();
   private controller: Dispatcher.DispatchController | null = null;
   private body: BodyHandling | null = null;
+  /** Decodes a compressed body; null for a plain one. */
+  private decoder: BodyDecoder | null = null;
   private size = 0;
   private isSettled = false;
   /**
@@ -110,20 +118,35 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     headers: ResponseHeaders,
   ): void {
     if (status < 200 || this.isSettled) return;
-    const encoding = String(headers['content-encoding'] ?? 'identity');
-    if (status > 299) this.body = this.refusalBody(status, headers);
-    else if (encoding === 'identity') this.body = this.bodyOf(mediaTypeOf(headers), headers);
+    const encoding = String(headers['content-encoding'] ?? '');
+    const decoder = createBodyDecoder(encoding, {
+      onData: (chunk) => this.consume(chunk),
+      onEnd: () => this.finish(),
+      onError: (error) => this.onDecodeError(encoding, error),
+    });
+    this.body = status > 299 ? this.refusalBody(status, headers) : this.bodyOf(mediaTypeOf(headers), headers);
+    if (decoder !== 'unknown') this.decoder = decoder;
+    // The status of a refusal says enough without its body.
+    else if (status > 299) this.finish();
     else
       this.reject(
-        brokenAnswer(`the provider compressed its answer (${encoding}) unasked`, { retryable: false }),
+        brokenAnswer(`the provider's answer has the unknown encoding ${toOneLine(encoding)}`, FINAL),
       );
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { body, decoder } = this;
+    if (this.isSettled || body === null) return;
+    this.call.received();
+    if (decoder !== null) decoder.write(chunk);
+    else this.consume(chunk);
+  }
+
+  /** Reads a piece of the body as its server wrote it. */
+  private consume(chunk: Buffer): void {
     const { body } = this;
     if (this.isSettled || body === null) return;
     this.size += chunk.length;
-    this.call.received();
     if (this.size > body.limit && !body.allowsPartial) {
       this.call.fail(brokenAnswer(`the provider's answer is over ${body.limit} bytes`));
       return;
@@ -142,15 +165,21 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     this.isEnded = true;
     // undici releases the connection in the next immediate, which it queues after this method. A
     // caller that continued earlier would open a second connection for its next call.
-    process.nextTick(() => setImmediate(() => this.finish()));
+    process.nextTick(() => setImmediate(() => (this.decoder === null ? this.finish() : this.decoder.end())));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     this.isEnded = true;
     if (this.isSettled) return;
-    if (this.body === null) this.call.fail(this.connectionFailure(error));
+    if (this.decoder !== null && this.body?.allowsPartial === true) this.decoder.end();
+    else if (this.body === null) this.call.fail(this.connectionFailure(error));
     else if (this.call.isFinishing) this.finish();
     else this.call.fail(cutAnswer(error));
+  }
+
+  private onDecodeError(encoding: string, cause: Error): void {
+    if (this.call.isFinishing) this.finish();
+    else this.call.fail(brokenAnswer(`the provider's answer is not valid ${toOneLine(encoding)}`, { cause }));
   }
 
   private bodyOf(type: string, headers: ResponseHeaders): BodyHandling {
@@ -214,9 +243,8 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     const json = parseJson(text);
     if (typeof json !== 'object' || json === null || !('error' in json)) {
       const expected = this.events === null ? 'application/json' : 'text/event-stream';
-      throw brokenAnswer(`the provider answered with ${type || 'no content type'} instead of ${expected}`, {
-        retryable: false,
-      });
+      const what = `the provider answered with ${type || 'no content type'} instead of ${expected}`;
+      throw brokenAnswer(`${what}: check base_url (${this.target.endpoint})`, FINAL);
     }
     const status = Number(codesOf(json).find((code) => /^[45]\d\d$/.test(code)) ?? 500);
     const { redact, now } = this.environment;
@@ -230,14 +258,14 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
 
   private connectionFailure(error: Error): ModelFailure {
     if (error instanceof errors.ConnectTimeoutError)
-      return timedOut(false, `a connection, ${this.call.limits.connectMs} ms`);
+      return unreachable(false, this.target, Object.assign(error, { code: 'ETIMEDOUT' }));
     if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError)
       // undici's error holds the bytes that arrived, which may echo a key.
       return brokenAnswer('the provider did not answer in HTTP', {
         cause: new Error(error.message),
         retryable: false,
       });
-    return unreachable(this.call.dispatched, this.target.address, error);
+    return unreachable(this.call.dispatched, this.target, error);
   }
 
   /** Settles when the call stops before the response has ended. */
@@ -269,6 +297,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
    * Closes the connection, unless the whole response has been read: then it serves the next call.
    */
   private abort(): void {
+    this.decoder?.destroy();
     if (this.isEnded || this.controller === null) return;
     this.isEnded = true;
     this.controller.abort(new Error('the call is over'));

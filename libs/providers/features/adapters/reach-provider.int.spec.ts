@@ -1,0 +1,344 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createSecureServer } from 'node:http2';
+import { createServer } from 'node:https';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { ModelFailure } from '@antiphon/providers-domain';
+import type { ModelAnswer } from '@antiphon/providers-domain';
+import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
+import { createCertificates, type TestCertificates } from '@antiphon/testing';
+import {
+  closedPort,
+  openAiCompletion,
+  openAiStream,
+  startForwardProxy,
+  startHttpProvider,
+  type ForwardProxyOptions,
+} from '@antiphon/testing/providers';
+import { createModels } from './create-models.js';
+
+const KEY = 'sk-way-canary-0123456789';
+const PASSWORD = 'proxy-canary-123';
+
+let certificates: TestCertificates;
+let pem: Record<'ca' | 'server' | 'serverKey' | 'named' | 'namedKey', string>;
+beforeAll(() => {
+  certificates = createCertificates();
+  const read = (path: string): string => readFileSync(path, 'utf8');
+  pem = {
+    ca: read(certificates.ca),
+    ...{ server: read(certificates.serverCert), serverKey: read(certificates.serverKey) },
+    ...{ named: read(certificates.strangerCert), namedKey: read(certificates.strangerKey) },
+  };
+});
+afterAll(() => certificates.remove());
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+const closeLater = <T extends { close(): unknown }>(thing: T): T => {
+  cleanups.push(() => thing.close());
+  return thing;
+};
+
+const portOf = (url: string): number => Number(new URL(url).port);
+
+const listen = async (server: Server): Promise<string> => {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(async () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await once(server, 'close');
+  });
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+};
+
+const REPLY = { text: ['hel', 'lo'] };
+const answer = (
+  _request: IncomingMessage | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+): void => {
+  response.setHeader('content-type', 'text/event-stream');
+  response.statusCode = 200;
+  response.end(openAiStream('m', REPLY).join(''));
+};
+
+/** Starts a provider over TLS. Its certificate is for loopback, or for `stranger.example`. */
+const startTls = (cert: 'server' | 'named' = 'server'): Promise<string> => {
+  const key = cert === 'server' ? pem.serverKey : pem.namedKey;
+  return listen(createServer({ cert: pem[cert], key }, answer));
+};
+
+const call = async (
+  settings: Partial<ProviderConfig>,
+  { env = {}, streaming = true }: { env?: Record<string, string>; streaming?: boolean } = {},
+): Promise<ModelAnswer | ModelFailure> => {
+  const provider = { name: 'it', kind: 'openai-compatible', apiKeyEnv: 'KEY', ...settings };
+  const config = { source: null, providers: [provider] } as unknown as AntiphonConfig;
+  const models = closeLater(createModels(config, { KEY, ...env }));
+  const request = {
+    ...{ provider: 'it', model: 'm', system: '', messages: [{ role: 'user', text: 'hi' }] as const },
+    ...{ tools: [], maxOutputTokens: 10, signal: new AbortController().signal, streaming },
+  };
+  return models
+    .complete(request, { onText: () => undefined, onThought: () => undefined })
+    .catch((error: unknown) => {
+      if (error instanceof ModelFailure) return error;
+      throw error;
+    });
+};
+
+const messageOf = async (result: Promise<ModelAnswer | ModelFailure>): Promise<string> =>
+  ((await result) as ModelFailure).message;
+
+describe('a provider over TLS', () => {
+  it('is trusted by the certificates of its ca_file', async () => {
+    const baseUrl = await startTls();
+    expect(await call({ baseUrl, caFile: certificates.ca })).toMatchObject({ text: 'hello' });
+  });
+
+  it('is refused without them once, before the key is sent, and the error names ca_file', async () => {
+    const baseUrl = await startTls();
+    for (const settings of [{}, { caFile: certificates.otherCa }]) {
+      const failure = await call({ baseUrl, ...settings });
+      expect(failure).toMatchObject({ dispatched: false, retryable: false });
+      expect((failure as ModelFailure).message).toMatch(
+        /^provider unreachable: the certificate of 127\.0\.0\.1:\d+ is not trusted \([A-Z_]+\); set ca_file/,
+      );
+    }
+  });
+
+  it('is refused under another name', async () => {
+    const baseUrl = await startTls('named');
+    expect(await messageOf(call({ baseUrl, caFile: certificates.ca }))).toMatch(
+      /the certificate of 127\.0\.0\.1:\d+ is for another name; check base_url$/,
+    );
+  });
+
+  it('is named where it does not speak TLS at all', async () => {
+    const plain = closeLater(await startHttpProvider((_request, response) => response.end()));
+    const baseUrl = plain.url.replace('http:', 'https:');
+    expect(await messageOf(call({ baseUrl }))).toMatch(
+      /does not speak TLS \([A-Z_]+\); check base_url: http:/,
+    );
+  });
+
+  it.each([
+    ['a missing file', () => join(tmpdir(), 'no-such-file.pem'), 'cannot be read (ENOENT)'],
+    ['a folder', () => tmpdir(), 'cannot be read (EISDIR)'],
+    ['a key', () => certificates.serverKey, 'holds no certificate in PEM form'],
+  ])('fails each call with %s as its ca_file', async (_name, path, problem) => {
+    const baseUrl = await startTls();
+    const caFile = path();
+    expect(await messageOf(call({ baseUrl, caFile }))).toBe(
+      `provider it cannot be reached: ca_file ${caFile} ${problem}`,
+    );
+  });
+
+  it('fails each call with a damaged certificate as its ca_file', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'antiphon-damaged-'));
+    cleanups.push(() => rmSync(folder, { recursive: true }));
+    const caFile = join(folder, 'ca.pem');
+    writeFileSync(caFile, '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+    expect(await messageOf(call({ baseUrl: 'https://x.example', caFile }))).toContain(
+      'holds a certificate that cannot be read',
+    );
+  });
+
+  it.each([
+    ['HTTP/2 alone', { allowHTTP1: false }],
+    ['HTTP/1.1 and 2', { allowHTTP1: true }],
+  ])('is spoken to where it speaks %s, also by a second call', async (_name, options) => {
+    const { server: cert, serverKey: key } = pem;
+    const seen: string[] = [];
+    const server = createSecureServer({ cert, key, ...options }, (request, response) => {
+      seen.push(request.httpVersion);
+      answer(request, response);
+    });
+    const baseUrl = await listen(server as unknown as Server);
+    const config = {
+      source: null,
+      providers: [
+        { name: 'it', kind: 'openai-compatible', apiKeyEnv: null, baseUrl, caFile: certificates.ca },
+      ],
+    } as unknown as AntiphonConfig;
+    const models = closeLater(createModels(config, {}));
+    for (let n = 0; n < 2; n += 1) {
+      const request = {
+        ...{ provider: 'it', model: 'm', system: '', messages: [{ role: 'user', text: 'hi' }] as const },
+        ...{ tools: [], maxOutputTokens: 10, signal: new AbortController().signal, streaming: true },
+      };
+      const result = await models.complete(request, { onText: () => undefined, onThought: () => undefined });
+      expect(result).toMatchObject({ text: 'hello' });
+    }
+    expect(seen).toEqual(options.allowHTTP1 ? ['1.1', '1.1'] : ['2.0', '2.0']);
+  });
+});
+
+const proxyTo = async (url: string, more: Partial<ForwardProxyOptions> = {}) =>
+  closeLater(await startForwardProxy({ portOf: () => portOf(url), ...more }));
+
+describe('a provider behind a proxy', () => {
+  it('is reached through a tunnel of HTTPS_PROXY, whose name the proxy resolves', async () => {
+    const proxy = await proxyTo(await startTls('named'));
+    const settings = { baseUrl: 'https://stranger.example/v1', caFile: certificates.ca };
+    expect(await call(settings, { env: { HTTPS_PROXY: proxy.url } })).toMatchObject({ text: 'hello' });
+    expect(proxy.requests).toEqual([
+      { method: 'CONNECT', target: 'stranger.example:443', authorization: undefined },
+    ]);
+  });
+
+  it('is reached without TLS by the whole URL, through HTTP_PROXY', async () => {
+    const plain = closeLater(
+      await startHttpProvider((_request, response) => answer(_request as never, response)),
+    );
+    const proxy = await proxyTo(plain.url);
+    const settings = { baseUrl: 'http://stranger.example/v1' };
+    expect(await call(settings, { env: { http_proxy: proxy.url } })).toMatchObject({ text: 'hello' });
+    expect(proxy.requests[0]?.target).toBe('http://stranger.example/v1/chat/completions');
+    expect(plain.requests[0]?.headers.authorization).toBe(`Bearer ${KEY}`);
+  });
+
+  it('is reached through the proxy of its setting, over TLS, with a user and a password', async () => {
+    const credentials = `Basic ${Buffer.from(`me:${PASSWORD}`).toString('base64')}`;
+    const tls = { cert: pem.server, key: pem.serverKey };
+    const proxy = await proxyTo(await startTls('named'), { credentials, tls });
+    const own = proxy.url.replace('https://', `https://me:${PASSWORD}@`);
+    const settings = { baseUrl: 'https://stranger.example/v1', caFile: certificates.ca, proxy: own };
+    expect(await call(settings, { env: { HTTPS_PROXY: await closedPort() } })).toMatchObject({
+      text: 'hello',
+    });
+  });
+
+  it.each(['https://stranger.example/v1', 'http://stranger.example/v1'])(
+    'is not reached at %s where the proxy wants another password, which no error shows',
+    async (baseUrl) => {
+      const proxy = await proxyTo(await startTls('named'), { credentials: 'Basic other' });
+      const own = proxy.url.replace('http://', `http://me:${PASSWORD}@`);
+      const failure = (await call({ baseUrl, proxy: own })) as ModelFailure;
+      expect(failure).toMatchObject({ dispatched: false, retryable: false });
+      expect(failure.message).toContain(
+        `the proxy ${proxy.url} (proxy of provider it) refused the connection to stranger.example:`,
+      );
+      expect(failure.message).toContain(
+        'with status 407; put the user and password of the proxy into its URL',
+      );
+      const everything = `${failure.stack}${String(failure.cause)}${JSON.stringify(failure)}`;
+      for (const secret of [PASSWORD, Buffer.from(`me:${PASSWORD}`).toString('base64'), KEY])
+        expect(everything).not.toContain(secret);
+    },
+  );
+
+  it('is not reached where the proxy refuses the tunnel, or does not run', async () => {
+    const settings = { baseUrl: 'https://stranger.example/v1' };
+    const proxy = await proxyTo('http://127.0.0.1:1', { refuseWith: 403 });
+    expect(await call(settings, { env: { HTTPS_PROXY: proxy.url } })).toMatchObject({
+      message: `provider unreachable: the proxy ${proxy.url} (HTTPS_PROXY) refused the connection to stranger.example:443 with status 403; check the rules of the proxy, or add the host to NO_PROXY`,
+      dispatched: false,
+      retryable: false,
+    });
+    const dead = await closedPort();
+    expect(await call(settings, { env: { HTTPS_PROXY: dead } })).toMatchObject({
+      message: `provider unreachable: no connection to stranger.example:443 through the proxy ${dead} (HTTPS_PROXY) (ECONNREFUSED); check the proxy and base_url`,
+      dispatched: false,
+      retryable: true,
+    });
+  });
+
+  it('is called at no address that a broken proxy setting could mean', async () => {
+    const settings = { baseUrl: 'https://stranger.example/v1' };
+    const socks = { HTTPS_PROXY: `socks5://me:${PASSWORD}@127.0.0.1:1` };
+    expect(await call(settings, { env: socks })).toMatchObject({
+      message:
+        'provider it cannot be reached: HTTPS_PROXY is not the URL of an http or https proxy (not shown)',
+      dispatched: false,
+    });
+  });
+
+  it('is reached directly on this machine, also where a proxy is set', async () => {
+    const baseUrl = await startTls();
+    const dead = await closedPort();
+    const env = { HTTPS_PROXY: dead, HTTP_PROXY: dead, NODE_USE_ENV_PROXY: '1' };
+    const settings = { baseUrl, caFile: certificates.ca, proxy: dead };
+    expect(await call(settings, { env })).toMatchObject({ text: 'hello' });
+  });
+});
+
+describe('a compressed answer', () => {
+  it.each([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('is read as %s: a stream, a whole answer, and an error', async (encoding, compress) => {
+    const bodies = [
+      [200, 'text/event-stream', openAiStream('m', REPLY).join('')],
+      [200, 'application/json', JSON.stringify(openAiCompletion('m', REPLY))],
+      [400, 'application/json', JSON.stringify({ error: { message: 'not like this' } })],
+    ] as const;
+    let next = 0;
+    const provider = closeLater(
+      await startHttpProvider((_request, response) => {
+        const [status, type, body] = bodies[next++] ?? bodies[0];
+        response.writeHead(status, { 'content-type': type, 'content-encoding': encoding });
+        response.end(compress(body));
+      }),
+    );
+    const baseUrl = `${provider.url}/v1`;
+    expect(await call({ baseUrl })).toMatchObject({ text: 'hello' });
+    expect(await call({ baseUrl }, { streaming: false })).toMatchObject({ text: 'hello' });
+    expect(await messageOf(call({ baseUrl }))).toContain('provider error 400: not like this');
+  });
+
+  it('that breaks off after the model has finished is used, and one that breaks off before is not', async () => {
+    const pieces = openAiStream('m', REPLY);
+    let keep = pieces.length - 1;
+    const provider = closeLater(
+      await startHttpProvider((_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' });
+        response.end(gzipSync(pieces.slice(0, keep).join('')).subarray(0, -8));
+      }),
+    );
+    expect(await call({ baseUrl: `${provider.url}/v1` })).toMatchObject({ text: 'hello' });
+    keep = 2;
+    expect(await call({ baseUrl: `${provider.url}/v1` })).toMatchObject({ reason: 'provider_protocol' });
+  });
+});
+
+describe('an address that is no endpoint', () => {
+  it('is named in the error, with what is usually missing', async () => {
+    const provider = closeLater(
+      await startHttpProvider((_request, response) =>
+        response.writeHead(404, { 'content-type': 'text/html' }).end('<!doctype html><p>nothing here'),
+      ),
+    );
+    expect(await messageOf(call({ baseUrl: provider.url }))).toBe(
+      'provider error 404: an HTML page instead of an error message; check the name of the model and ' +
+        `base_url, which ends in /v1 for most servers (model m at ${provider.url}/chat/completions)`,
+    );
+  });
+
+  it('is named where a page answers with 200', async () => {
+    const provider = closeLater(
+      await startHttpProvider((_request, response) =>
+        response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><p>welcome'),
+      ),
+    );
+    expect(await messageOf(call({ baseUrl: `${provider.url}/ui` }))).toContain(
+      `check base_url (${provider.url}/ui/chat/completions)`,
+    );
+  });
+});
