@@ -4,7 +4,7 @@ import type { AgentLimits, ModelAnswer, ModelRequest } from '@antiphon/providers
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import { until } from '@antiphon/testing/waits';
-import { createModels, type Models } from '../adapters/create-models.js';
+import { createModels, type Models } from './create-models.js';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
