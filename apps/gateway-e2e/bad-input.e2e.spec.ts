@@ -126,13 +126,25 @@ describe('a frame that is not a request', () => {
     expect(await client.call('ping')).toBe('pong');
   });
 
-  it('stores no lone surrogate and no NUL', async () => {
-    client.sendRaw(
-      '{"id":"odd","method":"chat.send","params":{"channel":"c","account":"a","peer":"odd","content":"a\\ud800b\\u0000c"}}',
-    );
+  it('keeps the control characters of a message, and refuses a lone surrogate and NUL', async () => {
+    const send = (id: string, content: string): void =>
+      client.sendRaw(
+        `{"id":"${id}","method":"chat.send","params":{"channel":"c","account":"a","peer":"odd","content":"${content}"}}`,
+      );
+    for (const [id, content, why] of [
+      ['nul', 'a\\u0000c', 'NUL character'],
+      ['half', 'a\\ud800b', 'half of a UTF-16 pair'],
+    ] as const) {
+      send(id, content);
+      const { error } = (await client.waitFor('refusal', (frame) => frame.id === id)) as unknown as {
+        error: { code: number; message: string };
+      };
+      expect(error).toMatchObject({ code: -32602, message: expect.stringContaining(why) });
+    }
+    send('odd', 'a\\u0007b\\u001b[1mc\\u200bd');
     await client.waitFor('done', ({ id, event }) => id === 'odd' && event === 'done');
     const asked = (await readEvents(open, { type: 'TurnRequested' })).map(({ data }) => data['content']);
-    expect(asked).toContain('a\uFFFDb\uFFFDc');
+    expect(asked).toContain('a\u0007b\u001b[1mc\u200bd');
   });
 });
 

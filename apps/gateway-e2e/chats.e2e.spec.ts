@@ -88,6 +88,25 @@ describe('a chat with an agent role', () => {
     expect(await request('GET', `/sums?format=json`)).toMatchObject({ chatId: chat.id });
   });
 
+  it('is in the list of another gateway right after it was created', async () => {
+    for (let n = 0; n < 30; n += 1) {
+      const chat = await create(`listed ${n}`);
+      const { chats } = (await (await fetch(urlOf('?limit=200', 1))).json()) as { chats: Chat[] };
+      expect(chats.map(({ id }) => id)).toContain(chat.id);
+      const sessions = await fetch(urlOf('', 1).replace('/workspaces/default/chats', '/sessions?limit=200'));
+      expect(await sessions.text()).toContain(chat.sessionId);
+    }
+  });
+
+  it('takes a body of the content alone for a message', async () => {
+    const chat = await create('content alone');
+    const stream = await attach(chat);
+    const reply = await request<Reply>('POST', `/${chat.id}`, { content: 'only this' });
+    await stream.done();
+    expect(reply.turnId).not.toBeNull();
+    expect(await read(chat)).toContain('only this');
+  });
+
   // @shows chats-C3
   it('resumes exactly after every event, on another gateway', async () => {
     const chat = await create('resumed');

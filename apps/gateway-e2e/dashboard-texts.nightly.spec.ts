@@ -27,6 +27,7 @@ const script: MockScript = ({ user, toolResults }) => {
   const row = ROWS[Number(index)] ?? '';
   if (kind === 'fail') return { status: 400, body: { error: { message: `refused: ${row}` } } };
   if (kind === 'links') return { text: [LINKS] };
+  if (kind === 'بلغ') return { text: ['# عنوان\n\nשלום, world\n\nplain text\n\n- بند\n- آخر\n'] };
   if (toolResults.length > 0) return { text: ['done'] };
   if (kind === 'ask') return { tools: [{ id: `call_${index}`, name: 'calculator', input: LONG_INPUT }] };
   if (kind === 'echo')
@@ -93,6 +94,33 @@ const expectHarmless = async (path: string): Promise<void> => {
     [path, [], [], [undefined, undefined, ''], []].map((value) => value),
   );
 };
+
+describe('Arabic and Hebrew', () => {
+  it('are written from right to left, in messages and in the blocks of an answer', async () => {
+    const id = await chat('claude', 'rtl', 'بلغ عن المد');
+    await open(`/sessions/${id}`);
+    const directions = await world.page
+      .locator('article')
+      .first()
+      .locator(':is(p, h4, ul, td)')
+      .evaluateAll((elements) =>
+        elements.map((element) => [
+          element.textContent,
+          (
+            globalThis as unknown as { getComputedStyle(of: unknown): { direction: string } }
+          ).getComputedStyle(element).direction,
+        ]),
+      );
+    const directionOf = (start: string) => directions.find(([text]) => text?.trim().startsWith(start))?.[1];
+    expect(['بلغ', 'عنوان', 'שלום', 'plain', 'بند'].map(directionOf)).toEqual([
+      'rtl',
+      'rtl',
+      'rtl',
+      'ltr',
+      'rtl',
+    ]);
+  });
+});
 
 describe('texts of models, tools, files and people', () => {
   const sessions: string[] = [];

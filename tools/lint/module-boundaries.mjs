@@ -18,7 +18,7 @@ const RULES = {
     types: ['kernel'],
     contexts: ['domain'],
     contracts: 'type-only',
-    folds: ['causes'],
+    folds: ['causes', 'prompt-references'],
     external: [],
   },
   workflow: {
@@ -41,7 +41,7 @@ const RULES = {
   browser: {
     types: ['client'],
     contracts: 'type-only',
-    folds: ['session-fold', 'run-fold', 'causes'],
+    folds: ['session-fold', 'run-fold', 'causes', 'prompt-references'],
     external: 'any',
   },
   app: { types: ['kernel', 'platform', 'feature', 'tool', 'client'], contracts: 'all', external: 'any' },

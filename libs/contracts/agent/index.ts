@@ -21,6 +21,7 @@ export * from './message-events.js';
 export * from './message-requests.js';
 export * from './plan-events.js';
 export * from './plan-requests.js';
+export * from './prompt-references.js';
 export * from './requests.js';
 export * from './run-events.js';
 export * from './run-history.js';

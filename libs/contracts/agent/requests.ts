@@ -16,7 +16,11 @@ export const MessageContent = z
   .refine(
     (text) => text.length * 3 <= MAX_CONTENT_BYTES || ENCODER.encode(text).length <= MAX_CONTENT_BYTES,
     `must have at most ${MAX_CONTENT_BYTES} bytes of UTF-8`,
-  );
+  )
+  // PostgreSQL stores neither. A message is kept as it is or refused; all other controls are kept.
+  .refine((text) => !text.includes('\0'), 'has a NUL character (U+0000), which cannot be stored: remove it')
+  .refine((text) => text.isWellFormed(), 'has half of a UTF-16 pair, which is no character: remove it');
+
 /** Maximum number of turns that one what-if repeats. */
 export const MAX_REMADE_TURNS = 20;
 

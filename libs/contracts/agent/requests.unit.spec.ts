@@ -23,4 +23,16 @@ describe('the content of a message', () => {
     expect(MessageContent.safeParse('x'.repeat(MAX_CONTENT_BYTES + 1)).success).toBe(false);
     expect(MessageContent.safeParse('').success).toBe(false);
   });
+
+  it('keeps control characters, and refuses those that cannot be stored', () => {
+    const controls = Array.from({ length: 0x9f }, (_, code) => String.fromCharCode(code + 1)).join('');
+    expect(MessageContent.parse(controls)).toBe(controls);
+    expect(MessageContent.parse('\u{1f600}')).toBe('\u{1f600}');
+    for (const [text, why] of [
+      ['a\0b', 'NUL'],
+      ['a\ud800b', 'half of a UTF-16 pair'],
+      ['\udc00\ud800', 'half of a UTF-16 pair'],
+    ] as const)
+      expect(MessageContent.safeParse(text).error?.issues[0]?.message).toContain(why);
+  });
 });

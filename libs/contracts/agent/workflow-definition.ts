@@ -39,7 +39,7 @@ export const WorkflowNode = z.strictObject({
     .min(1)
     .max(WORKFLOW_LIMITS.promptLength)
     .describe(
-      'Message of the turn. `{{inputs.NAME}}` and `{{nodes.ID.output}}` are replaced by texts of the run.',
+      'Message of the turn. `{{inputs.NAME}}` and `{{nodes.ID.output}}` are replaced by texts of the run. Write `\\{{` for braces of the text.',
     ),
   needs: z
     .array(NodeId)

@@ -29,9 +29,9 @@ export const ChatQuery = z.strictObject({
     .describe('Form of the response. Default: by `Accept`, and Markdown without it.'),
 });
 
-/** Command to a chat. */
+/** Command to a chat. `{content}` alone is a message. */
 export const ChatCommand = z.discriminatedUnion('command', [
-  z.strictObject({ command: z.literal('message'), content: MessageContent }),
+  z.strictObject({ command: z.literal('message').optional(), content: MessageContent }),
   z.strictObject({
     command: z.literal('cancel'),
     turnId: z.uuid().optional().describe('Turn to cancel. Default: the open one and all that wait.'),

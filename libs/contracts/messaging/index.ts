@@ -46,6 +46,8 @@ export const HEADERS = {
   causationId: 'x-causation-id',
   sessionId: 'x-session-id',
   turnId: 'x-turn-id',
+  /** Position of the log that the receiver's projections must reach before it reads them. */
+  after: 'x-after-position',
 } as const;
 
 /** Health of one service and its dependencies, as `status` and `/readyz` show it. */

@@ -4,7 +4,8 @@ import type { LoopReader } from '@antiphon/testing/hostile-text';
 import { renderFacts } from './context/build-prompt.js';
 import { foldCase, isVirtualPath } from '@antiphon/files-domain/file-path';
 import { promisesHandOver } from './session/promised-hand-over.js';
-import { referencesIn, renderPrompt } from '@antiphon/orchestration-domain/workflow/prompt-template';
+import { referencesIn } from '@antiphon/contracts/prompt-references';
+import { renderPrompt } from '@antiphon/orchestration-domain/workflow/prompt-template';
 
 const MIB = 1024 * 1024;
 const values = { input: () => 'x', output: () => undefined };

@@ -65,6 +65,8 @@ import { PlansController } from './orchestration/plans.controller.js';
 import { TaskMethods, TasksController } from './orchestration/tasks.controller.js';
 import { RunsController, WorkflowsController } from './orchestration/workflows.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
+import { ReadAfterWriteInterceptor } from './route/read-after-write.interceptor.js';
+import { RecentWrites } from './route/recent-writes.js';
 import { ResumeMethod } from './sessions/resume-session.js';
 import { SendMethods } from './sessions/send-message.js';
 import { SessionMethods, WorkspaceRouters } from './sessions/session-methods.js';
@@ -142,6 +144,13 @@ const statusProvider: Provider = {
       useFactory: ({ gateway }: AntiphonConfig) => new HeavyRequests({ waitMs: gateway.heavyWaitMs }),
     },
     { provide: APP_INTERCEPTOR, useClass: HeavyRequestsInterceptor },
+    {
+      provide: RecentWrites,
+      inject: [NATS, CLOCK, EVENT_STORE],
+      useFactory: (nats: NatsLink, clock: Clock, store: EventStore) =>
+        new RecentWrites(nats, clock, () => store.headPosition()),
+    },
+    { provide: APP_INTERCEPTOR, useClass: ReadAfterWriteInterceptor },
     AgentAccess,
     SubmitTurns,
     {

@@ -123,7 +123,7 @@ export type {
   ReplaySource,
   StillParked,
 } from './projections/projection-retries.js';
-export { runProjection } from './projections/projection-runner.js';
+export { reachPosition, runProjection } from './projections/projection-runner.js';
 export { createLogMarks, createSharedLogPages } from './projections/shared-tail.js';
 export type { LogMarks, SharedLogPages } from './projections/shared-tail.js';
 export type { ProjectionOptions, RunningProjection } from './projections/projection-runner.js';

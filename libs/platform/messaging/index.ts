@@ -17,7 +17,7 @@ export { defineConsumer } from './consumers/define-consumer.js';
 export type { ConsumerDefinition, MessageHandler, MessageMeta } from './consumers/define-consumer.js';
 export { replayDeadLetter } from './consumers/replay-dead-letters.js';
 export { createLogNotifier, onLogNotification } from './link/log-notification.js';
-export { connectNats, inboxPrefix, readNatsTls } from './link/nats-link.js';
+export { callWhileConnected, connectNats, inboxPrefix, readNatsTls } from './link/nats-link.js';
 export type { NatsLink, NatsLinkOptions, NatsTls } from './link/nats-link.js';
 export {
   JETSTREAM_CODES,
@@ -29,7 +29,7 @@ export {
   openJetStreamManager,
 } from './link/streams.js';
 export type { StreamName } from './link/streams.js';
-export { KEY_CHANGED_SUBJECT, mayRequest, natsPermissions } from './permissions.js';
+export { CALLER_WROTE_SUBJECT, KEY_CHANGED_SUBJECT, mayRequest, natsPermissions } from './permissions.js';
 export type { NatsPermissions } from './permissions.js';
 export { EVENT_HEADERS } from './relay/event-message.js';
 export { Leadership } from './relay/leadership.js';

@@ -16,6 +16,9 @@ export interface NatsPermissions {
 /** Subject on which a gateway tells the others the id of an API key that has changed. */
 export const KEY_CHANGED_SUBJECT = 'hint.gateway.key';
 
+/** Subject on which a gateway tells the others that a caller wrote, and up to which position. */
+export const CALLER_WROTE_SUBJECT = 'hint.gateway.wrote';
+
 interface Needs {
   /**
    * Requests that it sends, by service, without `cmd.<service>.`. A wildcard covers all requests
@@ -64,8 +67,8 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     owns: [],
     reads: ['LIVE'],
     durables: [],
-    // One gateway tells the others that a key was revoked.
-    publish: [KEY_CHANGED_SUBJECT],
+    // One gateway tells the others that a key was revoked, and that a caller wrote.
+    publish: [KEY_CHANGED_SUBJECT, CALLER_WROTE_SUBJECT],
     subscribe: ['live.>', 'hint.turn-end.>', 'hint.agent.speech.>'],
   },
   agent: {

@@ -17,6 +17,8 @@ export interface RequestContext {
   readonly workspace?: string;
   readonly sessionId?: string;
   readonly turnId?: string;
+  /** Position of the log that projections must reach before this request reads them. */
+  readonly after?: number;
   /** Ids that became known while the request was handled. All its contexts share them. */
   readonly found?: FoundIds;
   /** The service that handles the request. */
@@ -54,6 +56,7 @@ export interface IncomingContext {
   readonly traceparent?: string | undefined;
   readonly sessionId?: string | undefined;
   readonly turnId?: string | undefined;
+  readonly after?: number | undefined;
 }
 
 /**
@@ -79,6 +82,7 @@ export const contextFrom = (service: string, incoming: IncomingContext = {}): Re
   ...positionOf(incoming.traceparent),
   ...(isUsable(incoming.sessionId) ? { sessionId: incoming.sessionId } : {}),
   ...(isUsable(incoming.turnId) ? { turnId: incoming.turnId } : {}),
+  ...(incoming.after === undefined ? {} : { after: incoming.after }),
   found: {},
   service,
 });
@@ -88,7 +92,7 @@ export const contextFrom = (service: string, incoming: IncomingContext = {}): Re
  * just runs.
  */
 export const runWithContextFields = <T>(
-  fields: Partial<Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId' | 'causationId'>>,
+  fields: Partial<Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId' | 'causationId' | 'after'>>,
   fn: () => T,
 ): T => {
   const context = storage.getStore();
@@ -121,7 +125,7 @@ export const traceHeadersOf = (
   service: string,
   context: RequestContext = currentContext() ?? contextFrom(service),
 ): TraceHeaders => {
-  const { service: _service, begins: _begins, found: _found, ...headers } = context;
+  const { service: _service, begins: _begins, found: _found, after: _after, ...headers } = context;
   return headers;
 };
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Body, Controller, Get, Module, Param, Post } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Module, Param, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createLogger, silentLogger } from '@antiphon/observability';
@@ -20,6 +20,11 @@ class SpecController {
   @Get('files/:path')
   file(@Param('path') path: string): unknown {
     return { path };
+  }
+
+  @Delete('files/:path')
+  remove(@Param('path') path: string, @Body() body: unknown): unknown {
+    return { removed: path, body };
   }
 
   @Get('never')
@@ -61,6 +66,20 @@ it('accepts a path parameter as long as the path of a file', async () => {
   const path = 'docs/ä'.repeat(140);
   const response = await fetch(`http://127.0.0.1:${portOf(app)}/files/${encodeURIComponent(path)}`);
   expect(await response.json()).toEqual({ path });
+});
+
+it('accepts a request without a body that has the type of JSON, as clients with a default header send it', async () => {
+  const headers = { 'content-type': 'application/json' };
+  const at = `http://127.0.0.1:${portOf(app)}`;
+  const removed = await fetch(`${at}/files/a`, { method: 'DELETE', headers });
+  expect([removed.status, await removed.json()]).toEqual([200, { removed: 'a' }]);
+  const empty = await fetch(`${at}/echo`, { method: 'POST', headers, body: '' });
+  expect([empty.status, await empty.json()]).toEqual([201, {}]);
+});
+
+it('serves a path with a slash at its end as the same path without', async () => {
+  const response = await fetch(`http://127.0.0.1:${portOf(app)}/files/a/?x=1`);
+  expect(await response.json()).toEqual({ path: 'a' });
 });
 
 // @shows review2-2-json-of-many-values

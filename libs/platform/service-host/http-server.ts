@@ -114,7 +114,7 @@ export const createHttpAdapter = (
   const requestTimeout = options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS;
   return new FastifyAdapter({
     bodyLimit: options.bodyLimit ?? DEFAULT_BODY_LIMIT,
-    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH, ignoreTrailingSlash: true },
     requestTimeout,
     http: {
       requestTimeout,
@@ -143,6 +143,9 @@ const acceptJsonOnly = (app: NestFastifyApplication, fastify: FastifyInstance): 
   const parse = fastify.getDefaultJsonParser('error', 'error');
   app.useBodyParser('application/json', { bodyLimit }, (request, body, done) => {
     const text = body.toString('utf8');
+    // Many clients send the type with every request, also without a body. A route that needs one
+    // refuses its absence.
+    if (text === '') return done(null, undefined);
     const excess = findJsonExcess(text);
     if (excess !== null) return done(invalid('GATEWAY.INVALID_BODY', `the body ${excess}`));
     void parse(request as FastifyRequest, text, done);

@@ -3,6 +3,7 @@ import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { isLoopback } from '@antiphon/config';
+import { reachPosition } from '@antiphon/event-store';
 import { invalid, transient } from '@antiphon/kernel';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { LocalRequests, RequestServer, maintainStreams, mayRequest } from '@antiphon/messaging';
@@ -136,6 +137,9 @@ const once = (work: () => Promise<void>): (() => Promise<void>) => {
   return () => (running ??= work());
 };
 
+/** Time for which a read waits until its projections have reached the position that it demands, ms. */
+const READ_WAIT_MS = 2_000;
+
 const startOn = async (
   platform: Platform,
   definition: ServiceDefinition,
@@ -150,7 +154,8 @@ const startOn = async (
   const stopStreams = await maintainOwnStreams(platform, definition.streams ?? []);
   const app = await createApp(definition, platform);
   const { nats: link, logger, identity } = platform;
-  const server = new RequestServer({ link, logger, processId: identity.id, local });
+  const reach = (position: number) => reachPosition(platform.pool, position, READ_WAIT_MS);
+  const server = new RequestServer({ link, logger, processId: identity.id, local, reach });
   // With the guards and interceptors that a service declares for all of its handlers.
   app.connectMicroservice({ strategy: server }, { inheritAppConfig: true });
   // Features start (onModuleInit, onApplicationBootstrap) before the first request can arrive.

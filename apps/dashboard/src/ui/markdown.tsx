@@ -4,6 +4,7 @@ import { gfmFromMarkdown } from 'mdast-util-gfm';
 import { gfm } from 'micromark-extension-gfm';
 import { Fragment, memo, useState, type JSX, type ReactNode } from 'react';
 import { isSplittable, splitBlocks } from './split-blocks.js';
+import { directionOf } from './text-direction.js';
 import { VisibleText } from './visible-text.js';
 import { Code } from './json.js';
 import { Button, Dialog } from './ui.js';
@@ -72,7 +73,7 @@ type Render<T extends Nodes['type']> = (node: Extract<Nodes, { type: T }>, depth
 
 const heading = (node: Extract<Nodes, { type: 'heading' }>, depth: number): JSX.Element => {
   const Tag = node.depth <= 2 ? 'h4' : 'h5';
-  return <Tag>{childrenOf(node, depth)}</Tag>;
+  return <Tag dir={directionOf(textOf(node))}>{childrenOf(node, depth)}</Tag>;
 };
 
 const table: Render<'table'> = ({ children }, depth) => {
@@ -83,7 +84,9 @@ const table: Render<'table'> = ({ children }, depth) => {
         <thead>
           <tr>
             {head?.children.map((cell, index) => (
-              <th key={index}>{childrenOf(cell, depth)}</th>
+              <th key={index} dir={directionOf(textOf(cell))}>
+                {childrenOf(cell, depth)}
+              </th>
             ))}
           </tr>
         </thead>
@@ -91,7 +94,9 @@ const table: Render<'table'> = ({ children }, depth) => {
           {rows.map((row, index) => (
             <tr key={index}>
               {row.children.map((cell, at) => (
-                <td key={at}>{childrenOf(cell, depth)}</td>
+                <td key={at} dir={directionOf(textOf(cell))}>
+                  {childrenOf(cell, depth)}
+                </td>
               ))}
             </tr>
           ))}
@@ -110,7 +115,7 @@ const code: Render<'code'> = ({ value, lang }) => (
 /** The elements that Markdown may become. Everything else is shown as its source text. */
 const RENDER: { readonly [T in Nodes['type']]?: Render<T> } = {
   root: childrenOf,
-  paragraph: (node, depth) => <p>{childrenOf(node, depth)}</p>,
+  paragraph: (node, depth) => <p dir={directionOf(textOf(node))}>{childrenOf(node, depth)}</p>,
   text: ({ value }) => <VisibleText text={value} />,
   strong: (node, depth) => <strong>{childrenOf(node, depth)}</strong>,
   emphasis: (node, depth) => <em>{childrenOf(node, depth)}</em>,
@@ -122,13 +127,17 @@ const RENDER: { readonly [T in Nodes['type']]?: Render<T> } = {
   ),
   break: () => <br />,
   thematicBreak: () => <hr />,
-  blockquote: (node, depth) => <blockquote>{childrenOf(node, depth)}</blockquote>,
+  blockquote: (node, depth) => (
+    <blockquote dir={directionOf(textOf(node))}>{childrenOf(node, depth)}</blockquote>
+  ),
   heading,
   list: (node, depth) =>
     node.ordered ? (
-      <ol start={node.start ?? 1}>{childrenOf(node, depth)}</ol>
+      <ol start={node.start ?? 1} dir={directionOf(textOf(node))}>
+        {childrenOf(node, depth)}
+      </ol>
     ) : (
-      <ul>{childrenOf(node, depth)}</ul>
+      <ul dir={directionOf(textOf(node))}>{childrenOf(node, depth)}</ul>
     ),
   listItem: (node, depth) => (
     <li>

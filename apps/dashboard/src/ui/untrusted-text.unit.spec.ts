@@ -5,6 +5,7 @@ import { fromMarkdown } from 'mdast-util-from-markdown';
 import { gfmFromMarkdown } from 'mdast-util-gfm';
 import { gfm } from 'micromark-extension-gfm';
 import { isSplittable, splitBlocks } from './split-blocks.js';
+import { directionOf } from './text-direction.js';
 
 describe('hidden characters of an untrusted text', () => {
   it.each([
@@ -28,6 +29,19 @@ describe('hidden characters of an untrusted text', () => {
       { text: 'naïve 日本語 🎉\tline\nnext', isHidden: false },
     ]);
   });
+});
+
+describe('the direction of a text', () => {
+  it.each([
+    ['مرحبا بالعالم', 'rtl'],
+    ['שלום, world', 'rtl'],
+    ['12: «سلام»', 'rtl'],
+    ['ދިވެހި', 'rtl'],
+    ['hello עולם', 'ltr'],
+    ['日本語', 'ltr'],
+    ['1 + 1', 'ltr'],
+    ['', 'ltr'],
+  ])('is that of its first letter: %s', (text, direction) => expect(directionOf(text)).toBe(direction));
 });
 
 const OPTIONS = { extensions: [gfm({ singleTilde: false })], mdastExtensions: [gfmFromMarkdown()] };

@@ -2,9 +2,12 @@ import { Fragment } from 'react';
 import { splitHidden } from './hidden-characters.js';
 import css from './ui.module.css';
 
-/** Shows an untrusted text with every hidden character made visible, and its direction fixed. */
+/**
+ * Shows an untrusted text with every hidden character made visible. Its direction is that of its
+ * letters, and changes nothing around it.
+ */
 export const VisibleText = ({ text }: { readonly text: string }) => (
-  <bdi dir="ltr">
+  <bdi dir="auto">
     {splitHidden(text).map((part, index) =>
       part.isHidden ? (
         <span key={index} className={css.hidden}>

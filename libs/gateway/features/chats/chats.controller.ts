@@ -108,13 +108,13 @@ export class ChatsController implements OnModuleDestroy {
     { params, body, idempotencyKey }: RouteInput<Routes['sendChatCommand']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<Reply> {
-    const isMessage = body.command === 'message';
+    const isMessage = 'content' in body;
     const chat = await (isMessage ? this.findPlace(principal, params) : this.find(principal, params));
     const reply: Reply = {
       ...{ chatId: chat.id, sessionId: chat.sessionId, version: null },
       ...{ turnId: null, cursor: null, joined: false },
     };
-    if (body.command === 'message') return this.append(chat, principal, body, idempotencyKey, reply);
+    if ('content' in body) return this.append(chat, principal, body, idempotencyKey, reply);
     if (body.command === 'cancel') {
       const { turnId } = body;
       const cancel = { ...commonOf(principal), sessionId: chat.sessionId, turnId };
@@ -217,7 +217,7 @@ export class ChatsController implements OnModuleDestroy {
   private async append(
     { sessionId }: ChatPlace,
     principal: Principal,
-    { content }: Extract<ChatCommand, { command: 'message' }>,
+    { content }: Pick<Extract<ChatCommand, { content: string }>, 'content'>,
     idempotencyKey: string | undefined,
     reply: Reply,
   ): Promise<Reply> {

@@ -1,5 +1,5 @@
 import { IdempotencyKey } from '@antiphon/contracts/agent';
-import { Problem } from '@antiphon/contracts/gateway';
+import { Position, Problem } from '@antiphon/contracts/gateway';
 import { costOf, HTTP_ROUTES, ROUTE_TAGS, UPLOAD_MEDIA } from '@antiphon/contracts/reference';
 import type { HttpRoute } from '@antiphon/contracts/reference';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
@@ -50,6 +50,19 @@ const IDEMPOTENCY_KEY: JsonObject = {
   schema: jsonSchemaOf(IdempotencyKey, 'input'),
 };
 
+const AFTER: JsonObject = {
+  name: 'after',
+  in: 'query',
+  required: false,
+  description:
+    'Waits up to 2 s until the read contains this position of the log: `antiphon-position` of the response to a write.',
+  schema: jsonSchemaOf(Position, 'input'),
+};
+
+/** Returns true for a read that waits for the position `after`, and has no other use for it. */
+const takesAfter = ({ method, path, query, access }: HttpRoute): boolean =>
+  method === 'get' && path.startsWith('/api/v1/') && access !== 'open' && !(query && 'after' in query.shape);
+
 const problemResponse = (description: string): JsonObject => ({
   description,
   content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
@@ -94,6 +107,7 @@ const operationOf = (route: HttpRoute): JsonObject => ({
   parameters: [
     ...parametersOf('path', route.params, route.example.params),
     ...parametersOf('query', route.query, route.example.query),
+    ...(takesAfter(route) ? [AFTER] : []),
     ...(route.idempotent ? [IDEMPOTENCY_KEY] : []),
   ],
   ...requestBodyOf(route),

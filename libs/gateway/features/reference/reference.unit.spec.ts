@@ -76,6 +76,7 @@ describe('the API reference', () => {
         parameters: [
           { name: 'id', in: 'path', required: true },
           { name: 'at', in: 'query', required: false },
+          { name: 'after', in: 'query', required: false },
         ],
         responses: { 404: {} },
       },

@@ -1,6 +1,6 @@
+import { referencesIn } from '@antiphon/contracts/prompt-references';
 import type { WorkflowDefinition, WorkflowNode } from '@antiphon/contracts/agent';
 import { rejected } from '@antiphon/kernel';
-import { referencesIn } from './prompt-template.js';
 
 /** Fields of a node that define the graph. */
 type GraphNode = Pick<WorkflowNode, 'id' | 'needs'>;
@@ -109,7 +109,10 @@ const checkReferences = ({ inputs, nodes }: WorkflowDefinition, node: WorkflowNo
   const before = ancestorsOf(nodes, node.id);
   for (const reference of referencesIn(node.prompt)) {
     if (reference.kind === 'unknown')
-      refuseReference(node, `has {{${reference.text}}}; it may have {{inputs.NAME}} and {{nodes.ID.output}}`);
+      refuseReference(
+        node,
+        `has {{${reference.text}}}; it may have {{inputs.NAME}} and {{nodes.ID.output}}. Write \\{{ for braces of the text`,
+      );
     else if (reference.kind === 'input' && !Object.hasOwn(inputs, reference.name))
       refuseReference(node, `uses the input "${reference.name}", which the workflow does not declare`);
     else if (reference.kind === 'output' && !before.has(reference.nodeId))

@@ -1,26 +1,6 @@
+import { ESCAPE, EXPRESSION, toReference } from '@antiphon/contracts/prompt-references';
 import type { RunInputs, WorkflowDefinition } from '@antiphon/contracts/agent';
 import { rejected } from '@antiphon/kernel';
-
-/** Expression in a prompt that stands for a text of the run. */
-export type TemplateReference =
-  | { readonly kind: 'input'; readonly name: string }
-  | { readonly kind: 'output'; readonly nodeId: string }
-  | { readonly kind: 'unknown'; readonly text: string };
-
-const EXPRESSION = /\{\{([^{}]*)\}\}/g;
-const INPUT = /^inputs\.([A-Za-z][A-Za-z0-9_-]*)$/;
-const OUTPUT = /^nodes\.([A-Za-z][A-Za-z0-9_-]*)\.output$/;
-
-const toReference = (text: string): TemplateReference => {
-  const name = INPUT.exec(text)?.[1];
-  if (name !== undefined) return { kind: 'input', name };
-  const nodeId = OUTPUT.exec(text)?.[1];
-  return nodeId === undefined ? { kind: 'unknown', text } : { kind: 'output', nodeId };
-};
-
-/** Returns all references of a prompt, in order. */
-export const referencesIn = (prompt: string): TemplateReference[] =>
-  [...prompt.matchAll(EXPRESSION)].map(([, text = '']) => toReference(text.trim()));
 
 /** Looks up the text of a reference. Undefined leaves the expression unchanged. */
 export interface TemplateValues {
@@ -29,12 +9,18 @@ export interface TemplateValues {
 }
 
 /** Replaces references in one pass: a model's output is never read as a template. */
-export const renderPrompt = (prompt: string, { input, output }: TemplateValues): string =>
-  prompt.replace(EXPRESSION, (written: string, text: string) => {
-    const reference = toReference(text.trim());
-    if (reference.kind === 'input') return input(reference.name) ?? written;
-    return reference.kind === 'output' ? (output(reference.nodeId) ?? written) : written;
+export const renderPrompt = (prompt: string, { input, output }: TemplateValues): string => {
+  const valueOf = (text: string): string | undefined => {
+    const reference = toReference(text);
+    if (reference.kind === 'input') return input(reference.name);
+    return reference.kind === 'output' ? output(reference.nodeId) : undefined;
+  };
+  return prompt.replace(EXPRESSION, (written: string, before: string, text: string) => {
+    const expression = written.slice(before.length);
+    if (before === ESCAPE) return expression;
+    return before.slice(ESCAPE.length) + (valueOf(text) ?? expression);
   });
+};
 
 /**
  * Returns a run's inputs with defaults filled in. Throws `RUN.UNKNOWN_INPUT`, `RUN.MISSING_INPUT`.

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { referencesIn, renderPrompt } from './prompt-template.js';
+import { referencesIn } from '@antiphon/contracts/prompt-references';
+import { renderPrompt } from './prompt-template.js';
 
 const render = (prompt: string) =>
   renderPrompt(prompt, {
@@ -15,6 +16,19 @@ describe('a prompt', () => {
 
   it('is rendered once, so that an input is never a template', () =>
     expect(render('{{inputs.sly}}')).toBe('{{nodes.a.output}}'));
+
+  it.each([
+    ['<a style=\\{{color: red}}>', '<a style={{color: red}}>'],
+    ['\\{{inputs.goal}} is {{inputs.goal}}', '{{inputs.goal}} is a parser'],
+    ['C:\\\\{{inputs.goal}}', 'C:\\a parser'],
+    ['\\{{#if a}}{"b":{"c":1}}\\{{/if}}', '{{#if a}}{"b":{"c":1}}{{/if}}'],
+    ['a \\ b \\n {{{x}}}', 'a \\ b \\n {{{x}}}'],
+  ])('has braces of its own after a backslash: %s', (prompt, text) => {
+    expect(render(prompt)).toBe(text);
+    expect(referencesIn(prompt).filter(({ kind }) => kind === 'unknown')).toEqual(
+      prompt.includes('{{{') ? [{ kind: 'unknown', text: 'x' }] : [],
+    );
+  });
 
   it('lists its references, unknown ones included', () =>
     expect(referencesIn('{{inputs.goal}} {{nodes.a-1.output}} {{nodes.a.input}} {{}} {x}')).toEqual([

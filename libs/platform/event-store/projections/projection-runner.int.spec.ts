@@ -12,6 +12,7 @@ import {
   type ProjectionOptions,
   type RecordedEvent,
   type RunningProjection,
+  reachPosition,
   runProjection,
 } from '@antiphon/event-store';
 import {
@@ -133,6 +134,28 @@ describe('a projection', () => {
     await polling.waitForPosition(lastPosition);
     const next = await append();
     await until(() => polling.status().position === next.lastPosition);
+  });
+
+  it('lets a read wait for a position, and gives up on one that is not reached in time', async () => {
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    const { lastPosition } = await append();
+    const projection = start({
+      handle: async (client, events) => {
+        await gate;
+        await record(client, events);
+      },
+    });
+    await expect(reachPosition(pool, lastPosition, 20)).rejects.toMatchObject({
+      kind: 'transient',
+      code: 'LOG.PROJECTION_BEHIND',
+      data: { position: lastPosition },
+    });
+    open();
+    await reachPosition(pool, lastPosition, 10_000);
+    expect(projection.status().position).toBeGreaterThanOrEqual(lastPosition);
+    expect(await seen()).toContain(lastPosition);
+    await projection.stop();
+    await reachPosition(pool, lastPosition + 1_000, 20);
   });
 
   it('applies each event once while several processes append and project', async () => {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { ALL_WORKSPACES, createPipelinedPool, createWorkStarts } from '@antiphon/database';
 import type { WorkStarts } from '@antiphon/database';
-import { backoffDelay, createWakeSignal, isAppError, transient } from '@antiphon/kernel';
+import { backoffDelay, createWakeSignal, isAppError, transient, withTimeout } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { CarefulBatches } from './careful-batches.js';
 import { type BatchResult, parkLostEvent, runBatch } from './projection-batch.js';
@@ -95,6 +95,15 @@ const CONTENDED_POLL_MS = 50;
  */
 const SKIP_WITHIN_MS = 1_000;
 
+/** Running projections of this process, by the pool of their service. */
+const groups = new WeakMap<pg.Pool, Set<ProjectionRunner>>();
+
+const groupOf = (pool: pg.Pool): Set<ProjectionRunner> => {
+  const group = groups.get(pool) ?? new Set<ProjectionRunner>();
+  groups.set(pool, group);
+  return group;
+};
+
 /** Applies the log to one projection until it is stopped. */
 class ProjectionRunner implements RunningProjection {
   private readonly source: ProjectionSource;
@@ -115,6 +124,7 @@ class ProjectionRunner implements RunningProjection {
   private isContended = false;
   private skipped: SkippedRange = { from: 0, to: 0 };
   private movedAt = -Infinity;
+  private readonly group: Set<ProjectionRunner>;
 
   constructor(private readonly options: ProjectionOptions) {
     const { pool, name, categories, handle, logger, batchSize = 500, retryDelaysMs } = options;
@@ -129,12 +139,14 @@ class ProjectionRunner implements RunningProjection {
     this.unsubscribe = options.subscribe?.(this.wakeSignal.wake, categories);
     const { tail, leave } = joinSharedTail(pool, { name, categories });
     this.tail = tail;
+    this.group = groupOf(pool).add(this);
     this.running = this.run().finally(() => Promise.all([this.ownPool.end(), leave()]));
     this.stopObserving = observeProjectionLag(pool, name, () => this.waiters.position);
   }
 
   async stop(): Promise<void> {
     this.isStopped = true;
+    this.group.delete(this);
     this.stopObserving();
     this.unsubscribe?.();
     this.wakeSignal.wake();
@@ -297,3 +309,19 @@ class ProjectionRunner implements RunningProjection {
  * once.
  */
 export const runProjection = (options: ProjectionOptions): RunningProjection => new ProjectionRunner(options);
+
+/**
+ * Resolves once every projection that runs on `pool` in this process has reached a position. One
+ * whose last attempt failed is not waited for.
+ *
+ * Throws transient `LOG.PROJECTION_BEHIND` if one has not reached it within `timeoutMs`.
+ */
+export const reachPosition = async (pool: pg.Pool, position: number, timeoutMs: number): Promise<void> => {
+  const healthy = [...groupOf(pool)].filter((projection) => !projection.status().isFailing);
+  const reached = Promise.all(healthy.map((projection) => projection.waitForPosition(position)));
+  await withTimeout(reached, timeoutMs, () =>
+    transient('LOG.PROJECTION_BEHIND', `the read model has not reached position ${position} of the log yet`, {
+      data: { position, retryAfterSeconds: 1 },
+    }),
+  );
+};

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { INestMicroservice } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { ERROR_KINDS, type AppError } from '@antiphon/kernel';
+import { ERROR_KINDS, transient, type AppError } from '@antiphon/kernel';
 import { contextFrom, runWithContext, silentLogger } from '@antiphon/observability';
 import { DLQ_HEADERS } from '../consumers/dead-letters.js';
 import { connectNats } from '../link/nats-link.js';
@@ -34,13 +34,20 @@ describe('request/reply', () => {
   let clientLink: NatsLink;
   let app: INestMicroservice;
   let client: RequestClient;
+  /** Positions that requests demanded. */
+  const reachedFor: number[] = [];
 
   beforeAll(async () => {
     [serverLink, clientLink] = await Promise.all([
       connectNats({ url, service: 'agent', logger: silentLogger }),
       connectNats({ url, service: 'gateway', logger: silentLogger }),
     ]);
-    const strategy = new RequestServer({ link: serverLink, logger });
+    const reach = (position: number): Promise<void> => {
+      if (position === 13) return Promise.reject(transient('LOG.PROJECTION_BEHIND', 'too far'));
+      reachedFor.push(position);
+      return Promise.resolve();
+    };
+    const strategy = new RequestServer({ link: serverLink, logger, reach });
     app = await NestFactory.createMicroservice(EchoModule, { strategy, logger: false });
     await app.listen();
     await serverLink.connection.flush();
@@ -64,6 +71,16 @@ describe('request/reply', () => {
     const [, trace, span] = String(reply.context['traceparent']).split('-');
     expect(trace).toBe(context.traceparent.split('-')[1]);
     expect(span).not.toBe(context.traceparent.split('-')[2]);
+  });
+
+  it('handles a request that demands a position once it is reached, and passes the demand on', async () => {
+    const after = (position: number) =>
+      runWithContext(contextFrom('gateway', { after: position }), () => client.request(echo, { text: 'a' }));
+    expect((await after(7)).context).toMatchObject({ after: 7 });
+    expect(reachedFor).toEqual([7]);
+    await client.request(echo, { text: 'a' });
+    await expect(after(13)).rejects.toMatchObject({ kind: 'transient', code: 'LOG.PROJECTION_BEHIND' });
+    expect(reachedFor).toEqual([7]);
   });
 
   it('transmits errors of every kind unchanged', async () => {

@@ -8,6 +8,7 @@ import { processSubject, type RequestContract } from '@antiphon/contracts/messag
 import {
   addFoundIds,
   countError,
+  currentContext,
   errorTypeOf,
   runWithContext,
   runWithContextFields,
@@ -82,6 +83,11 @@ export interface RequestServerOptions {
   readonly drainTimeoutMs?: number;
   /** Requests of the process that hosts this service. */
   readonly local?: LocalRequests | undefined;
+  /**
+   * Resolves once the projections of this process have reached a position, and rejects after a
+   * bounded time. A request that demands a position waits for it.
+   */
+  readonly reach?: (position: number) => Promise<unknown>;
 }
 
 const contractOf = (handler: MessageHandler): AnyContract => {
@@ -128,16 +134,18 @@ export class RequestServer extends ServerNats {
   readonly #processId: string | undefined;
   readonly #drainTimeoutMs: number;
   readonly #local: LocalRequests | undefined;
+  readonly #reach: RequestServerOptions['reach'];
   readonly #subscriptions: Subscription[] = [];
   readonly #inProgress = new Set<Promise<void>>();
 
-  constructor({ link, logger, processId, drainTimeoutMs = 10_000, local }: RequestServerOptions) {
+  constructor({ link, logger, processId, drainTimeoutMs = 10_000, local, reach }: RequestServerOptions) {
     super({ queue: link.service });
     this.#link = link;
     this.#logger = logger;
     this.#processId = processId;
     this.#drainTimeoutMs = drainTimeoutMs;
     this.#local = local;
+    this.#reach = reach;
   }
 
   override createNatsClient(): Promise<NatsConnection> {
@@ -231,6 +239,8 @@ export class RequestServer extends ServerNats {
       const request = parseAs(contract.request, body, 'REQUEST.INVALID');
       const ids = contextFieldsOf(request);
       addFoundIds(ids);
+      const after = currentContext()?.after;
+      if (after !== undefined) await this.#reach?.(after);
       const outcome = await runWithContextFields(ids, () =>
         callHandler(handler, request, new NatsContext([subject, message.headers])),
       );

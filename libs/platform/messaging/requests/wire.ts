@@ -29,6 +29,7 @@ export const contextHeaders = (service: string): MsgHdrs => {
   headers.set(HEADERS.traceparent, context.traceparent);
   if (context.sessionId !== undefined) headers.set(HEADERS.sessionId, context.sessionId);
   if (context.turnId !== undefined) headers.set(HEADERS.turnId, context.turnId);
+  if (context.after !== undefined) headers.set(HEADERS.after, String(context.after));
   return headers;
 };
 
@@ -44,6 +45,12 @@ export const contextFieldsOf = (
   };
 };
 
+/** Returns the position of a header; undefined without one, or for one that is not a position. */
+const positionIn = (header: string | undefined): number | undefined => {
+  const position = Number(header ?? NaN);
+  return Number.isSafeInteger(position) && position > 0 ? position : undefined;
+};
+
 /** Makes the context in which a service handles a message. */
 export const contextFromHeaders = (service: string, headers: MsgHdrs | undefined): RequestContext =>
   contextFrom(service, {
@@ -52,6 +59,7 @@ export const contextFromHeaders = (service: string, headers: MsgHdrs | undefined
     traceparent: headers?.get(HEADERS.traceparent),
     sessionId: headers?.get(HEADERS.sessionId),
     turnId: headers?.get(HEADERS.turnId),
+    after: positionIn(headers?.get(HEADERS.after)),
   });
 
 const describeIssues = (error: z.ZodError): string[] =>

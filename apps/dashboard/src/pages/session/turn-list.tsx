@@ -10,6 +10,7 @@ import { Icon } from '../../ui/icon.js';
 import { Code, isLongText, Json } from '../../ui/json.js';
 import { Markdown } from '../../ui/markdown.js';
 import { Button, State, Time } from '../../ui/ui.js';
+import { directionOf } from '../../ui/text-direction.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { AnswerSpeaker } from './answer-speaker.js';
 import type { Branch } from './branch-dialog.js';
@@ -182,7 +183,7 @@ const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => 
             <Code text={turn.content} label="Long text of the message" />
           </div>
         ) : (
-          <p>
+          <p dir={directionOf(turn.content)}>
             <VisibleText text={turn.content} />
           </p>
         )}

@@ -1,4 +1,10 @@
 import type { RouteReply } from '@antiphon/client';
+import {
+  ESCAPE,
+  EXPRESSION,
+  referencesIn,
+  type TemplateReference,
+} from '@antiphon/contracts/prompt-references';
 
 export type Workflow = RouteReply<'getWorkflow'>;
 export type Definition = Workflow['definition'];
@@ -58,19 +64,20 @@ export const ancestorsOf = (nodes: readonly WorkflowNode[], id: string): Readonl
   return found;
 };
 
-const REFERENCE = /\{\{([^{}]*)\}\}/g;
-
 const problemOfReference = (
   { inputs }: Definition,
   before: ReadonlySet<string>,
-  text: string,
+  reference: TemplateReference,
 ): string | null => {
-  const input = /^inputs\.([A-Za-z0-9_-]+)$/.exec(text)?.[1];
-  if (input !== undefined)
-    return Object.hasOwn(inputs, input) ? null : `uses the input “${input}”, which is not declared`;
-  const node = /^nodes\.([A-Za-z0-9_-]+)\.output$/.exec(text)?.[1];
-  if (node === undefined) return `has {{${text}}}; it may have {{inputs.NAME}} and {{nodes.ID.output}}`;
-  return before.has(node) ? null : `uses the output of “${node}”, which it does not need`;
+  if (reference.kind === 'unknown')
+    return `has {{${reference.text}}}; it may have {{inputs.NAME}} and {{nodes.ID.output}}. Write \\{{ for braces of the text`;
+  if (reference.kind === 'input')
+    return Object.hasOwn(inputs, reference.name)
+      ? null
+      : `uses the input “${reference.name}”, which is not declared`;
+  return before.has(reference.nodeId)
+    ? null
+    : `uses the output of “${reference.nodeId}”, which it does not need`;
 };
 
 const problemsOfNode = (
@@ -90,8 +97,8 @@ const problemsOfNode = (
   for (const need of node.needs) if (!known.has(need)) problems.push(`needs “${need}”, which is not there`);
   const before = ancestorsOf(nodes, node.id);
   if (before.has(node.id)) problems.push('needs itself through a cycle');
-  for (const [, text = ''] of node.prompt.matchAll(REFERENCE)) {
-    const problem = problemOfReference(definition, before, text.trim());
+  for (const reference of referencesIn(node.prompt)) {
+    const problem = problemOfReference(definition, before, reference);
     if (problem) problems.push(problem);
   }
   return problems;
@@ -162,8 +169,10 @@ export const changeNode = (definition: Definition, id: string, change: Partial<W
       : {
           ...node,
           needs: node.needs.map((need) => (need === id ? next : need)),
-          prompt: node.prompt.replaceAll(REFERENCE, (whole, text: string) =>
-            text.trim() === `nodes.${id}.output` ? `{{nodes.${next}.output}}` : whole,
+          prompt: node.prompt.replaceAll(EXPRESSION, (whole, before: string, text: string) =>
+            before !== ESCAPE && text.trim() === `nodes.${id}.output`
+              ? `${before}{{nodes.${next}.output}}`
+              : whole,
           ),
         };
   const nodes = definition.nodes.map((node) => renamed(node.id === id ? { ...node, ...change } : node));

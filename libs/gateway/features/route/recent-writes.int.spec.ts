@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { connectNats, type NatsLink } from '@antiphon/messaging';
+import { silentLogger } from '@antiphon/observability';
+import { startNatsServer, type TestNatsServer } from '@antiphon/testing';
+import { createFaultyLink, type FaultyLink } from '@antiphon/testing/network';
+import { RecentWrites } from './recent-writes.js';
+
+let server: TestNatsServer;
+let network: FaultyLink;
+let links: readonly NatsLink[];
+/** Time and head of the log, as both gateways see them. */
+let world: { now: number; head: number };
+let one: RecentWrites;
+let other: RecentWrites;
+
+const asKey = (name: string) => ({ workspace: 'default', caller: `key/${name}` }) as never;
+
+beforeAll(async () => {
+  server = await startNatsServer();
+  network = await createFaultyLink({ targetPort: Number(new URL(server.url).port) });
+  const connect = (url: string) => connectNats({ url, service: 'gateway', logger: silentLogger });
+  links = await Promise.all([connect(server.url), connect(`nats://127.0.0.1:${network.port}`)]);
+});
+afterAll(async () => {
+  network?.heal();
+  await Promise.all((links ?? []).map((link) => link.drain()));
+  await network?.close();
+  await server?.remove();
+});
+
+beforeEach(async () => {
+  world = { now: 1_000_000, head: 10 };
+  const clock = { now: () => world.now };
+  [one, other] = links.map(
+    (link) => new RecentWrites(link, clock as never, () => Promise.resolve(world.head)),
+  ) as [RecentWrites, RecentWrites];
+  await Promise.all(links.map((link) => link.connection.flush()));
+  return () => [one, other].forEach((writes) => writes.close());
+});
+
+describe('RecentWrites', () => {
+  it('tells the position of a write to a read at the other gateway, each time', async () => {
+    for (let n = 1; n <= 500; n += 1) {
+      world.head = n;
+      const [writer, reader] = n % 2 === 0 ? [one, other] : [other, one];
+      expect(await writer.end(asKey('a'))).toBe(n);
+      expect(await reader.positionFor(asKey('a'))).toBe(n);
+    }
+  });
+
+  it('takes the head of the log for a write whose position is not known yet', async () => {
+    one.begin(asKey('b'));
+    world.head = 77;
+    expect(await other.positionFor(asKey('b'))).toBe(77);
+  });
+
+  it('knows nothing of a caller that has not written, or not for 30 s', async () => {
+    await one.end(asKey('c'));
+    expect(await other.positionFor(asKey('d'))).toBeUndefined();
+    world.now += 30_001;
+    expect(await other.positionFor(asKey('c'))).toBeUndefined();
+  });
+
+  it('tells callers of one name in two workspaces apart', async () => {
+    await one.end(asKey('e'));
+    expect(await other.positionFor({ workspace: 'another', caller: 'key/e' } as never)).toBeUndefined();
+  });
+
+  it('does without NATS: a write succeeds, and a read knows the writes of its own gateway', async () => {
+    await Promise.all([one.end(asKey('f')), other.end(asKey('g'))]);
+    network.cut();
+    expect(await other.end(asKey('g'))).toBe(10);
+    expect(await other.positionFor(asKey('g'))).toBe(10);
+    network.heal();
+  });
+
+  it('reports no position if the log cannot be read: the write itself has succeeded', async () => {
+    const blind = new RecentWrites(links[0] as NatsLink, { now: () => 1 } as never, () =>
+      Promise.reject(new Error('no database')),
+    );
+    expect(await blind.end(asKey('h'))).toBeUndefined();
+    blind.close();
+  });
+});
