@@ -132,8 +132,8 @@ describe('a frame that is not a request', () => {
         `{"id":"${id}","method":"chat.send","params":{"channel":"c","account":"a","peer":"odd","content":"${content}"}}`,
       );
     for (const [id, content, why] of [
-      ['nul', 'a\\u0000c', 'NUL character'],
-      ['half', 'a\\ud800b', 'half of a UTF-16 pair'],
+      ['refused-nul', 'a\\u0000c', 'NUL character'],
+      ['refused-half', 'a\\ud800b', 'half of a UTF-16 pair'],
     ] as const) {
       send(id, content);
       const { error } = (await client.waitFor('refusal', (frame) => frame.id === id)) as unknown as {
@@ -141,8 +141,8 @@ describe('a frame that is not a request', () => {
       };
       expect(error).toMatchObject({ code: -32602, message: expect.stringContaining(why) });
     }
-    send('odd', 'a\\u0007b\\u001b[1mc\\u200bd');
-    await client.waitFor('done', ({ id, event }) => id === 'odd' && event === 'done');
+    send('kept', 'a\\u0007b\\u001b[1mc\\u200bd');
+    await client.waitFor('done', ({ id, event }) => id === 'kept' && event === 'done');
     const asked = (await readEvents(open, { type: 'TurnRequested' })).map(({ data }) => data['content']);
     expect(asked).toContain('a\u0007b\u001b[1mc\u200bd');
   });
