@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -168,6 +168,10 @@ export const startStack = async (providerUrl, args = [], { write, extra } = {}) 
     },
     stop: async () => {
       await down();
+      // Started as root, PostgreSQL has its data outside of the home.
+      const engine = join(home, 'postgres.json');
+      const { dataDir } = existsSync(engine) ? JSON.parse(readFileSync(engine, 'utf8')) : {};
+      if (dataDir) rmSync(dirname(dataDir), { recursive: true, force: true });
       rmSync(folder, { recursive: true, force: true });
     },
   };

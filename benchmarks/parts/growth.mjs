@@ -77,19 +77,27 @@ const ready = async (url) => {
     try {
       return await readJson(url);
     } catch (error) {
-      if (error.body?.code !== 'LOG.PAST_NOT_READY' || performance.now() > endsAt) throw error;
+      // 503: the fold keeps the service busy, or is not done.
+      if (error.body?.status !== 503 || performance.now() > endsAt) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
     }
 };
 
+/** Prints a figure as soon as it is measured: a size may take an hour, and fail later. */
+const print = (sessions, name, value) => {
+  console.log(JSON.stringify({ sessions, [name]: value }));
+  return value;
+};
+
 /** Milliseconds of each read. The first of each path warms up. */
-const readAll = async (gateway, head, count) => {
+const readAll = async (gateway, head, count, sessions) => {
   const rows = {};
   for (const [name, path] of PATHS) {
     const url = `${gateway}/api/v1${path}${name === 'past' ? Math.floor(head / 2) : ''}`;
     await ready(url);
     const samples = [];
     for (let index = 0; index < count; index += 1) samples.push(await timed(() => readJson(url)));
-    rows[name] = summarize(samples);
+    rows[name] = print(sessions, name, summarize(samples));
   }
   return rows;
 };
@@ -161,14 +169,13 @@ export const benchGrowth = async (context) => {
       sessions = size;
       const head = await settled(stack.gatewayUrl());
       const busyS = await idle(stack);
-      const turn = await takeTurns(stack.gatewayUrl(), count, `s${size}`);
-      const reads = await readAll(stack.gatewayUrl(), head, count);
-      const { data, wal } = await asOwner(stack.adminUrl(), DISK_SQL);
-      const memory = memoryOf(stack.read());
-      const startMs = await stack.restart();
+      print(sessions, 'filled', { head, busyS });
+      const turn = print(sessions, 'turn', await takeTurns(stack.gatewayUrl(), count, `s${size}`));
+      const memory = print(sessions, 'memory', memoryOf(stack.read()));
+      const { data, wal } = print(sessions, 'disk', await asOwner(stack.adminUrl(), DISK_SQL));
+      const reads = await readAll(stack.gatewayUrl(), head, count, sessions);
+      const startMs = print(sessions, 'startMs', await stack.restart());
       rows.push({ sessions, head, busyS, turn, reads, data, wal, memory, startMs });
-      // A later size may take an hour, and fail.
-      console.log(JSON.stringify(rows.at(-1)));
     }
     return rows;
   } finally {
