@@ -1,6 +1,10 @@
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { createCertificates, type TestCertificates } from '@antiphon/testing';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
 import {
   startForwardProxy,
@@ -11,14 +15,14 @@ import {
 } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import { letTimePass, until } from '@antiphon/testing/waits';
-import { readEvents, runCli, startStackWith, waitForRoot } from './stack-under-test.js';
+import { readEvents, runCli, startStackWith, waitForRoot, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
 
 const PASSWORD = 'canary0of0the0proxy';
 
 /** Limits of a second stand for waits of minutes. */
-const configFor = (mock: string, proxy: string): string => `
+const configFor = (mock: string, proxy: string, tls: string): string => `
 [gateway]
 port = 0
 
@@ -45,6 +49,16 @@ name = "remote"
 kind = "openai-compatible"
 base_url = "http://models.example/v1"
 proxy = "${proxy}"
+
+[[providers]]
+name = "nowhere"
+kind = "openai-compatible"
+base_url = "https://models.invalid/v1"
+
+[[providers]]
+name = "untrusted"
+kind = "openai-compatible"
+base_url = "${tls}/v1"
 
 [[agents]]
 id = "main"
@@ -74,6 +88,16 @@ provider = "narrow"
 model = "m"
 
 [[agents]]
+id = "nowhere"
+provider = "nowhere"
+model = "m"
+
+[[agents]]
+id = "untrusted"
+provider = "untrusted"
+model = "m"
+
+[[agents]]
 id = "remote"
 provider = "remote"
 model = "m"
@@ -82,6 +106,8 @@ model = "m"
 let script: MockScript;
 let mock: MockModel;
 let proxy: ForwardProxy;
+let certificates: TestCertificates;
+let server: Server;
 let stack: TestStack;
 let client: SocketClient;
 let peers = 0;
@@ -91,13 +117,21 @@ beforeAll(async () => {
   const credentials = `Basic ${Buffer.from(`me:${PASSWORD}`).toString('base64')}`;
   proxy = await startForwardProxy({ portOf: () => Number(new URL(mock.url).port), credentials });
   const own = proxy.url.replace('http://', `http://me:${PASSWORD}@`);
-  stack = await startStackWith(configFor(mock.url, own), {}, { shareDatabase: true });
+  certificates = createCertificates();
+  const [cert, key] = [certificates.serverCert, certificates.serverKey].map((path) => readFileSync(path));
+  server = createServer({ cert, key }, (_request, response) => response.end());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const tls = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  stack = await startStackWith(configFor(mock.url, own, tls), {}, { shareDatabase: true });
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
   await client?.close();
   await stack?.stop();
   await proxy?.close();
+  server?.close();
+  certificates?.remove();
   await mock?.close();
 });
 
@@ -227,6 +261,46 @@ describe('a provider behind a proxy', () => {
   });
 });
 
+describe('a provider that cannot be reached', () => {
+  it.each([
+    [
+      'nowhere',
+      3,
+      /^provider unreachable: no connection to models\.invalid:443 \(E[A-Z_]+\); check base_url/,
+    ],
+    [
+      'untrusted',
+      1,
+      /^provider unreachable: the certificate of 127\.0\.0\.1:\d+ is not trusted \([A-Z_]+\); set ca_file of the/,
+    ],
+  ])('(%s) is charged nothing, after %i tries, and says what to do', async (agent, tries, text) => {
+    const { frames, sessionId } = await send(agent);
+    expect(errorOf(frames)).toMatchObject({
+      code: 'PROVIDER.UNREACHABLE',
+      message: expect.stringMatching(text),
+    });
+    const aborted = (await readEvents(stack, { category: 'session' })).filter(
+      ({ type, streamId }) => type === 'ModelCallAborted' && streamId === `session-${sessionId}`,
+    );
+    expect(aborted.map(({ data }) => data['dispatched'])).toEqual(Array(tries).fill(false));
+    const ends = await waitForValue('the end of each reservation', async () => {
+      const events = await readEvents(stack, { category: 'budget' });
+      const reserved = new Set(
+        events
+          .filter(({ type, data }) => type === 'BudgetReserved' && data['sessionId'] === sessionId)
+          .map(({ data }) => data['reservationId']),
+      );
+      const found = events.filter(
+        ({ type, data }) => type !== 'BudgetReserved' && reserved.has(data['reservationId']),
+      );
+      return found.length === tries ? found : undefined;
+    });
+    expect(new Set(ends.map(({ type }) => type))).toEqual(new Set(['BudgetReleased']));
+    const { code, stderr } = await runCli(stack, ['chat', 'hello', '--agent', agent]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('provider unreachable')]);
+  });
+});
+
 describe('antiphon provider show', () => {
   const env = () => ({ ANTIPHON_CONFIG: join(stack.home, 'antiphon.toml') });
 
@@ -250,7 +324,7 @@ describe('antiphon provider show', () => {
   it('has the same as JSON, for all providers or for one', async () => {
     const all = await runCli(stack, ['provider', 'show', '--json'], env());
     const { providers } = JSON.parse(all.stdout) as { providers: { name: string; limits: object }[] };
-    expect(providers.map(({ name }) => name)).toEqual(['plain', 'slow', 'narrow', 'remote']);
+    expect(providers.map(({ name }) => name).slice(0, 4)).toEqual(['plain', 'slow', 'narrow', 'remote']);
     expect(providers[2]?.limits).toMatchObject({ concurrent_calls: { value: 1, from: 'provider narrow' } });
     const one = await runCli(stack, ['provider', 'show', 'remote', '--json'], env());
     expect(JSON.parse(one.stdout)).toMatchObject({

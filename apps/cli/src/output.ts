@@ -93,7 +93,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'MESSAGE.INVALID': 'send content of the message type; `/docs` on the gateway shows the schema of each',
   'PROVIDER.UNREACHABLE':
     "check that the provider runs and that `base_url` in antiphon.toml is right; `antiphon status` shows the provider's name",
-  'PROVIDER.TIMEOUT': "check the network and the provider's status page, then send the message again",
+  'PROVIDER.TIMEOUT':
+    "check the provider's status page, or raise the setting that the message names; `antiphon provider show` prints all limits",
   'PROVIDER.PAUSED': 'wait a minute and send the message again, or give the agent a `fallback`',
 };
 

@@ -1,7 +1,7 @@
 import { bool, int } from './key-hints.js';
 
 /** Longest wait that a limit may allow, s: a reservation lives for two of them and a day at most. */
-const MAX_WAIT_S = 21_600;
+export const MAX_WAIT_S = 21_600;
 
 const wait = (what: string, key: string, example: number, max = MAX_WAIT_S) =>
   int(1, max, `seconds that a model call waits for ${what}`, `${key} = ${example}`).optional();

@@ -1,4 +1,5 @@
 import type { AgentConfig, ProviderConfig } from './antiphon-config.js';
+import { MAX_WAIT_S } from './call-limit-keys.js';
 import { maxOutputTokensOf } from './model-outputs.js';
 import { PROVIDER_FACTS } from './provider-kinds.js';
 import { isLoopbackUrl } from './provider-url.js';
@@ -100,6 +101,10 @@ const outputLimit = (provider: Found, agent: AgentLimits | null, isSet: boolean,
   return isBound && own > Number(provider.value) ? provider : { value: own, origin: `agent ${agent.id}` };
 };
 
+/** Returns the default time of an attempt, which leaves room for its longer waits. */
+const defaultAttempt = ({ attemptMs, firstByteMs, betweenBytesMs }: CallLimits): number =>
+  Math.min(MAX_WAIT_S * 1_000, Math.max(attemptMs, firstByteMs + betweenBytesMs));
+
 /** Returns the limits of the calls of an agent, or of any other call, to a model of a provider. */
 export const resolveCallLimits = (
   provider: ProviderConfig,
@@ -119,8 +124,11 @@ export const resolveCallLimits = (
     return { value: own, origin: `agent ${agent.id}` };
   };
   const found = CALL_LIMIT_NAMES.map((name) => [name, find(name)] as const);
+  const limits = Object.fromEntries(found.map(([name, { value }]) => [name, value])) as unknown as CallLimits;
+  const isAttemptSet = (agent?.attemptMs ?? provider.attemptMs) !== undefined;
   return {
-    ...(Object.fromEntries(found.map(([name, { value }]) => [name, value])) as unknown as CallLimits),
+    ...limits,
+    attemptMs: isAttemptSet ? limits.attemptMs : defaultAttempt(limits),
     origins: Object.fromEntries(found.map(([name, { origin }]) => [name, origin])) as Record<
       CallLimitName,
       string

@@ -60,6 +60,16 @@ describe('the limits of a call', () => {
     );
   });
 
+  it('leave room in the default of an attempt for its longer waits, and none in one that is set', () => {
+    const attemptOf = (fields: Partial<ProviderConfig>, agent?: Partial<ProviderConfig>): number =>
+      resolveCallLimits(provider(fields), 'm', agent ? { id: 'main', model: 'm', ...agent } : null).attemptMs;
+    expect(attemptOf({ firstByteMs: 1_200_000 })).toBe(1_260_000);
+    expect(attemptOf({}, { betweenBytesMs: 900_000 })).toBe(960_000);
+    expect(attemptOf({ firstByteMs: 21_600_000 })).toBe(21_600_000);
+    expect(attemptOf({ firstByteMs: 1_200_000, attemptMs: 300_000 })).toBe(300_000);
+    expect(attemptOf({ firstByteMs: 1_200_000 }, { attemptMs: 300_000 })).toBe(300_000);
+  });
+
   it('keep the output of an agent within its provider, and within another model', () => {
     const agent = { id: 'main', model: 'gpt-4o', maxOutputTokens: 50_000 };
     const outputOf = (fields: Partial<ProviderConfig>, model: string) =>

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from './antiphon-config.js';
+import type { AntiphonConfig, ProviderConfig } from './antiphon-config.js';
 import { chooseProxy, NO_PROXY_SETTING, parseProxy } from './provider-proxy.js';
 import type { Environment } from './build-config.js';
 import { isLoopbackUrl } from './provider-url.js';
@@ -62,14 +62,34 @@ const proxyWarning = (provider: ProviderConfig, env: Environment): string | null
     : null;
 };
 
+type Waits = Partial<Pick<ProviderConfig, 'firstByteMs' | 'betweenBytesMs' | 'attemptMs'>>;
+
+/** Warns about a wait that an attempt has no time for. */
+const waitWarnings = (owner: string, { firstByteMs, betweenBytesMs, attemptMs }: Waits): string[] =>
+  Object.entries({ first_byte_s: firstByteMs, between_bytes_s: betweenBytesMs }).flatMap(([key, ms]) =>
+    ms === undefined || attemptMs === undefined || ms <= attemptMs
+      ? []
+      : [
+          `${owner}: ${key} = ${ms / 1_000} has no effect, because attempt_s = ${attemptMs / 1_000} ends a call`,
+        ],
+  );
+
 /** Returns true for a value of `proxy` that can be used. */
 export const isProxySetting = (text: string): boolean =>
   text === NO_PROXY_SETTING || parseProxy(text) !== null;
 
-/** Returns warnings about the addresses and proxies of providers. */
-export const providerWarnings = (providers: readonly ProviderConfig[], env: Environment): readonly string[] =>
-  providers.flatMap((provider) =>
-    [pathWarning(provider), queryWarning(provider), proxyWarning(provider, env)].filter(
-      (warning) => warning !== null,
-    ),
-  );
+/** Returns warnings about the addresses, proxies and limits of providers and agents. */
+export const providerWarnings = (
+  { providers, agents }: Pick<AntiphonConfig, 'providers' | 'agents'>,
+  env: Environment,
+): readonly string[] => [
+  ...providers.flatMap((provider) =>
+    [
+      pathWarning(provider),
+      queryWarning(provider),
+      proxyWarning(provider, env),
+      ...waitWarnings(`provider ${provider.name}`, provider),
+    ].filter((warning) => warning !== null),
+  ),
+  ...agents.flatMap((agent) => waitWarnings(`agent ${agent.id}`, agent)),
+];

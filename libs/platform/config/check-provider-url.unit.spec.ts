@@ -7,8 +7,7 @@ const parse = (provider: string, env = {}) =>
   parseConfig(`[[providers]]\nname = "p"\n${provider}\n[[agents]]\nid = "a"\nmodel = "m"`, {
     ...{ source: '/a.toml', folder: '/conf', homeDir: '/root', env, requireKeys: false },
   });
-const warningsOf = (provider: string, env = {}): string =>
-  providerWarnings(parse(provider).providers, env).join('\n');
+const warningsOf = (provider: string, env = {}): string => providerWarnings(parse(provider), env).join('\n');
 
 describe('base_url', () => {
   it.each([
@@ -112,6 +111,15 @@ describe('proxy', () => {
     );
     expect(warningsOf('kind = "openai"\nproxy = "none"', socks)).toBe('');
   });
+});
+
+it('warns about a wait that is longer than the whole attempt', () => {
+  const openai = 'kind = "openai"\nfirst_byte_s = 90';
+  expect(warningsOf(`${openai}\nattempt_s = 60`)).toBe(
+    'provider p: first_byte_s = 90 has no effect, because attempt_s = 60 ends a call',
+  );
+  expect(warningsOf(openai)).toBe('');
+  expect(warningsOf(`${openai}\nattempt_s = 90`)).toBe('');
 });
 
 it('reads ca_file from the folder of the configuration', () => {

@@ -139,11 +139,7 @@ export const loadConfig = (options: LoadOptions): AntiphonConfig => {
   const text = decode(found.path, found.bytes);
   const folder = env[FOLDER_VARIABLE] ?? dirname(found.path);
   const config = parseConfig(text, { source: found.path, folder, homeDir, env, requireKeys });
-  const warnings = [
-    ...fileWarnings(config),
-    ...toolWarnings(config),
-    ...providerWarnings(config.providers, env),
-  ];
+  const warnings = [...fileWarnings(config), ...toolWarnings(config), ...providerWarnings(config, env)];
   const checked = { ...config, warnings };
   return withEnvironmentToken(checked, env);
 };

@@ -87,6 +87,8 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
   /** Decodes a compressed body; null for a plain one. */
   private decoder: BodyDecoder | null = null;
   private size = 0;
+  /** Size of a compressed body as it arrived. */
+  private encodedSize = 0;
   private isSettled = false;
   /**
    * True once the connection needs no abort: the response is complete, or the connection failed.
@@ -138,8 +140,13 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     const { body, decoder } = this;
     if (this.isSettled || body === null) return;
     this.call.received();
-    if (decoder !== null) decoder.write(chunk);
-    else this.consume(chunk);
+    if (decoder === null) {
+      this.consume(chunk);
+      return;
+    }
+    this.encodedSize += chunk.length;
+    if (this.encodedSize <= body.limit) decoder.write(chunk);
+    else this.call.fail(brokenAnswer(`the provider's answer is over ${body.limit} bytes`));
   }
 
   /** Reads a piece of the body as its server wrote it. */
