@@ -230,6 +230,12 @@ describe('concurrent_calls', () => {
       ),
     );
     expect(mock.calls).toHaveLength(before + 1);
+    const port = stack.stackJson().services['agent']?.[0]?.port;
+    await until(async () =>
+      /^antiphon_model_calls_waiting 1$/m.test(
+        await (await fetch(`http://127.0.0.1:${port}/metrics`)).text(),
+      ),
+    );
     await client.call('session.cancel', { sessionId });
     expect((await second.done()).at(-1)?.data).toMatchObject({ status: 'cancelled' });
     answer();

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { FilesFollower } from '@antiphon/files-features';
 import { PlansRuntime, RunWorker, TasksRuntime } from '@antiphon/orchestration-features';
+import { observeGauges } from '@antiphon/observability';
 import { MODELS } from '@antiphon/providers-features';
 import type { Models } from '@antiphon/providers-features';
 import { AgentWork } from './agent-work.js';
@@ -9,6 +10,8 @@ import { AgentWork } from './agent-work.js';
 /** Starts and stops the work of the service in its order. */
 @Injectable()
 export class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
+  private stopObserving: () => void = () => undefined;
+
   constructor(
     @Inject(AgentWork) private readonly work: AgentWork,
     @Inject(RunWorker) private readonly runs: RunWorker,
@@ -19,6 +22,10 @@ export class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   ) {}
 
   onApplicationBootstrap(): void {
+    this.stopObserving = observeGauges(
+      { antiphon_model_calls_waiting: 'Model calls that wait for a free place (concurrent_calls)' },
+      (report) => report('antiphon_model_calls_waiting', this.models.countWaiting()),
+    );
     // Recovered turns first: loading Temporal's SDK occupies the processor for a while.
     const resumed = this.work.start();
     this.runs.start(resumed);
@@ -31,6 +38,7 @@ export class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     // First: work that starts now would submit a turn that this process no longer starts.
     await Promise.all([this.tasks, this.plans, this.runs, this.files].map((part) => part.stop()));
     await this.work.stop();
+    this.stopObserving();
     this.models.close();
   }
 }

@@ -119,8 +119,10 @@ describe('a limit of concurrent calls', () => {
     const models = modelsAt(mock.url, { concurrentCalls: 2 });
     const all = [1, 2, 3].map(() => ask(models));
     await until(() => mock.calls.length === 2);
+    expect(models.countWaiting()).toBe(1);
     mock.answerNext();
     await until(() => mock.calls.length === 3);
+    expect(models.countWaiting()).toBe(0);
     mock.answerNext();
     mock.answerNext();
     for (const answer of await Promise.all(all)) expect(answer).toMatchObject({ text: 'fine' });

@@ -60,6 +60,8 @@ export interface ModelsOptions {
 
 /** All configured providers behind the agent's port. `close` closes idle connections. */
 export interface Models extends ModelPort {
+  /** Returns the number of calls that wait for a free place. */
+  countWaiting(): number;
   close(): void;
 }
 
@@ -221,6 +223,7 @@ export const createModels = (
     },
     inputBound: (prompt) => adapterOf(prompt.provider).inputBound(prompt),
     limitsOf: (call, agent) => limiter.driverLimitsOf(call, agent),
+    countWaiting: () => limiter.countWaiting(),
     kindOf: (provider) => adapterOf(provider).kind,
     close: () => {
       for (const provider of providers.values()) provider.close();

@@ -35,6 +35,8 @@ export class CallLimiter {
   private readonly providers: ReadonlyMap<string, ProviderConfig>;
   private readonly kept = createBoundedMap<ResolvedLimits>(MAX_KEPT);
   private readonly queues = new Map<string, CallQueue>();
+  /** Number of calls that wait for a place. */
+  private waiting = 0;
 
   /** @param overrides limits of tests, which win over all settings */
   constructor(
@@ -68,6 +70,11 @@ export class CallLimiter {
     return { maxOutputTokens, tries, longestMs: connectMs + 2 * attemptMs + MARGIN_MS };
   }
 
+  /** Returns the number of calls that wait for a free place. */
+  countWaiting(): number {
+    return this.waiting;
+  }
+
   /** Returns the longest time that a call of an agent waits for a connection to a provider, ms. */
   longestConnectMs(provider: string, agents: readonly Pick<AgentLimits, 'connectMs'>[] = []): number {
     const { connectMs } = { ...this.resolve({ provider, model: '' }), ...this.overrides };
@@ -88,6 +95,7 @@ export class CallLimiter {
     const { attemptMs: ms, retryTimeouts } = this.resolve(call);
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), ms);
+    this.waiting += 1;
     try {
       const signal = AbortSignal.any([call.signal, late.signal]);
       for (const place of places) releases.push(await this.enterOne(place, call.workspace, signal));
@@ -98,6 +106,7 @@ export class CallLimiter {
       const setting = `${CALL_LIMIT_KEYS.concurrentCalls} of ${places[releases.length]?.owner ?? ''}`;
       throw timedOut({ awaited: 'free_place', ms, setting }, false, retryTimeouts);
     } finally {
+      this.waiting -= 1;
       clearTimeout(timer);
     }
   }
