@@ -118,17 +118,69 @@ describe('a call that the provider refuses', () => {
   });
 });
 
-it.each([null, { inputTokens: 7, outputTokens: 3 }])(
-  'marks a usage frame as an estimate where the provider reported %j',
-  async (usage) => {
-    script = () => ({ text: ['two words'], usage });
-    for (const agent of ['claude', 'gpt']) {
-      const { frames } = await send(agent);
-      const { data } = frames.find(({ event }) => event === 'usage') as { data: object };
-      expect('estimated' in data).toBe(usage === null);
-    }
-  },
-);
+interface Usage {
+  readonly total: Readonly<Record<string, number>>;
+}
+const readUsage = async (): Promise<Usage> =>
+  (await (await fetch(`${stack.gatewayUrl}/api/v1/usage?by=model`)).json()) as Usage;
+
+/** Returns the data of the charge of a session's only call, and of its usage frame. */
+const chargeOf = async (agent: string) => {
+  const { frames, sessionId } = await send(agent);
+  const [end] = await endsOf(sessionId);
+  return { end: end?.data, frame: frames.find(({ event }) => event === 'usage')?.data };
+};
+
+describe('the usage of a call', () => {
+  it.each([null, { inputTokens: 7, outputTokens: 3 }])(
+    'is marked as an estimate in frames and sums where the provider reported %j',
+    async (usage) => {
+      script = () => ({ text: ['two words'], usage });
+      for (const agent of ['claude', 'gpt']) {
+        const before = (await readUsage()).total;
+        const { end, frame } = await chargeOf(agent);
+        expect('estimated' in (frame as object)).toBe(usage === null);
+        expect(end).toMatchObject({ estimated: usage === null, outputTokens: 3 });
+        const after = await readUsage();
+        const estimated = Number(after.total['estimatedMicroUsd']) - Number(before['estimatedMicroUsd']);
+        expect(estimated).toBe(usage === null ? end?.['microUsd'] : 0);
+      }
+    },
+  );
+
+  it.each([
+    ['claude', { inputTokens: 3, cacheWriteTokens: 12_304, outputTokens: 550 }, 54_399],
+    ['claude', { inputTokens: 4, cacheReadTokens: 12_304, outputTokens: 550 }, 11_953],
+    ['gpt', { inputTokens: 10_000, cacheReadTokens: 9_984, outputTokens: 100 }, 13_520],
+  ] as const)('of %s with cached input, %j, costs %d micro-USD', async (agent, usage, microUsd) => {
+    script = () => ({ text: ['fine'], usage });
+    const { end, frame } = await chargeOf(agent);
+    const { inputTokens: _fresh, outputTokens, ...cached } = usage;
+    expect(end).toMatchObject({ microUsd, outputTokens, ...cached });
+    expect(frame).toMatchObject({ cost_usd: microUsd / 1e6, output_tokens: outputTokens });
+    const read = 'cacheReadTokens' in usage ? usage.cacheReadTokens : undefined;
+    expect((frame as Record<string, unknown>)['cache_read_tokens']).toBe(read);
+    const { total } = await readUsage();
+    expect(total['cacheWriteTokens']).toBe(12_304);
+  });
+
+  it('of a cancelled stream is the input that the vendor reported, and the limit of the output', async () => {
+    script = () => ({
+      reply: { text: ['one ', 'two'], usage: { inputTokens: 1_000, outputTokens: 9 } },
+      before: (piece) => (piece.includes('two') ? mock.calls.at(-1)?.seen.closed : undefined),
+    });
+    const params = { channel: 'test', account: 'e2e', peer: `outcome-${++peers}`, content: 'hello' };
+    const stream = client.stream('chat.send', { ...params, agent: 'claude' });
+    const accepted = await stream.waitFor('accepted', ({ event }) => event === 'accepted');
+    await stream.waitFor('the first text', ({ event }) => event === 'text');
+    const { sessionId } = accepted.data as { sessionId: string };
+    await client.call('session.cancel', { sessionId });
+    expect((await stream.done()).at(-1)?.data).toMatchObject({ status: 'cancelled' });
+    expect((await endsOf(sessionId)).map(({ data }) => data)).toMatchObject([
+      { inputTokens: 1_000, outputTokens: 4_096, microUsd: 64_440, estimated: true },
+    ]);
+  });
+});
 
 describe('an answer that ends early', () => {
   it('by its output limit completes the turn, and its last frame says so', async () => {

@@ -31,8 +31,8 @@ export {
   failpoint,
 } from './failpoint.js';
 export type { FailpointAction, FailpointName, TurnFailpoint } from './failpoint.js';
-export { affordableOutputTokens, costMicroUsd } from './money.js';
-export type { TokenPrice } from './money.js';
+export { affordableOutputTokens, boundMicroUsd, cacheTokensOf, costMicroUsd } from './money.js';
+export type { CacheTokens, TokenPrice, TokenUsage } from './money.js';
 export { isoTime } from './ports.js';
 export type { Clock, Ids } from './ports.js';
 export {

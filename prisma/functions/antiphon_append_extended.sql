@@ -4,7 +4,8 @@
 -- "sessionKey", "caller"}}` gets BudgetReserved in the stream of the reservation if all of this holds:
 --   the request is fenced and appended, and has the ModelCallStarted of that reservation;
 --   no such reservation exists, and the limits and the price are known (budget_rules);
---   settled + reserved + bound <= limit in each scope, in tokens and money, and no limited scope is frozen.
+--   settled + reserved + bound <= limit in each scope, in tokens and money, and no limited scope is frozen. The bound counts
+--   each input token at the dearest of its prices. A call that can cost nothing passes each limit of money.
 -- A request with `{"settle": {"reservationId", "eventId"}}` gets BudgetSettled if all of this holds:
 --   the request is appended, and has the ModelCallCompleted of that reservation, session and attempt;
 --   the reservation is open, and its stream has nothing but BudgetReserved;
@@ -52,7 +53,12 @@ declare
   head_hash bytea;
   data jsonb;
   input bigint;
+  -- Parts of the input that a prompt cache read, wrote, and wrote for an hour.
+  cached bigint;
+  written bigint;
+  hour bigint;
   output bigint;
+  price jsonb;
   tokens bigint;
   micro_usd bigint;
   spot integer;
@@ -69,7 +75,8 @@ declare
   a_workspace text[] := '{}';
   a_ask jsonb[] := '{}';
   a_data jsonb[] := '{}';
-  a_price jsonb[] := '{}';
+  -- JSON text of the price.
+  a_price text[] := '{}';
   a_tokens bigint[] := '{}';
   a_micro_usd bigint[] := '{}';
   a_first integer[] := '{}';
@@ -144,11 +151,15 @@ begin
       a_workspace := a_workspace || p_extension_workspace[x];
       a_ask := a_ask || ask;
       a_data := a_data || data;
-      a_price := a_price || case when rules.input_price is null then 'null'::jsonb else
-        jsonb_build_object('input', rules.input_price, 'output', rules.output_price) end;
+      a_price := a_price || case when rules.input_price is null then 'null' else concat('{',
+        '"cacheReadMicroUsdPerMtok":' || rules.cache_read_price || ',',
+        '"cacheWrite1hMicroUsdPerMtok":' || rules.cache_write_1h_price || ',',
+        '"cacheWriteMicroUsdPerMtok":' || rules.cache_write_price || ',',
+        '"inputMicroUsdPerMtok":' || rules.input_price, ',"outputMicroUsdPerMtok":' || rules.output_price, '}') end;
       a_tokens := a_tokens || input + output;
-      -- Rounded up once over both sides, as costMicroUsd does.
-      a_micro_usd := a_micro_usd || coalesce(div(input * rules.input_price::numeric
+      -- Rounded up once over both sides, as boundMicroUsd does.
+      a_micro_usd := a_micro_usd || coalesce(div(input * greatest(rules.input_price, rules.cache_read_price,
+          rules.cache_write_price, rules.cache_write_1h_price)::numeric
         + output * rules.output_price::numeric + 999999, 1000000), 0)::bigint;
     end loop;
 
@@ -194,9 +205,19 @@ begin
           or data ->> 'attempt' is distinct from item.reserved ->> 'attempt';
         input := data #>> '{usage,inputTokens}';
         output := data #>> '{usage,outputTokens}';
-        micro_usd := coalesce(div(input * (item.reserved #>> '{price,inputMicroUsdPerMtok}')::numeric
-          + output * (item.reserved #>> '{price,outputMicroUsdPerMtok}')::numeric + 999999, 1000000), 0);
-        continue when (input >= 0 and output >= 0 and input + output <= (item.reserved ->> 'tokens')::bigint
+        cached := coalesce((data #>> '{usage,cacheReadTokens}')::bigint, 0);
+        written := coalesce((data #>> '{usage,cacheWriteTokens}')::bigint, 0);
+        hour := coalesce((data #>> '{usage,cacheWrite1hTokens}')::bigint, 0);
+        price := item.reserved -> 'price';
+        -- Rounded as costMicroUsd does: to the nearest with cached input, else up.
+        micro_usd := coalesce(div((input - cached - written) * (price ->> 'inputMicroUsdPerMtok')::numeric
+          + cached * coalesce(price ->> 'cacheReadMicroUsdPerMtok', price ->> 'inputMicroUsdPerMtok')::numeric
+          + (written - hour) * coalesce(price ->> 'cacheWriteMicroUsdPerMtok', price ->> 'inputMicroUsdPerMtok')::numeric
+          + hour * coalesce(price ->> 'cacheWrite1hMicroUsdPerMtok', price ->> 'inputMicroUsdPerMtok')::numeric
+          + output * (price ->> 'outputMicroUsdPerMtok')::numeric
+          + case when cached + written > 0 then 500000 else 999999 end, 1000000), 0);
+        continue when (input >= 0 and output >= 0 and cached >= 0 and hour >= 0 and written >= hour
+          and input >= cached + written and input + output <= (item.reserved ->> 'tokens')::bigint
           and micro_usd <= (item.reserved ->> 'microUsd')::bigint) is not true;
         select h.hash into head_hash from stream_heads h
           where h.workspace = item.workspace and h.stream_id = 'budget-' || item.reservation_id and h.version = 1 for update;
@@ -213,7 +234,9 @@ begin
         c_micro_usd := c_micro_usd || micro_usd;
         c_metadata := c_metadata || metadata_lines[ended[item.request]];
         -- RFC 8785 text: the keys are in order, and the numbers are whole.
-        c_data := c_data || format('{"estimated":%s,"inputTokens":%s,"microUsd":%s,"outputTokens":%s,"reservationId":"%s","settledAt":"%s"}',
+        c_data := c_data || format('{%s"estimated":%s,"inputTokens":%s,"microUsd":%s,"outputTokens":%s,"reservationId":"%s","settledAt":"%s"}',
+          concat('"cacheReadTokens":' || nullif(cached, 0) || ',', '"cacheWrite1hTokens":' || nullif(hour, 0) || ',',
+            '"cacheWriteTokens":' || nullif(written, 0) || ','),
           (data #>> '{usage,estimated}')::boolean::text, input, micro_usd, output, item.reservation_id,
           to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'));
         -- The hash of antiphon_append (docs/adr/0004).
@@ -233,8 +256,10 @@ begin
         spot := array_position(b_name, s_workspace[s] || ' ' || s_key[s]);
         fits := fits and (spot is not null
           and (s_limit_tokens[s] is null or b_tokens[spot] + tokens <= s_limit_tokens[s])
-          and (s_limit_micro_usd[s] is null or (a_price[a] <> 'null' and b_micro_usd[spot] + micro_usd <= s_limit_micro_usd[s]))
-          and (not b_frozen[spot] or (s_limit_tokens[s] is null and s_limit_micro_usd[s] is null))) is true;
+          and (s_limit_micro_usd[s] is null
+            or (a_price[a] <> 'null' and (micro_usd = 0 or b_micro_usd[spot] + micro_usd <= s_limit_micro_usd[s])))
+          and (not b_frozen[spot] or (s_limit_tokens[s] is null
+            and (s_limit_micro_usd[s] is null or (a_price[a] <> 'null' and micro_usd = 0))))) is true;
       end loop;
       continue when not fits;
       agents_text := '';
@@ -251,8 +276,7 @@ begin
         || format('"expiresAt":"%s","inputBound":%s,"microUsd":%s,"model":%s,"outputBound":%s,"price":%s,"provider":%s,',
           to_char((present + (ask ->> 'lifetimeMs')::bigint * interval '1 millisecond') at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
           (ask ->> 'inputBound')::bigint, micro_usd, data -> 'model', (ask ->> 'maxOutputTokens')::bigint,
-          case when a_price[a] = 'null' then 'null' else format('{"inputMicroUsdPerMtok":%s,"outputMicroUsdPerMtok":%s}',
-            a_price[a] -> 'input', a_price[a] -> 'output') end, data -> 'provider')
+          a_price[a], data -> 'provider')
         || format('"reservationId":%s,"reservedAt":"%s","scopes":[%s],', data -> 'reservationId',
           to_char(present at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
           a_scopes[a])

@@ -52,6 +52,10 @@ const SPECS = {
     ...{ shows: 'every read of the past equals the answer of that time, at 200 positions', minutes: 25 },
     quick: { ANTIPHON_PAST_POSITIONS: '44' },
   },
+  'prompt-cache': {
+    shows: '50 turns with ten tool calls read 90 % of their input from a cache, and cost what it bills',
+    minutes: 10,
+  },
   'agent-histories': {
     ...{ shows: 'agents stay in declared states over 100,000 histories', minutes: 5 },
     env: { ANTIPHON_AGENT_HISTORIES: '100000' },

@@ -14,16 +14,18 @@ import {
   ToolCallFailed,
   ToolCallUnknown,
 } from './tool-call-events.js';
+import { CACHE_TOKENS } from '../log/cache-tokens.js';
 import { Cause, event, eventOfCause } from '../log/stored-event.js';
 
 export * from './tool-call-events.js';
 
 /**
- * Tokens of one model call. `estimated` is true when the provider reported none, or invalid
- * numbers.
+ * Tokens of one model call. `estimated` is true when the provider did not report all of them, or
+ * invalid numbers. The input includes its cached parts.
  */
 export const Usage = z.object({
   inputTokens: z.int().nonnegative(),
+  ...CACHE_TOKENS,
   outputTokens: z.int().nonnegative(),
   estimated: z.boolean(),
 });
@@ -121,6 +123,21 @@ export const ModelCallStarted = event('ModelCallStarted', {
 export const AnswerCut = z.enum(['length', 'content_filter']);
 export type AnswerCut = z.infer<typeof AnswerCut>;
 
+/**
+ * Beginning of a request, without its texts. A vendor's prompt cache is valid for as long as it
+ * stays the same.
+ */
+export const PromptShape = z.object({
+  toolsDigest: z.string(),
+  systemDigest: z.string(),
+  /** Number of all messages, and of those before the turn. */
+  messages: z.int().nonnegative(),
+  earlierMessages: z.int().nonnegative(),
+  /** True if the turn has a text of its own before its message, such as remembered facts. */
+  hasContext: z.boolean(),
+});
+export type PromptShape = z.infer<typeof PromptShape>;
+
 export const ModelCallCompleted = event('ModelCallCompleted', {
   turnId: z.uuid(),
   attempt: z.int().positive(),
@@ -138,6 +155,8 @@ export const ModelCallCompleted = event('ModelCallCompleted', {
   costMicroUsd: z.int().nonnegative().nullable(),
   /** Time of the first text, from which the agent speaks. Absent without text, and in older events. */
   firstTextAt: z.iso.datetime().optional(),
+  /** Beginning of the request. Absent in older events. */
+  prompt: PromptShape.optional(),
   completedAt: z.iso.datetime(),
 });
 /** An attempt failed. Its streamed text is stored, so that its frames can be derived again. */

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { textOf } from '../log/causes.js';
 import type { Cause } from '../log/causes.js';
-import type { SessionEvent, SessionEventOf } from './events.js';
+import type { SessionEvent, SessionEventOf, Usage } from './events.js';
 import type { SessionHistory } from './session-history.js';
 import type { SessionTurn, TurnApproval, TurnItem } from './session-turns.js';
 import { TURN_END_STATUS } from './turn-ends.js';
@@ -58,6 +58,15 @@ const closeApproval = (
   if (approval) Object.assign(approval, change);
 };
 
+const addUsage = ({ usage: sum }: SessionTurn, usage: Usage): void => {
+  sum.calls++;
+  sum.inputTokens += usage.inputTokens;
+  sum.outputTokens += usage.outputTokens;
+  if (usage.cacheReadTokens) sum.cacheReadTokens = (sum.cacheReadTokens ?? 0) + usage.cacheReadTokens;
+  if (usage.cacheWriteTokens) sum.cacheWriteTokens = (sum.cacheWriteTokens ?? 0) + usage.cacheWriteTokens;
+  if (usage.estimated) sum.isEstimated = true;
+};
+
 const complete: Fold<'ModelCallCompleted'> = (turn, data, position) => {
   const { text, thought, toolCalls, usage, costMicroUsd, provider, model } = data;
   if (thought !== '') turn.items.push({ kind: 'thought', ...clip(thought), position });
@@ -67,9 +76,7 @@ const complete: Fold<'ModelCallCompleted'> = (turn, data, position) => {
       ...{ kind: 'tool', callId, name, input, status: 'asked', result: null, isError: false },
       ...{ durationMs: null, approval: null, endPosition: null, position },
     });
-  turn.usage.calls++;
-  turn.usage.inputTokens += usage.inputTokens;
-  turn.usage.outputTokens += usage.outputTokens;
+  addUsage(turn, usage);
   turn.usage.costMicroUsd += costMicroUsd ?? 0;
 };
 
@@ -78,9 +85,7 @@ const abort: Fold<'ModelCallAborted'> = (turn, { reason, cause, text, usage, pro
     turn.items.push({ kind: 'text', ...clip(text), provider, model, position });
   else turn.items.push({ kind: 'aborted', reason, message: textOf(cause), ...clip(text), position });
   if (usage === null) return;
-  turn.usage.calls++;
-  turn.usage.inputTokens += usage.inputTokens;
-  turn.usage.outputTokens += usage.outputTokens;
+  addUsage(turn, usage);
 };
 
 const askApproval: Fold<'ApprovalRequested'> = (turn, data, position) => {

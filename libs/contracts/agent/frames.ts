@@ -150,6 +150,8 @@ const modelCallCompleted = (cursor: FrameCursor, { data }: SessionEventOf<'Model
       {
         input_tokens: usage.inputTokens,
         output_tokens: usage.outputTokens,
+        ...(usage.cacheReadTokens ? { cache_read_tokens: usage.cacheReadTokens } : {}),
+        ...(usage.cacheWriteTokens ? { cache_write_tokens: usage.cacheWriteTokens } : {}),
         cost_usd: costMicroUsd === null ? null : costMicroUsd / 1e6,
         model,
         ...(usage.estimated ? { estimated: true } : {}),

@@ -69,6 +69,12 @@ export const SessionTurn = z.object({
     inputTokens: z.int().nonnegative(),
     outputTokens: z.int().nonnegative(),
     costMicroUsd: z.int().nonnegative(),
+    cacheReadTokens: z.int().nonnegative().optional().describe('Input that a prompt cache read.'),
+    cacheWriteTokens: z.int().nonnegative().optional().describe('Input that a prompt cache wrote.'),
+    isEstimated: z
+      .boolean()
+      .optional()
+      .describe('True if the provider did not report the usage of each call, and a part is an estimate.'),
   }),
   firstVersion: z.int().positive().describe('Version of its first event in the event stream of the session.'),
   lastVersion: z.int().positive(),

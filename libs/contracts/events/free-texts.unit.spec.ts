@@ -22,7 +22,8 @@ const NAMES = new Set(
     'actor agentId agents answeredBy answeredByName before by callId caller capabilities causeId chain',
     'claimKey code createdBy digest failedNodes folder from grants idempotencyKey key keyId model',
     'moduleDigest name nodeId order parentAgentId parentId path project provider providerCallId',
-    'recordedBy revokedBy role rootId rotatedBy scopeKey scopes sessionKey to tool with worker',
+    'recordedBy revokedBy role rootId rotatedBy scopeKey scopes sessionKey systemDigest to tool toolsDigest with',
+    'worker',
     'workspaceId',
   ].flatMap((line) => line.split(' ')),
 );

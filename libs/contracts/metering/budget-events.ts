@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CACHE_TOKENS } from '../log/cache-tokens.js';
 import { event } from '../log/stored-event.js';
 
 export const SCOPE_KINDS = ['session', 'task', 'agent', 'day', 'month'] as const;
@@ -15,10 +16,16 @@ export const BudgetScope = z.object({
 });
 export type BudgetScope = z.infer<typeof BudgetScope>;
 
-/** Price of a model, integer micro-USD per million tokens. */
+/**
+ * Price of a model, integer micro-USD per million tokens. Cached input without a price of its own
+ * costs as much as other input.
+ */
 export const Price = z.object({
   inputMicroUsdPerMtok: z.int().nonnegative(),
   outputMicroUsdPerMtok: z.int().nonnegative(),
+  cacheReadMicroUsdPerMtok: z.int().nonnegative().optional(),
+  cacheWriteMicroUsdPerMtok: z.int().nonnegative().optional(),
+  cacheWrite1hMicroUsdPerMtok: z.int().nonnegative().optional(),
 });
 export type Price = z.infer<typeof Price>;
 
@@ -50,6 +57,7 @@ export const BudgetReserved = event('BudgetReserved', {
 export const BudgetSettled = event('BudgetSettled', {
   reservationId: z.uuid(),
   inputTokens: z.int().nonnegative(),
+  ...CACHE_TOKENS,
   outputTokens: z.int().nonnegative(),
   microUsd: z.int().nonnegative(),
   estimated: z.boolean(),
@@ -72,6 +80,7 @@ export const BudgetExpired = event('BudgetExpired', {
 export const BudgetCorrected = event('BudgetCorrected', {
   reservationId: z.uuid(),
   inputTokens: z.int().nonnegative(),
+  ...CACHE_TOKENS,
   outputTokens: z.int().nonnegative(),
   microUsd: z.int().nonnegative(),
   correctedAt: z.iso.datetime(),

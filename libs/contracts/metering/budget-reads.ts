@@ -17,6 +17,16 @@ export const AgentUsage = z.object({
   settledMicroUsd: z.int().nonnegative(),
   reservedTokens: z.int().nonnegative().describe('Bounds of calls in flight.'),
   reservedMicroUsd: z.int().nonnegative(),
+  inputTokens: z.int().nonnegative().optional().describe('Charged input, with its cached parts.'),
+  outputTokens: z.int().nonnegative().optional(),
+  cacheReadTokens: z.int().nonnegative().optional().describe('Input that a prompt cache read.'),
+  cacheWriteTokens: z.int().nonnegative().optional().describe('Input that a prompt cache wrote.'),
+  estimatedTokens: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe('Part of the charge that is an estimate, because the provider did not report it.'),
+  estimatedMicroUsd: z.int().nonnegative().optional(),
 });
 export type AgentUsage = z.infer<typeof AgentUsage>;
 

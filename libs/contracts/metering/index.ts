@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CACHE_TOKENS } from '../log/cache-tokens.js';
 import { Cause } from '../log/stored-event.js';
 import { AgentId } from '../agent/agent-id.js';
 import { WorkspaceId } from '../log/index.js';
@@ -118,6 +119,7 @@ export const settleBudget = defineRequest({
       z.strictObject({
         kind: z.literal('used'),
         inputTokens: z.int().nonnegative(),
+        ...CACHE_TOKENS,
         outputTokens: z.int().nonnegative(),
         estimated: z.boolean(),
       }),

@@ -76,10 +76,12 @@ const FRAMES = {
   },
   usage: {
     summary:
-      'Tokens and cost of one model call, in US dollars. `cost_usd` is null if the model has no price. `estimated` is there where the provider reported no usage.',
+      'Tokens and cost of one model call, in US dollars. `cost_usd` is null if the model has no price. `estimated` is there where the provider did not report all of it. The input includes what a prompt cache read and wrote, which are there where the provider reported them.',
     data: z.object({
       input_tokens: z.int(),
       output_tokens: z.int(),
+      cache_read_tokens: z.int().optional(),
+      cache_write_tokens: z.int().optional(),
       cost_usd: z.number().nullable(),
       model: z.string(),
       estimated: z.literal(true).optional(),

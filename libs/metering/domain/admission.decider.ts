@@ -1,5 +1,5 @@
 import type { BudgetScope, Price } from '@antiphon/contracts/metering';
-import { affordableOutputTokens, costMicroUsd } from '@antiphon/kernel';
+import { affordableOutputTokens, boundMicroUsd } from '@antiphon/kernel';
 import type { Balance } from './balance.js';
 import { frozen, overLimit, unknownPrice } from './refusal.js';
 import type { Refusal } from './refusal.js';
@@ -27,16 +27,25 @@ export type Admission =
     }
   | { readonly granted: false; readonly refusal: Refusal };
 
+/** Returns true for a call that can cost nothing: it passes each limit of money, also an overspent one. */
+const isFree = (ask: AdmissionAsk, price: Price | null): boolean =>
+  price !== null && boundMicroUsd(price, ask.inputBound, ask.maxOutputTokens) === 0;
+
+/** Returns true if a frozen scope does not admit the call. */
+const holds = ({ scope, balance }: ScopeStanding, ask: AdmissionAsk, price: Price | null): boolean =>
+  balance.frozenBy !== null &&
+  (scope.limitTokens !== null || (scope.limitMicroUsd !== null && !isFree(ask, price)));
+
 /** Returns the output tokens that a scope's token limit leaves next to the input. */
 const outputLeftByTokens = ({ scope, balance }: ScopeStanding, inputBound: number): number =>
   scope.limitTokens === null
     ? Infinity
     : scope.limitTokens - balance.settledTokens - balance.reservedTokens - inputBound;
 
-const outputLeftByMoney = ({ scope, balance }: ScopeStanding, inputBound: number, price: Price | null) => {
-  if (scope.limitMicroUsd === null || price === null) return Infinity;
+const outputLeftByMoney = ({ scope, balance }: ScopeStanding, ask: AdmissionAsk, price: Price | null) => {
+  if (scope.limitMicroUsd === null || price === null || isFree(ask, price)) return Infinity;
   const left = scope.limitMicroUsd - balance.settledMicroUsd - balance.reservedMicroUsd;
-  return left < 0 ? -1 : affordableOutputTokens(price, inputBound, left);
+  return left < 0 ? -1 : affordableOutputTokens(price, ask.inputBound, left);
 };
 
 const firstRefusal = (
@@ -48,20 +57,20 @@ const firstRefusal = (
   for (const standing of scopes) {
     const { scope, balance } = standing;
     if (outputLeftByTokens(standing, ask.inputBound) < floor) return overLimit('tokens', scope, balance);
-    if (outputLeftByMoney(standing, ask.inputBound, price) < floor) return overLimit('usd', scope, balance);
+    if (outputLeftByMoney(standing, ask, price) < floor) return overLimit('usd', scope, balance);
   }
-  for (const { scope, balance } of scopes) {
+  for (const standing of scopes) {
+    const { scope, balance } = standing;
     if (scope.limitMicroUsd !== null && price === null)
       return unknownPrice(scope, balance, ask.provider, ask.model);
-    if (balance.frozenBy !== null && (scope.limitTokens !== null || scope.limitMicroUsd !== null))
-      return frozen(scope, balance);
+    if (holds(standing, ask, price)) return frozen(scope, balance);
   }
   return undefined;
 };
 
 /**
  * Admits a call if settled + reserved + bound is within the limit in every scope, in tokens and in
- * micro-USD. The output is capped to the remaining budget. Below `minOutputTokens` the call is
+ * micro-USD. A call that can cost nothing passes each limit of money. The output is capped to the remaining budget. Below `minOutputTokens` the call is
  * refused, and the refusal names the first such scope, narrowest first.
  */
 export const decideAdmission = (
@@ -76,7 +85,7 @@ export const decideAdmission = (
       Math.min(
         least,
         outputLeftByTokens(standing, ask.inputBound),
-        outputLeftByMoney(standing, ask.inputBound, price),
+        outputLeftByMoney(standing, ask, price),
       ),
     ask.maxOutputTokens,
   );
@@ -84,6 +93,6 @@ export const decideAdmission = (
     granted: true,
     outputBound,
     tokens: ask.inputBound + outputBound,
-    microUsd: price === null ? 0 : costMicroUsd(price, ask.inputBound, outputBound),
+    microUsd: price === null ? 0 : boundMicroUsd(price, ask.inputBound, outputBound),
   };
 };

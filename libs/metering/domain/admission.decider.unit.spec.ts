@@ -48,6 +48,50 @@ describe('admission', () => {
       ),
     ).toMatchObject({ granted: true, outputBound: 1_000, tokens: 2_000 }));
 
+  it('reserves each input token at its dearest price', () => {
+    const cached = { cacheReadMicroUsdPerMtok: 100_000, cacheWriteMicroUsdPerMtok: 1_250_000 };
+    expect(decideAdmission(ask(1_000, 500), [session(null, 2_250)], { ...price, ...cached })).toMatchObject({
+      granted: true,
+      microUsd: 2_250,
+    });
+    expect(decideAdmission(ask(1_000, 500), [session(null, 2_249)], { ...price, ...cached })).toMatchObject({
+      outputBound: 499,
+    });
+  });
+
+  describe.each([
+    ['one micro-dollar left', -1],
+    ['a balance at the limit', 0],
+    ['a balance one micro-dollar above the limit', 1],
+  ])('with %s', (_, over) => {
+    const spent = { settledMicroUsd: 600 + over, reservedMicroUsd: 400 };
+    const free = { inputMicroUsdPerMtok: 0, outputMicroUsdPerMtok: 0 };
+
+    it('refuses a call that costs money, and admits one that costs nothing', () => {
+      expect(decideAdmission(ask(10, 10), [session(null, 1_000, spent)], price)).toMatchObject({
+        granted: false,
+      });
+      expect(decideAdmission(ask(10, 10), [session(null, 1_000, spent)], free)).toEqual({
+        ...{ granted: true, outputBound: 10, tokens: 20, microUsd: 0 },
+      });
+    });
+
+    it('admits a call that costs nothing although the limit is frozen, unless it limits tokens', () => {
+      const frozen = { ...spent, frozenBy: 'r1' };
+      expect(decideAdmission(ask(10, 10), [session(null, 1_000, frozen)], free)).toMatchObject({
+        granted: true,
+      });
+      expect(decideAdmission(ask(10, 10), [session(1_000, 1_000, frozen)], free)).toMatchObject({
+        granted: false,
+      });
+    });
+  });
+
+  it('refuses a call without a price, which may cost something, below an overspent limit', () =>
+    expect(
+      decideAdmission(ask(10, 10), [session(null, 1_000, { settledMicroUsd: 1_001 })], null),
+    ).toMatchObject({ granted: false, refusal: { reason: 'unknown_price' } }));
+
   it('caps the output by money', () =>
     expect(decideAdmission(ask(1_000, 4_096), [session(null, 3_000)], price)).toMatchObject({
       granted: true,

@@ -1,6 +1,6 @@
 import type { BudgetEvent, BudgetEventOf, CallOutcome } from '@antiphon/contracts/metering';
-import { assertNever, conflict, costMicroUsd, rejected } from '@antiphon/kernel';
-import type { Decider } from '@antiphon/kernel';
+import { assertNever, boundMicroUsd, cacheTokensOf, conflict, costMicroUsd, rejected } from '@antiphon/kernel';
+import type { Decider, TokenUsage } from '@antiphon/kernel';
 import { amountOf } from './balance.js';
 
 type Reserved = BudgetEventOf<'BudgetReserved'>['data'];
@@ -35,12 +35,20 @@ const reserve = (state: Reservation, reserved: Reserved): BudgetEvent[] => {
   return [event('BudgetReserved', reserved)];
 };
 
-type Charge = { readonly inputTokens: number; readonly outputTokens: number; readonly microUsd: number };
+type Charge = TokenUsage & { readonly microUsd: number };
 
-const chargeFor = (reserved: Reserved, inputTokens: number, outputTokens: number): Charge => ({
-  inputTokens,
-  outputTokens,
-  microUsd: reserved.price === null ? 0 : costMicroUsd(reserved.price, inputTokens, outputTokens),
+const chargeFor = ({ price }: Reserved, usage: TokenUsage): Charge => ({
+  inputTokens: usage.inputTokens,
+  ...cacheTokensOf(usage),
+  outputTokens: usage.outputTokens,
+  microUsd: price === null ? 0 : costMicroUsd(price, usage),
+});
+
+/** The call may have been billed in full, so the whole bound is charged. */
+const chargeForBound = ({ price, inputBound, outputBound }: Reserved): Charge => ({
+  inputTokens: inputBound,
+  outputTokens: outputBound,
+  microUsd: price === null ? 0 : boundMicroUsd(price, inputBound, outputBound),
 });
 
 const settleAs = (reserved: Reserved, charge: Charge, estimated: boolean, now: string): BudgetEvent[] => [
@@ -49,12 +57,10 @@ const settleAs = (reserved: Reserved, charge: Charge, estimated: boolean, now: s
 
 const settleOpen = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetEvent[] => {
   switch (outcome.kind) {
-    case 'used': {
-      const charge = chargeFor(reserved, outcome.inputTokens, outcome.outputTokens);
-      return settleAs(reserved, charge, outcome.estimated, now);
-    }
-    case 'unknown': // The call may have been billed in full, so the whole bound is charged.
-      return settleAs(reserved, chargeFor(reserved, reserved.inputBound, reserved.outputBound), true, now);
+    case 'used':
+      return settleAs(reserved, chargeFor(reserved, outcome), outcome.estimated, now);
+    case 'unknown':
+      return settleAs(reserved, chargeForBound(reserved), true, now);
     case 'not_dispatched':
       return [
         event('BudgetReleased', {
@@ -71,21 +77,15 @@ const settleOpen = (reserved: Reserved, outcome: CallOutcome, now: string): Budg
 /** Charges a call that ran although its reservation had been released, once. */
 const chargeReleased = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetEvent[] => {
   if (outcome.kind === 'not_dispatched') return [];
-  const { inputTokens, outputTokens } =
-    outcome.kind === 'used'
-      ? outcome
-      : { inputTokens: reserved.inputBound, outputTokens: reserved.outputBound };
-  const charge = chargeFor(reserved, inputTokens, outputTokens);
+  const charge = outcome.kind === 'used' ? chargeFor(reserved, outcome) : chargeForBound(reserved);
   return [event('BudgetCorrected', { reservationId: reserved.reservationId, ...charge, correctedAt: now })];
 };
 
 /** Replaces the estimate of an expired reservation once. `unknown` adds nothing to the estimate. */
 const correct = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetEvent[] => {
   if (outcome.kind === 'unknown') return [];
-  const charge =
-    outcome.kind === 'used'
-      ? chargeFor(reserved, outcome.inputTokens, outcome.outputTokens)
-      : chargeFor(reserved, 0, 0);
+  const used = outcome.kind === 'used' ? outcome : { inputTokens: 0, outputTokens: 0 };
+  const charge = chargeFor(reserved, used);
   return [event('BudgetCorrected', { reservationId: reserved.reservationId, ...charge, correctedAt: now })];
 };
 

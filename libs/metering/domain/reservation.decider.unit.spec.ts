@@ -9,6 +9,15 @@ const NOW = '2026-11-21T10:00:30.000Z';
 const EXPIRES = '2026-11-21T10:05:00.000Z';
 type Reserved = BudgetEventOf<'BudgetReserved'>['data'];
 
+const CACHED = { cacheReadTokens: 500, cacheWriteTokens: 300, cacheWrite1hTokens: 200 };
+const CACHED_PRICE = {
+  inputMicroUsdPerMtok: 3_000_000,
+  outputMicroUsdPerMtok: 15_000_000,
+  cacheReadMicroUsdPerMtok: 300_000,
+  cacheWriteMicroUsdPerMtok: 3_750_000,
+  cacheWrite1hMicroUsdPerMtok: 6_000_000,
+};
+
 const scope = (limitTokens: number | null, limitMicroUsd: number | null) =>
   ({ kind: 'session', key: `session/${SESSION}`, limitTokens, limitMicroUsd }) as const;
 
@@ -41,10 +50,11 @@ const settled = (
   outputTokens: number,
   microUsd: number,
   estimated = false,
+  cached: Partial<typeof CACHED> = {},
 ): BudgetEvent => ({
   type: 'BudgetSettled',
   schemaVersion: 1,
-  data: { reservationId: ID, inputTokens, outputTokens, microUsd, estimated, settledAt: NOW },
+  data: { reservationId: ID, inputTokens, ...cached, outputTokens, microUsd, estimated, settledAt: NOW },
 });
 const released = (): BudgetEvent => ({
   type: 'BudgetReleased',
@@ -93,6 +103,28 @@ describe('a reservation', () => {
     given([reserved({ price: null, microUsd: 0 })])
       .when(used(900, 100))
       .then([settled(900, 100, 0)]));
+
+  it('charges cached input at its own prices, of its admission', () =>
+    given([reserved({ price: CACHED_PRICE, microUsd: 11_250 })])
+      .when({
+        ...{ type: 'Settle', now: NOW },
+        outcome: { kind: 'used', inputTokens: 900, ...CACHED, outputTokens: 100, estimated: false },
+      })
+      // 100 fresh, 500 read, 100 written, 200 written for an hour, 100 of output.
+      .then([settled(900, 100, 300 + 150 + 375 + 1_200 + 1_500, false, CACHED)]));
+
+  it('charges cached input as other input at a price that does not name it', () =>
+    given([reserved()])
+      .when({
+        ...{ type: 'Settle', now: NOW },
+        outcome: { kind: 'used', inputTokens: 900, ...CACHED, outputTokens: 100, estimated: false },
+      })
+      .then([settled(900, 100, 4_200, false, CACHED)]));
+
+  it('charges its bound at the dearest price of input when the usage is unknown', () =>
+    given([reserved({ price: CACHED_PRICE, microUsd: 13_500 })])
+      .when(unknown)
+      .then([settled(1_000, 500, 13_500, true)]));
 
   it('charges its bound as an estimate when the usage is unknown', () =>
     given([reserved()])

@@ -44,15 +44,11 @@ import { SettleBudget, settleCalls } from './reservations/settle-budget.handler.
 
 const SWEEP_EVERY_MS = 15_000;
 
-/** Returns the price look-up of a configuration, without the names of its entries. */
+/** Returns the price look-up of a configuration. */
 export const pricesOf =
   (config: AntiphonConfig): PriceOf =>
-  (provider, model) => {
-    const found = findPrice(config, provider, model);
-    if (found === null) return null;
-    const { inputMicroUsdPerMtok, outputMicroUsdPerMtok } = found;
-    return { inputMicroUsdPerMtok, outputMicroUsdPerMtok };
-  };
+  (provider, model) =>
+    findPrice(config, provider, model);
 
 /** Replaces the process's clock in this module. */
 const clockProvider: Provider = {

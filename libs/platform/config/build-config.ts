@@ -32,7 +32,14 @@ export const defaultProvider = (env: Environment): Provider => {
     keyed.find((one) => isSet(env, PROVIDER_FACTS[one].keyVariable ?? '')) ??
     'scripted';
   const { keyVariable } = PROVIDER_FACTS[kind];
-  return { name: kind, kind, base_url: null, api_key_env: keyVariable, stored_key: false };
+  return {
+    name: kind,
+    kind,
+    base_url: null,
+    api_key_env: keyVariable,
+    stored_key: false,
+    prompt_cache: true,
+  };
 };
 
 const withKeyVariable = (item: Provider): Provider => ({

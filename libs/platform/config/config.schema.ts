@@ -93,6 +93,10 @@ const Provider = z.strictObject({
     4_096,
   ).optional(),
   ...callLimitKeys,
+  prompt_cache: bool(
+    'whether requests of the kind anthropic ask for the prompt cache of the vendor',
+    'prompt_cache = true',
+  ).default(true),
 });
 
 const PluginRetry = hint(
@@ -146,15 +150,29 @@ const limits = {
 const WorkspaceBudgets = z.strictObject({ workspace: oneWorkspace(), ...limits });
 const Budgets = z.strictObject({ ...limits, workspaces: list(WorkspaceBudgets, 'budgets.workspaces') });
 
+const cachePrice = (what: string, key: string) =>
+  usd(`price of a million input tokens ${what}`, key).nullable().default(null);
+
 const Price = z.strictObject({
   provider: shownText("a provider's name or kind, or *", 'provider = "anthropic"', 64),
   model: shownText("a model's name, in which * stands for any characters", 'model = "claude-sonnet-*"', 200),
   input_per_mtok: usd('price of a million input tokens', 'input_per_mtok = 3.00'),
   output_per_mtok: usd('price of a million output tokens', 'output_per_mtok = 15.00'),
+  cache_read_per_mtok: cachePrice('read from a prompt cache', 'cache_read_per_mtok = 0.30'),
+  cache_write_per_mtok: cachePrice('written to a prompt cache', 'cache_write_per_mtok = 3.75'),
+  cache_write_1h_per_mtok: cachePrice(
+    'written to a prompt cache for an hour',
+    'cache_write_1h_per_mtok = 6.00',
+  ),
 });
 
 const Memory = z.strictObject({
-  episodic_window: int(1, 100, 'recent turns that a model sees verbatim', 'episodic_window = 5').default(5),
+  episodic_window: int(
+    1,
+    100,
+    'recent turns that a model sees verbatim; the window moves when it has twice as many',
+    'episodic_window = 5',
+  ).default(5),
   context_tokens: int(
     256,
     1_000_000,

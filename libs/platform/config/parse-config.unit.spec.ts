@@ -74,6 +74,15 @@ describe('a valid file', () => {
       model: '*',
       inputMicroUsdPerMtok: 1_500_000,
       outputMicroUsdPerMtok: 2_000_000,
+      cacheReadMicroUsdPerMtok: null,
+      cacheWriteMicroUsdPerMtok: null,
+      cacheWrite1hMicroUsdPerMtok: null,
+    });
+    const cached = 'cache_read_per_mtok = 0\ncache_write_per_mtok = 1.875\ncache_write_1h_per_mtok = 3';
+    expect(parse(`${text}\n${cached}`).prices[0]).toMatchObject({
+      cacheReadMicroUsdPerMtok: 0,
+      cacheWriteMicroUsdPerMtok: 1_875_000,
+      cacheWrite1hMicroUsdPerMtok: 3_000_000,
     });
   });
 

@@ -15,6 +15,8 @@ export const SPAN_ATTRIBUTES = [
   'gen_ai.response.finish_reasons',
   'gen_ai.usage.input_tokens',
   'gen_ai.usage.output_tokens',
+  'gen_ai.usage.cache_read.input_tokens',
+  'gen_ai.usage.cache_creation.input_tokens',
   'gen_ai.tool.name',
   'gen_ai.tool.type',
   'gen_ai.tool.call.id',

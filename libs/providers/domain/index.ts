@@ -30,6 +30,7 @@ export type {
   ModelToolResult,
   ModelToolUse,
   ModelUsage,
+  ReportedInput,
   RequestedToolCall,
   ToolMessage,
   UserMessage,

@@ -12,6 +12,11 @@ export type ModelMessage = UserMessage | AssistantMessage | ToolMessage;
 export interface UserMessage {
   readonly role: 'user';
   readonly text: string;
+  /**
+   * Text before the message that only this turn has, such as remembered facts. It is not part of
+   * the system text, so that a vendor's cache of the conversation before it stays valid.
+   */
+  readonly context?: string;
 }
 
 /** Output of the model in one step. `text` may be empty only when `toolCalls` is not. */
@@ -60,6 +65,8 @@ export interface ModelPrompt {
    * Begins with a user message. Roles are legal for every vendor; tool uses and results are paired.
    */
   readonly messages: readonly ModelMessage[];
+  /** Index of the first message of the open turn, if it is known. */
+  readonly turnStart?: number;
   readonly tools: readonly ModelTool[];
 }
 
@@ -129,11 +136,15 @@ export interface ModelAnswer {
   readonly finishReason: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
   /** Null when the provider sent no usage, or an invalid one. */
   readonly usage: ModelUsage | null;
+  /** Input that the provider reported, if it did not report the output. */
+  readonly reportedInput?: ReportedInput;
   /** Name of the model in the provider's response; used for telemetry only. */
   readonly model?: string;
 }
 
-export type ModelUsage = Pick<Usage, 'inputTokens' | 'outputTokens'>;
+export type ModelUsage = Omit<Usage, 'estimated'>;
+/** Input that a provider reports before its answer is complete. */
+export type ReportedInput = Omit<ModelUsage, 'outputTokens'>;
 
 export const MODEL_FAILURE_REASONS = [
   'provider_unreachable',
@@ -167,6 +178,8 @@ export interface ModelFailureDetails {
   readonly status?: number;
   /** Usage reported by the provider before the call failed. */
   readonly usage?: ModelUsage;
+  /** Input reported by the provider before the call failed, if it reported no output. */
+  readonly reportedInput?: ReportedInput;
 }
 
 /** The only error that `ModelPort.complete` throws. */
@@ -178,6 +191,7 @@ export class ModelFailure extends Error implements ModelFailureDetails {
   declare readonly retryAfterMs?: number;
   declare readonly status?: number;
   declare readonly usage?: ModelUsage;
+  declare readonly reportedInput?: ReportedInput;
   /** Cause to record. */
   readonly why: Cause;
 
@@ -192,6 +206,7 @@ export class ModelFailure extends Error implements ModelFailureDetails {
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
     if (details.status !== undefined) this.status = details.status;
     if (details.usage !== undefined) this.usage = details.usage;
+    else if (details.reportedInput !== undefined) this.reportedInput = details.reportedInput;
   }
 }
 

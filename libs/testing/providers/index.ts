@@ -7,5 +7,7 @@ export type { BeforePiece, MockModel, MockRequest, MockScript } from './mock-mod
 export { closedPort, startRawProvider } from './raw-provider.js';
 export type { RawProvider } from './raw-provider.js';
 export { anthropicMessage, anthropicStream, openAiCompletion, openAiStream } from './wire-formats.js';
-export type { MockReply } from './wire-formats.js';
+export type { MockReply, MockUsage } from './wire-formats.js';
+export { AnthropicCache } from './anthropic-cache.js';
+export type { CachedInput } from './anthropic-cache.js';
 export { anthropicFaults, openAiFaults } from './message-faults.js';

@@ -1,17 +1,33 @@
+type Json = Record<string, unknown>;
+
+/** Usage as the vendor reports it. OpenAI's input includes what was cached, Anthropic's does not. */
+export interface MockUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens?: number;
+  /** Reported in the format of Anthropic only. */
+  readonly cacheWriteTokens?: number;
+}
+
 /** Reply of a mock model, in a form common to both vendors. */
 export interface MockReply {
   /** Chunks of text, streamed one by one. */
   readonly text?: readonly string[];
   readonly thought?: readonly string[];
   readonly tools?: readonly { readonly id: string; readonly name: string; readonly input: unknown }[];
-  readonly usage?: { readonly inputTokens: number; readonly outputTokens: number } | null;
+  readonly usage?: MockUsage | null;
   /** Why the answer ends early. */
   readonly cutBy?: 'length' | 'content_filter';
 }
 
-const DEFAULT_USAGE = { inputTokens: 10, outputTokens: 5 };
+const DEFAULT_USAGE: MockUsage = { inputTokens: 10, outputTokens: 5 };
 
-type Json = Record<string, unknown>;
+const anthropicInput = ({ inputTokens, cacheReadTokens, cacheWriteTokens }: MockUsage): Json => ({
+  input_tokens: inputTokens,
+  ...(cacheReadTokens === undefined ? {} : { cache_read_input_tokens: cacheReadTokens }),
+  ...(cacheWriteTokens === undefined ? {} : { cache_creation_input_tokens: cacheWriteTokens }),
+});
+
 type Finish = Readonly<Record<'tools' | 'stop' | 'length' | 'content_filter', string>>;
 const ANTHROPIC_FINISH: Finish = {
   tools: 'tool_use',
@@ -81,7 +97,7 @@ export const anthropicStream = (model: string, reply: MockReply): string[] => {
     content: [],
     stop_reason: null,
     stop_sequence: null,
-    ...(usage === null ? {} : { usage: { input_tokens: usage.inputTokens, output_tokens: 1 } }),
+    ...(usage === null ? {} : { usage: { ...anthropicInput(usage), output_tokens: 1 } }),
   };
   return [
     anthropicEvent({ type: 'message_start', message }),
@@ -111,9 +127,7 @@ export const anthropicMessage = (model: string, reply: MockReply): Json => {
     ],
     stop_reason: finishOf(reply, ANTHROPIC_FINISH),
     stop_sequence: null,
-    ...(usage === null
-      ? {}
-      : { usage: { input_tokens: usage.inputTokens, output_tokens: usage.outputTokens } }),
+    ...(usage === null ? {} : { usage: { ...anthropicInput(usage), output_tokens: usage.outputTokens } }),
   };
 };
 
@@ -126,6 +140,9 @@ const openAiUsage = (reply: MockReply): Json | null => {
         prompt_tokens: usage.inputTokens,
         completion_tokens: usage.outputTokens,
         total_tokens: usage.inputTokens + usage.outputTokens,
+        ...(usage.cacheReadTokens === undefined
+          ? {}
+          : { prompt_tokens_details: { cached_tokens: usage.cacheReadTokens } }),
       };
 };
 

@@ -41,7 +41,8 @@ const renderPair = ({ a, b, differs }: TurnPair, index: number): string => {
 export const renderComparison = ({ turns, same }: SessionComparison): string =>
   [...turns.map(renderPair), same ? 'no turn differs' : ''].filter(Boolean).join('\n');
 
-const loadSession = async ({ http, cwd }: CommandContext, fileOrId: string): Promise<SessionExport> =>
+/** Returns a session by its id, or by the file of its export. */
+export const loadSession = async ({ http, cwd }: CommandContext, fileOrId: string): Promise<SessionExport> =>
   existsSync(resolve(cwd, fileOrId))
     ? readExportFile(cwd, fileOrId)
     : (await fetchExport(await http(), fileOrId)).record;

@@ -86,6 +86,19 @@ const addDiff = (session: Command, context: ContextOf): void => {
     );
 };
 
+const addExplain = (session: Command, context: ContextOf): void => {
+  session
+    .command('explain <session>')
+    .description('show what each model call read from the prompt cache, and what made it read less')
+    .addHelpText(
+      'after',
+      '\nThe session is an id or the file of an export.\n\nExample:\n  antiphon session explain 0d6c… --json | jq .calls[].causes',
+    )
+    .action(async (id: string, _: unknown, command: Command) =>
+      (await import('./explain-prompts.js')).explainPrompts(context(command), id),
+    );
+};
+
 const addResume = (session: Command, context: ContextOf): void => {
   session
     .command('resume <session>')
@@ -123,11 +136,11 @@ const addList = (session: Command, context: ContextOf): void => {
     );
 };
 
-/** Adds `antiphon session export|fork|replay|whatif|diff|resume`. */
+/** Adds `antiphon session export|fork|replay|whatif|diff|explain|resume`. */
 export const addSession = (program: Command, context: ContextOf): void => {
   const session = program
     .command('session')
-    .description('list, show, export, fork, replay, compare and resume sessions');
-  for (const add of [addList, addExport, addFork, addReplay, addWhatIf, addDiff, addResume])
+    .description('list, show, export, fork, replay, compare, explain and resume sessions');
+  for (const add of [addList, addExport, addFork, addReplay, addWhatIf, addDiff, addExplain, addResume])
     add(session, context);
 };

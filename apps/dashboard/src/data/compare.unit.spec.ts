@@ -12,7 +12,15 @@ const turn = (turnId: string, version: number, answer: string, more: Partial<Tur
     textLength: answer.length,
   },
   parts: [{ kind: 'text', key: turnId, text: answer, thought: '' }],
-  ...{ inputTokens: 1, outputTokens: 1, costMicroUsd: 1, isEdited: false, deleted: [] },
+  ...{
+    inputTokens: 1,
+    outputTokens: 1,
+    costMicroUsd: 1,
+    cacheReadTokens: 0,
+    isEstimated: false,
+    isEdited: false,
+    deleted: [],
+  },
   ...more,
 });
 const session = (turns: readonly Turn[], more: Partial<Transcript> = {}): Transcript => ({

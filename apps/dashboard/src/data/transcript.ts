@@ -64,6 +64,8 @@ export interface Turn {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costMicroUsd: number;
+  readonly cacheReadTokens: number;
+  readonly isEstimated: boolean;
   /** True if a person changed the message. */
   readonly isEdited: boolean;
   /** Messages that a person deleted: their texts are gone from every view. */
@@ -132,6 +134,8 @@ const completeCall = (turn: Turn, data: Data, key: string): Turn => {
     inputTokens: turn.inputTokens + numberOf(usage['inputTokens']),
     outputTokens: turn.outputTokens + numberOf(usage['outputTokens']),
     costMicroUsd: turn.costMicroUsd + numberOf(data['costMicroUsd']),
+    cacheReadTokens: turn.cacheReadTokens + numberOf(usage['cacheReadTokens']),
+    isEstimated: turn.isEstimated || usage['estimated'] === true,
   };
 };
 
@@ -236,9 +240,7 @@ const openTurn = (data: Data, { position, streamVersion, recordedAt }: LogEvent)
   parts: [],
   textLength: 0,
   model: null,
-  inputTokens: 0,
-  outputTokens: 0,
-  costMicroUsd: 0,
+  ...{ inputTokens: 0, outputTokens: 0, costMicroUsd: 0, cacheReadTokens: 0, isEstimated: false },
   isEdited: false,
   deleted: [],
 });

@@ -15,6 +15,10 @@ export interface ModelCall {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costMicroUsd: number;
+  /** Input that a prompt cache read. */
+  readonly cacheReadTokens: number;
+  /** True if the provider did not report all of the usage. */
+  readonly isEstimated: boolean;
   readonly durationMs: number | null;
 }
 
@@ -48,6 +52,8 @@ const start = ({ position, recordedAt }: LogEvent, data: Data): ModelCall & { st
   inputTokens: 0,
   outputTokens: 0,
   costMicroUsd: 0,
+  cacheReadTokens: 0,
+  isEstimated: false,
   durationMs: null,
   startedAt: textOf(data['startedAt']) || recordedAt,
 });
@@ -67,6 +73,8 @@ const callsOf = (events: readonly LogEvent[]): readonly ModelCall[] => {
       inputTokens: numberOf(usage['inputTokens']),
       outputTokens: numberOf(usage['outputTokens']),
       costMicroUsd: numberOf(data['costMicroUsd']),
+      cacheReadTokens: numberOf(usage['cacheReadTokens']),
+      isEstimated: usage['estimated'] === true,
       durationMs: new Date(endedAt).getTime() - new Date(call.startedAt).getTime(),
     });
   }

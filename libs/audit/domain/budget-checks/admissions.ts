@@ -1,4 +1,4 @@
-import { costMicroUsd } from '@antiphon/kernel';
+import { boundMicroUsd } from '@antiphon/kernel';
 import type { BudgetEvent, BudgetEventOf, BudgetScope } from '@antiphon/contracts/metering';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import {
@@ -28,12 +28,16 @@ const checkLimit = (
 
 const checkScope = (scope: BudgetScope, book: ScopeBook, reserved: Reserved, at: EventPlace): Finding[] => {
   const { key, limitTokens, limitMicroUsd } = scope;
-  const isLimited = limitTokens !== null || limitMicroUsd !== null;
+  // A call that can cost nothing passes each limit of money.
+  const isFree = reserved.price !== null && reserved.microUsd === 0;
+  const isLimited = limitTokens !== null || (limitMicroUsd !== null && !isFree);
   const usedTokens = book.settledTokens + book.reservedTokens;
   const usedMicroUsd = book.settledMicroUsd + book.reservedMicroUsd;
   return [
     ...checkLimit('tokens', usedTokens, reserved.tokens, limitTokens, key, at),
-    ...checkLimit('micro-USD', usedMicroUsd, reserved.microUsd, limitMicroUsd, key, at),
+    ...(isFree
+      ? []
+      : checkLimit('micro-USD', usedMicroUsd, reserved.microUsd, limitMicroUsd, key, at)),
     ...(isLimited && book.frozenBy !== null
       ? [violation(at, `${key} was frozen when a call was admitted`)]
       : []),
@@ -98,7 +102,7 @@ const checkDriverBound = (
   { price, inputBound, outputBound, microUsd }: Reserved,
   at: EventPlace,
 ): Finding[] => {
-  const cost = price === null ? 0 : costMicroUsd(price, inputBound, outputBound);
+  const cost = price === null ? 0 : boundMicroUsd(price, inputBound, outputBound);
   return microUsd === cost
     ? []
     : [violation(at, `the commit of a driver reserved ${microUsd} micro-USD; its bound costs ${cost}`)];

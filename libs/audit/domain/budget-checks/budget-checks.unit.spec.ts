@@ -140,6 +140,16 @@ describe('admissions-stay-within-limits', () => {
     expect(admissions(reserved(1), settled(1), scopeFrozen(1), scopeUnfrozen(1), reserved(2))).toEqual([]);
   });
 
+  it('accepts a call that costs nothing under a limit that is overspent or frozen', () => {
+    const free = { price: { inputMicroUsdPerMtok: 0, outputMicroUsdPerMtok: 0 }, microUsd: 0 };
+    const limits = { limitTokens: null, limitMicroUsd: 100 };
+    const scope = { kind: 'session', key: `session/${SESSION}`, ...limits } as const;
+    const spent = [reserved(1, { scopes: [{ ...scope, limitMicroUsd: 3_300 }] }), settled(1)];
+    expect(admissions(...spent, reserved(2, { ...free, scopes: [scope] }))).toEqual([]);
+    expect(admissions(...spent, scopeFrozen(1), reserved(2, { ...free, scopes: [scope] }))).toEqual([]);
+    expect(admissions(...spent, reserved(2, { scopes: [scope] }))).toHaveLength(1);
+  });
+
   it('reports an admission without a price under a money limit', () =>
     expect(admissions(reserved(1, { price: null, microUsd: 0 }))).toEqual([
       'violation 1 a call without a price was admitted under the money limit of day/2026-11-21',
@@ -158,6 +168,18 @@ describe('admissions-stay-within-limits', () => {
     expect(findingsOf(admissionsStayWithinLimits(new BudgetBook()), other)).toEqual([]);
   });
 });
+
+/** Cached input costs a tenth to read and twice as much to write. */
+const CACHED = {
+  price: {
+    ...{ inputMicroUsdPerMtok: 3_000_000, outputMicroUsdPerMtok: 15_000_000 },
+    ...{ cacheReadMicroUsdPerMtok: 300_000, cacheWriteMicroUsdPerMtok: 4_000_000 },
+  },
+  microUsd: 3_400,
+};
+const CACHED_USAGE = {
+  ...{ inputTokens: 90, cacheReadTokens: 60, cacheWriteTokens: 20, outputTokens: 10, estimated: false },
+};
 
 describe('ledger-equals-usage', () => {
   const calls = (attempt: number): Event[] => [callStarted(attempt), reserved(attempt)];
@@ -183,6 +205,38 @@ describe('ledger-equals-usage', () => {
     [
       'a call that its provider refused',
       [...calls(1), callAborted(1, { refused: true, reason: 'provider_error' }), released(1)],
+    ],
+    [
+      'a call that was cancelled in the moment of its refusal',
+      [...calls(1), callAborted(1, { refused: true, reason: 'cancelled' }), released(1)],
+    ],
+    [
+      'a call that its provider refused while the process stopped in order',
+      [...calls(1), callAborted(1, { refused: true, reason: 'driver_lost', released: true }), released(1)],
+    ],
+    [
+      'a call with cached input at its prices',
+      [
+        callStarted(1),
+        reserved(1, CACHED),
+        callCompleted(1, { usage: CACHED_USAGE, costMicroUsd: 278 }),
+        settled(1, { ...CACHED_USAGE, microUsd: 278 }),
+      ],
+    ],
+    [
+      'a lost call at the bound with the dearest price of input',
+      [
+        ...[callStarted(1), reserved(1, CACHED), callAborted(1)],
+        settled(1, { inputTokens: 100, outputTokens: 200, microUsd: 3_400, estimated: true }),
+      ],
+    ],
+    [
+      'a cancelled call with the input that was reported and the limit of its output',
+      [
+        ...calls(1),
+        callAborted(1, { usage: { inputTokens: 90, outputTokens: 200, estimated: true } }),
+        settled(1, { outputTokens: 200, estimated: true, microUsd: 3_270 }),
+      ],
     ],
     ['a call that was never sent', [...calls(1), callAborted(1, { dispatched: false }), released(1)]],
     ['a refused call', [callStarted(1), callAborted(1, { dispatched: false, reason: 'budget_refused' })]],
@@ -223,6 +277,16 @@ describe('ledger-equals-usage', () => {
       'a charge that differs from the usage',
       [...calls(1), callCompleted(1), settled(1, { outputTokens: 11 })],
       'violation 4 charged 90 + 11 tokens, 420 micro-USD; the model attempt used 90 + 10 tokens, 420 micro-USD',
+    ],
+    [
+      'a charge that counts cached input as other input',
+      [
+        callStarted(1),
+        reserved(1, CACHED),
+        callCompleted(1, { usage: CACHED_USAGE, costMicroUsd: 278 }),
+        settled(1),
+      ],
+      'violation 4 charged 90 + 10 tokens, 420 micro-USD; the model attempt used 90 (60 read from a cache, 20 written) + 10 tokens, 278 micro-USD',
     ],
     [
       'a charge at another price',

@@ -1,5 +1,6 @@
-import { costMicroUsd } from '@antiphon/kernel';
-import type { SessionEventOf } from '@antiphon/contracts/agent';
+import { boundMicroUsd, cacheTokensOf, costMicroUsd } from '@antiphon/kernel';
+import type { CacheTokens } from '@antiphon/kernel';
+import type { SessionEventOf, Usage } from '@antiphon/contracts/agent';
 import type { BudgetEventOf } from '@antiphon/contracts/metering';
 import { type EventPlace, type Finding, open, violation } from '../audit-check.js';
 
@@ -11,6 +12,7 @@ export type ExpectedCharge =
   | { readonly kind: 'nothing' }
   | {
       readonly kind: 'charge';
+      readonly cache: CacheTokens;
       readonly inputTokens: number;
       readonly outputTokens: number;
       readonly microUsd: number;
@@ -28,18 +30,37 @@ export interface Account {
   begun: boolean;
 }
 
-const computeCharge = (
-  { price }: Reserved,
-  inputTokens: number,
-  outputTokens: number,
-  estimated: boolean,
-): ExpectedCharge => ({
+const computeCharge = ({ price }: Reserved, usage: Usage): ExpectedCharge => ({
   kind: 'charge',
-  inputTokens,
-  outputTokens,
-  microUsd: price === null ? 0 : costMicroUsd(price, inputTokens, outputTokens),
-  estimated,
+  inputTokens: usage.inputTokens,
+  cache: cacheTokensOf(usage),
+  outputTokens: usage.outputTokens,
+  microUsd: price === null ? 0 : costMicroUsd(price, usage),
+  estimated: usage.estimated,
 });
+
+const computeBound = ({ price, inputBound, outputBound }: Reserved): ExpectedCharge => ({
+  kind: 'charge',
+  inputTokens: inputBound,
+  cache: {},
+  outputTokens: outputBound,
+  microUsd: price === null ? 0 : boundMicroUsd(price, inputBound, outputBound),
+  estimated: true,
+});
+
+/** Reasons of a call that its provider refused: the refusal, or a stop in the same moment. */
+const REFUSAL_REASONS: ReadonlySet<string> = new Set(['provider_error', 'cancelled', 'provider_timeout']);
+
+/** A process that was lost cannot know of a refusal; one that stopped in order can. */
+const isRefusal = ({
+  refused,
+  reason,
+  released,
+  usage,
+}: SessionEventOf<'ModelCallAborted'>['data']): boolean =>
+  refused === true &&
+  usage === null &&
+  (REFUSAL_REASONS.has(reason) || (reason === 'driver_lost' && released === true));
 
 /**
  * Returns no charge for a call that was not sent or that its provider refused, and the charge of
@@ -48,17 +69,29 @@ const computeCharge = (
 export const computeExpectedCharge = (reserved: Reserved, event: CallEnd): ExpectedCharge => {
   const { usage } = event.data;
   if (event.type === 'ModelCallAborted') {
-    const { dispatched, refused, reason } = event.data;
-    const isRefused = refused === true && reason === 'provider_error' && usage === null;
-    if (!dispatched || isRefused) return { kind: 'nothing' };
+    if (!event.data.dispatched || isRefusal(event.data)) return { kind: 'nothing' };
   }
-  return usage === null
-    ? computeCharge(reserved, reserved.inputBound, reserved.outputBound, true)
-    : computeCharge(reserved, usage.inputTokens, usage.outputTokens, usage.estimated);
+  return usage === null ? computeBound(reserved) : computeCharge(reserved, usage);
 };
 
-const describe = (charge: { inputTokens: number; outputTokens: number; microUsd: number }): string =>
-  `${charge.inputTokens} + ${charge.outputTokens} tokens, ${charge.microUsd} micro-USD`;
+interface Charge {
+  readonly inputTokens: number;
+  readonly cache: CacheTokens;
+  readonly outputTokens: number;
+  readonly microUsd: number;
+}
+
+const NO_CHARGE: Charge = { inputTokens: 0, cache: {}, outputTokens: 0, microUsd: 0 };
+
+/** Returns the parts of the input that a cache read, wrote, and wrote for an hour. */
+const cacheParts = ({ cacheReadTokens, cacheWriteTokens, cacheWrite1hTokens }: CacheTokens): number[] =>
+  [cacheReadTokens, cacheWriteTokens, cacheWrite1hTokens].map((count) => count ?? 0);
+
+const describe = ({ inputTokens, cache, outputTokens, microUsd }: Charge): string => {
+  const [read = 0, written = 0] = cacheParts(cache);
+  const cached = read + written > 0 ? ` (${read} read from a cache, ${written} written)` : '';
+  return `${inputTokens}${cached} + ${outputTokens} tokens, ${microUsd} micro-USD`;
+};
 
 /** Compares a charge with the usage of its model attempt. */
 export const checkCharge = (
@@ -68,14 +101,16 @@ export const checkCharge = (
 ): Finding[] => {
   if (!end) return [violation(at, 'a charge came before the end of its model attempt')];
   const { expected } = end;
-  const due = expected.kind === 'nothing' ? { inputTokens: 0, outputTokens: 0, microUsd: 0 } : expected;
+  const due = expected.kind === 'nothing' ? NO_CHARGE : expected;
+  const charged = { ...charge, cache: cacheTokensOf(charge) };
   const isEqual =
     due.inputTokens === charge.inputTokens &&
+    cacheParts(due.cache).join() === cacheParts(charged.cache).join() &&
     due.outputTokens === charge.outputTokens &&
     due.microUsd === charge.microUsd;
   return isEqual
     ? []
-    : [violation(at, `charged ${describe(charge)}; the model attempt used ${describe(due)}`)];
+    : [violation(at, `charged ${describe(charged)}; the model attempt used ${describe(due)}`)];
 };
 
 export const checkSettlement = (

@@ -29,16 +29,30 @@ export const factLine = ({ subject, predicate, object }: MemoryContext['facts'][
 export const renderFacts = (facts: MemoryContext['facts']): string | null =>
   facts.length > 0 ? [FACTS_HEADING, ...facts.map(factLine)].join('\n') : null;
 
-/** Returns the system text: soul, configured prompt, facts. Empty if all three are empty. */
+/**
+ * Returns the system text: soul, configured prompt, attached files. Empty if all three are empty.
+ * It has nothing that differs from turn to turn, so that vendors can cache it.
+ */
 const buildSystem = (
   systemPrompt: string | null,
-  { soul, facts }: MemoryContext,
+  { soul }: MemoryContext,
   attached: string | null = null,
-): string => {
-  return [soul, systemPrompt, renderFacts(facts), attached]
+): string =>
+  [soul, systemPrompt, attached]
     .filter((part): part is string => part !== null && part.trim() !== '')
     .join('\n\n');
+
+/** Adds the facts to the text of the open turn, whose first message is the user's. */
+const withFacts = (messages: readonly ModelMessage[], facts: string | null): ModelMessage[] => {
+  const [first, ...rest] = messages;
+  if (facts === null || first?.role !== 'user') return [...messages];
+  return [{ ...first, context: facts }, ...rest];
 };
+
+/** Number of steps of a whole context in which the oldest turns are left out. */
+const STEPS = 4;
+/** Part of the room for recent turns that a step leaves at least; else they are left out singly. */
+const MIN_KEPT = 0.25;
 
 /** Minimum size to which a tool result is clipped: less would be useless to the model. */
 export const MIN_RESULT_TOKENS = 64;
@@ -50,7 +64,7 @@ export interface PromptParts {
   readonly tools: readonly ModelTool[];
   /** Rendered files that are attached to the session. */
   readonly attached?: string | null;
-  /** Maximum number of recent turns. */
+  /** Number of recent turns of a session that are always shown where they fit. */
   readonly window: number;
   /** Maximum size of the prompt in estimated tokens: `[memory] context_tokens`. */
   readonly contextTokens: number;
@@ -90,7 +104,7 @@ export interface FittedTurn {
  * Renders recent turns from the newest back, as long as they fit. A turn that does not fit with its
  * tools is tried without them; the first that does not fit at all ends the list.
  */
-const fitRecent = (recent: readonly PastTurn[], callIds: RequestCallIds, room: number): FittedTurn[] => {
+const fitNewest = (recent: readonly PastTurn[], callIds: RequestCallIds, room: number): FittedTurn[] => {
   let left = room;
   const fitted: FittedTurn[] = [];
   for (const turn of [...recent].reverse()) {
@@ -101,8 +115,42 @@ const fitRecent = (recent: readonly PastTurn[], callIds: RequestCallIds, room: n
     fitted.unshift({ turn, form: isWhole ? 'whole' : 'without_tools', messages });
     left -= estimateMessages(messages);
   }
-  const omitted = recent.slice(0, recent.length - fitted.length);
-  return [...omitted.map((turn) => ({ turn, form: 'left_out' as const, messages: [] })), ...fitted];
+  return fitted;
+};
+
+/**
+ * Returns the first turn to show whole where not all fit: the first one after a multiple of `step`
+ * tokens. So the prompt keeps its beginning for some turns, and vendors can cache it.
+ */
+const startOf = (sizes: readonly number[], room: number, step: number): number => {
+  const excess = sizes.reduce((sum, size) => sum + size, 0) - room;
+  const skipped = Math.ceil(excess / step) * step;
+  let before = 0;
+  return sizes.findIndex((size) => {
+    const isAfter = before >= skipped;
+    before += size;
+    return isAfter;
+  });
+};
+
+/** Renders the recent turns that fit. The oldest are left out in steps of a part of the context. */
+const fitRecent = (
+  recent: readonly PastTurn[],
+  callIds: RequestCallIds,
+  room: number,
+  step: number,
+): FittedTurn[] => {
+  const whole = recent.map((turn) => pastTurnMessages(turn, callIds));
+  const sizes = whole.map(estimateMessages);
+  const start = startOf(sizes, room, step);
+  const stepped = recent.flatMap((turn, index): FittedTurn[] =>
+    index < start ? [] : [{ turn, form: 'whole', messages: whole[index] ?? [] }],
+  );
+  const kept = sizes.slice(start).reduce((sum, size) => sum + size, 0);
+  const isEnough = start === 0 || (start > 0 && kept >= room * MIN_KEPT);
+  const shown = isEnough ? stepped : fitNewest(recent, callIds, room);
+  const omitted = recent.slice(0, recent.length - shown.length);
+  return [...omitted.map((turn) => ({ turn, form: 'left_out' as const, messages: [] })), ...shown];
 };
 
 /** Parts of a prompt before they are joined. */
@@ -116,23 +164,27 @@ export interface FittedPrompt {
 
 /** Fits the parts of a prompt for the open turn into `contextTokens`, as `buildPrompt` does. */
 export const fitPrompt = (state: SessionState, turn: OpenTurn, parts: PromptParts): FittedPrompt => {
-  const { tools, window, contextTokens } = parts;
+  const { tools, contextTokens } = parts;
   const system = buildSystem(parts.systemPrompt, parts.remembered, parts.attached);
-  const room = contextTokens - estimateTokens(system) - estimateTools(tools);
-  const recent = state.recent.slice(-window);
+  const facts = renderFacts(parts.remembered.facts);
+  const room = contextTokens - estimateTokens(system) - estimateTokens(facts ?? '') - estimateTools(tools);
+  const { recent } = state;
   const callIds = assignCallIds([...recent, turn]);
   const open = fitOpenTurn(turn, callIds, room);
-  return { system, recent: fitRecent(recent, callIds, room - estimateMessages(open)), open };
+  const fitted = fitRecent(recent, callIds, room - estimateMessages(open), contextTokens / STEPS);
+  return { system, recent: fitted, open: withFacts(open, facts) };
 };
 
 /**
- * Builds the prompt for the open turn: system text, recent turns, the turn itself, tools. Stays
- * within `contextTokens` by this folder's estimate. It exceeds the limit only if system text,
+ * Builds the prompt for the open turn: system text, recent turns, facts, the turn itself, tools.
+ * Stays within `contextTokens` by this folder's estimate. It exceeds the limit only if system text,
  * tools, the open turn's own text and minimal results are larger: those are never left out.
  */
 export const buildPrompt = (state: SessionState, turn: OpenTurn, parts: PromptParts): ModelPrompt => {
   const { choice, tools } = parts;
   const { system, recent, open } = fitPrompt(state, turn, parts);
-  const messages = [...recent.flatMap((fitted) => fitted.messages), ...open];
-  return { provider: choice.provider, model: choice.model, system, messages, tools };
+  const earlier = recent.flatMap((fitted) => fitted.messages);
+  const messages = [...earlier, ...open];
+  const turnStart = earlier.length;
+  return { provider: choice.provider, model: choice.model, system, messages, turnStart, tools };
 };

@@ -22,7 +22,7 @@ const jsonTokens = (value: unknown): number => estimateTokens(JSON.stringify(val
 export const estimateMessage = (message: ModelMessage): number => {
   switch (message.role) {
     case 'user':
-      return OVERHEAD_TOKENS + estimateTokens(message.text);
+      return OVERHEAD_TOKENS + estimateTokens(message.text) + estimateTokens(message.context ?? '');
     case 'assistant':
       return message.toolCalls.reduce(
         (sum, { name, input }) => sum + OVERHEAD_TOKENS + estimateTokens(name) + jsonTokens(input),

@@ -67,7 +67,7 @@ const explainTurns = (
     .map((turnId) => ({ turnId, form: 'left_out' as const, tokens: 0 }));
   return [...beyond, ...fitted].reverse().map((turn, index) => ({
     ...turn,
-    reason: turn.form === 'whole' ? null : index < window ? 'room' : 'window',
+    reason: turn.form === 'whole' ? null : index < window || known.has(turn.turnId) ? 'room' : 'window',
   }));
 };
 
@@ -86,16 +86,17 @@ export const explainPrompt = (
   const results = explainResults(turn, open);
   const turns = explainTurns(recent, earlier, window);
   const openTokens = estimateMessages(open);
+  const memoryTokens = sizeOf(renderFacts(remembered.facts));
   const turnTokens = turns.reduce((sum, { tokens }) => sum + tokens, 0);
   return {
     tokens: estimateTokens(system) + turnTokens + openTokens + estimateTools(tools),
     instructionTokens: sizeOf(systemPrompt),
     identityTokens: sizeOf(remembered.soul),
-    memoryTokens: sizeOf(renderFacts(remembered.facts)),
+    memoryTokens,
     factTokens: remembered.facts.map((fact) => estimateTokens(`${factLine(fact)}\n`)),
     turns,
     results,
-    messageTokens: openTokens - results.reduce((sum, { tokens }) => sum + tokens, 0),
+    messageTokens: openTokens - memoryTokens - results.reduce((sum, { tokens }) => sum + tokens, 0),
     tools: tools.map((tool) => ({ name: tool.name, tokens: estimateTools([tool]) })),
   };
 };

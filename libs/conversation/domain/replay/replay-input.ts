@@ -53,13 +53,25 @@ const toRecordAnswer = (
 ): SessionCommand => {
   const { attempt, text, thought, frames, finishReason, usage, costMicroUsd, completedAt: now } = data;
   const spoken = data.firstTextAt === undefined ? {} : { firstTextAt: data.firstTextAt };
+  const prompted = data.prompt === undefined ? {} : { prompt: data.prompt };
   const toolCalls = data.toolCalls.map((call, index) => ({
     ...call,
     callId: callIdOf(sessionId, attempt, index),
   }));
   return {
     type: 'RecordAnswer',
-    data: { attempt, text, thought, frames, toolCalls, finishReason, usage, costMicroUsd, ...spoken },
+    data: {
+      attempt,
+      text,
+      thought,
+      frames,
+      toolCalls,
+      finishReason,
+      usage,
+      costMicroUsd,
+      ...spoken,
+      ...prompted,
+    },
     now,
   };
 };

@@ -49,14 +49,19 @@ const sizeOf = (turn: PastTurn): number =>
 
 const jsonLength = (value: unknown): number => JSON.stringify(value)?.length ?? 0;
 
-/** Returns the newest turns that fit the window, at least the last one. */
+/**
+ * Returns the newest turns that fit the window, at least the last one. The window moves in steps:
+ * it grows to twice its turns, and is cut to its turns then. So the prompts of some turns begin
+ * alike, and a vendor can cache that beginning.
+ */
 export const fitWindow = (turns: readonly PastTurn[], window: RecentWindow): readonly PastTurn[] => {
-  const newest = turns.slice(-window.turns);
-  const sizes = newest.map(sizeOf);
+  const sizes = turns.map(sizeOf);
   let total = sizes.reduce((sum, size) => sum + size, 0);
+  if (turns.length < 2 * window.turns && total <= window.chars) return turns;
   let from = 0;
-  while (from < newest.length - 1 && total > window.chars) total -= sizes[from++] ?? 0;
-  return newest.slice(from);
+  const isOver = (): boolean => turns.length - from > window.turns || total > window.chars / 2;
+  while (from < turns.length - 1 && isOver()) total -= sizes[from++] ?? 0;
+  return turns.slice(from);
 };
 
 /** Ends an open or queued turn. After the open one, the next in the queue opens. */
@@ -128,7 +133,7 @@ export const forkState = (
   window: RecentWindow,
 ): SessionState => ({
   ...state,
-  recent: recent.map(fromRecalled).slice(-window.turns),
+  recent: fitWindow(recent.map(fromRecalled), window),
   fork: {
     origin: { sessionId: origin.sessionId, version: origin.version },
     purpose,

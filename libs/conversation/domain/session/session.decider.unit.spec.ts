@@ -182,9 +182,16 @@ describe('the recent turns of a fold', () => {
   const recentOf = (events: SessionEvent[]) =>
     fold(decider.evolve, decider.initialState(), [started(), ...events]).recent;
 
-  it('are the last turns of the window', () => {
-    const events = Array.from({ length: 9 }, (_, index) => turn(String(index + 1), 'ok')).flat();
-    expect(recentOf(events).map(({ turnId }) => turnId)).toEqual(['5', '6', '7', '8', '9']);
+  it.each([
+    [4, 1],
+    [9, 1],
+    [10, 6],
+    [14, 6],
+    [15, 11],
+  ])('are at least the last turns of the window, which moves in steps: of %d, from %d', (count, first) => {
+    const events = Array.from({ length: count }, (_, index) => turn(String(index + 1), 'ok')).flat();
+    const recent = recentOf(events).map(({ turnId }) => Number(turnId));
+    expect([recent[0], recent.at(-1)]).toEqual([first, count]);
   });
 
   it('are limited in characters; the last turn is clipped instead of dropped', () => {

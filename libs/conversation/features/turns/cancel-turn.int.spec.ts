@@ -76,6 +76,29 @@ describe('cancel', () => {
     expect(world.model.requests).toHaveLength(1);
   });
 
+  it('charges nothing for a call that its provider refuses in the same moment', async () => {
+    world.model.reply = ({ signal }) =>
+      new Promise((_resolve, reject) => {
+        const refusal = {
+          reason: 'cancelled',
+          message: 'cancelled',
+          refused: true,
+          dispatched: true,
+        } as const;
+        signal.addEventListener('abort', () => reject(new ModelFailure({ ...refusal, retryable: false })));
+      });
+    const { sessionId } = await submit();
+    await until(() => world.model.requests.length === 1);
+    await cancel(sessionId);
+    const events = await world.ended(sessionId);
+    const aborted = events.find(({ type }) => type === 'ModelCallAborted')?.data;
+    expect(aborted).toMatchObject({ reason: 'cancelled', dispatched: true, refused: true, usage: null });
+    const settled = await until(() =>
+      world.responders.asked.settle.find(({ reservationId }) => reservationId === aborted?.['reservationId']),
+    );
+    expect(settled.outcome).toEqual({ kind: 'not_dispatched', reason: 'refused' });
+  });
+
   it('ends a turn that waits for a retry', async () => {
     world.model.reply = async () => {
       throw new ModelFailure({

@@ -122,7 +122,14 @@ describe('a model call', () => {
     const { sessionId, data, events } = await turn(agent, 'who am I?');
     const [request] = world.model.requests;
     expect(request).toMatchObject({ provider: 'first', model: 'm', maxOutputTokens: 1_000, streaming: true });
-    expect(request?.system).toMatch(/^# Soul\n\nBe kind\.\n\nFacts .*\n- user \| name \| Ada$/s);
+    expect(request?.system).toBe('# Soul\n\nBe kind.');
+    expect(request?.messages).toEqual([
+      {
+        role: 'user',
+        text: 'who am I?',
+        context: expect.stringMatching(/^Facts .*\n- user \| name \| Ada$/),
+      },
+    ]);
     expect(request?.tools).toEqual([
       { name: 'echo', description: 'returns its input', inputSchema: { type: 'object' } },
     ]);
@@ -165,7 +172,7 @@ describe('a model call', () => {
     expect(data('ModelCallCompleted')).toMatchObject({
       text: 'hm',
       frames: [{ kind: 'text', length: 2 }],
-      usage: { inputTokens: 100, outputTokens: 1_000, estimated: true },
+      usage: { inputTokens: 100, outputTokens: 1, estimated: true },
     });
   });
 
@@ -278,6 +285,19 @@ describe('a provider that fails', () => {
       'done',
     ]);
     expect(frames[2]?.data).toEqual({ offset: frames[1]?.offset });
+  });
+
+  it('is charged with the input that it reported, and with the limit of the output', async () => {
+    const reportedInput = { inputTokens: 900, cacheReadTokens: 800 };
+    world.model.reply = async (_request, sink) => {
+      sink.onText('half');
+      return fails({ retryable: false, reportedInput })();
+    };
+    const { events, data } = await turn();
+    const usage = { ...reportedInput, outputTokens: 1_000, estimated: true };
+    expect(data('ModelCallAborted')).toMatchObject({ usage });
+    await until(() => settledOf(events).length === 1);
+    expect(settledOf(events)[0]).toMatchObject({ outcome: { kind: 'used', ...usage } });
   });
 
   it('gets no request before its retry-after time', async () => {

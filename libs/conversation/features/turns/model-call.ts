@@ -1,6 +1,6 @@
 import { textCause, textOf } from '@antiphon/contracts/causes';
 import type { Frame } from '@antiphon/contracts/agent';
-import type { ModelAnswer, ModelPort, ModelPrompt, ModelUsage } from '@antiphon/providers-domain';
+import type { ModelAnswer, ModelPort, ModelPrompt } from '@antiphon/providers-domain';
 import { DEFAULT_TRIES } from '@antiphon/conversation-domain';
 import type { OpenCall, SessionCommand } from '@antiphon/conversation-domain';
 import { ModelFailure, classifyFailure } from '@antiphon/providers-domain';
@@ -14,7 +14,7 @@ import { Stopped, stopReasonOf } from '../sessions/stopped.js';
 import type { StopReason } from '../sessions/stopped.js';
 import { agentLimitsOf } from './agent-limits.js';
 import { DeltaStream } from './delta-stream.js';
-import { toAnswer, toFailure } from './model-outcome.js';
+import { shapeOf, toAnswer, toFailure } from './model-outcome.js';
 import type { CallPreparer, PreparedCall } from './prepare-call.js';
 import type { GrantedReservation } from './reserve-budget.js';
 import { Speech } from './speech.js';
@@ -61,7 +61,9 @@ const OTHER_RESERVATION = new Set(['METERING.RESERVATION_ENDED', 'METERING.RESER
 
 const TOO_LONG = { kind: 'answer_too_long' } as const;
 
-const tooLong = (usage: ModelUsage | undefined, cause?: unknown): ModelFailure =>
+type Reported = Pick<Partial<ModelFailure>, 'usage' | 'reportedInput'>;
+
+const tooLong = ({ usage, reportedInput }: Reported, cause?: unknown): ModelFailure =>
   new ModelFailure(
     {
       reason: 'provider_protocol',
@@ -70,6 +72,7 @@ const tooLong = (usage: ModelUsage | undefined, cause?: unknown): ModelFailure =
       dispatched: true,
       retryable: false,
       usage,
+      reportedInput,
     },
     { cause },
   );
@@ -78,6 +81,8 @@ const tooLong = (usage: ModelUsage | undefined, cause?: unknown): ModelFailure =
 class ModelCall {
   /** True once the provider may have received the request. */
   private isDispatched = false;
+  /** Output limit of the call, once it is granted. */
+  private maxOutputTokens: number | undefined;
   private stream: DeltaStream | null = null;
   /** Permission of the provider's circuit breaker, until the call's outcome is recorded with it. */
   private admission: Admission | null = null;
@@ -159,12 +164,13 @@ class ModelCall {
   private callProvider(prompt: ModelPrompt, granted: GrantedReservation): Promise<CallResult> {
     const { call, deps, context } = this;
     const { maxOutputTokens } = granted;
+    this.maxOutputTokens = maxOutputTokens;
     const kind = deps.models.kindOf(call.provider);
     const observed = { call, maxOutputTokens, kind, agentId: context.agent?.id ?? '' };
     return observeCall(observed, async (probe) => {
       try {
         const answer = await this.complete(prompt, maxOutputTokens, probe);
-        return await this.succeed(answer, granted, probe);
+        return await this.succeed(answer, prompt, granted, probe);
       } catch (error) {
         return this.fail(error);
       }
@@ -197,7 +203,7 @@ class ModelCall {
     this.stageAt = recordTurnStage('call_sent', this.stageAt);
     const toFailure = (error: unknown): unknown => {
       if (!overflow.signal.aborted) return error;
-      return tooLong(error instanceof ModelFailure ? error.usage : undefined, error);
+      return tooLong(error instanceof ModelFailure ? error : {}, error);
     };
     const [answer] = await Promise.all([
       abortableWithGrace(models.complete(request, stream), either, STOP_GRACE_MS),
@@ -206,12 +212,14 @@ class ModelCall {
       throw toFailure(error);
     });
     // It may end within the time to report its usage, although a part of its text was dropped.
-    if (overflow.signal.aborted) throw tooLong(answer.usage ?? undefined);
+    if (overflow.signal.aborted)
+      throw tooLong({ usage: answer.usage ?? undefined, reportedInput: answer.reportedInput });
     return answer;
   }
 
   private async succeed(
     answer: ModelAnswer,
+    prompt: ModelPrompt,
     granted: GrantedReservation,
     probe: CallProbe,
   ): Promise<CallResult> {
@@ -226,7 +234,8 @@ class ModelCall {
     this.admission = null;
     const { firstTextAt } = this.speech;
     const spoken = firstTextAt === undefined ? streamed : { ...streamed, firstTextAt };
-    const command = toAnswer(answer, spoken, this.call, granted, sessionId, isoTime(clock));
+    const prompted = { ...spoken, prompt: shapeOf(prompt) };
+    const command = toAnswer(answer, prompted, this.call, granted, sessionId, isoTime(clock));
     return { command, retryAfterMs: 0 };
   }
 
@@ -249,8 +258,9 @@ class ModelCall {
     const isModelFailure = error instanceof ModelFailure;
     if (stopReason) {
       const dispatched = isModelFailure ? error.dispatched : this.isDispatched;
-      const usage = isModelFailure ? error.usage : undefined;
-      return this.toResult({ ...STOPPED[stopReason], dispatched, retryable: true, usage });
+      const { usage, reportedInput, refused } = isModelFailure ? error : ({} as Partial<ModelFailure>);
+      const stopped = { ...STOPPED[stopReason], dispatched, refused };
+      return this.toResult({ ...stopped, retryable: true, usage, reportedInput });
     }
     if (isModelFailure) return this.toResult({ ...error, cause: error.why }, error.retryAfterMs);
     if (!isAppError(error)) this.deps.logger.error({ err: error }, 'model call failed unexpectedly');
@@ -276,8 +286,9 @@ class ModelCall {
 
   private toResult(failure: Failure, retryAfterMs = 0): CallResult {
     const now = isoTime(this.deps.clock);
+    const { maxOutputTokens } = this;
     const { tries } = this.deps.models.limitsOf(this.call, agentLimitsOf(this.context.agent));
-    const recorded = tries === DEFAULT_TRIES ? failure : { ...failure, tries };
+    const recorded = { ...failure, maxOutputTokens, ...(tries === DEFAULT_TRIES ? {} : { tries }) };
     return { command: toFailure(this.call.attempt, recorded, now, this.stream?.end()), retryAfterMs };
   }
 }

@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto';
 import { textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
-import type { ModelAnswer } from '@antiphon/providers-domain';
+import type { PromptShape, Usage } from '@antiphon/contracts/agent';
+import type { ModelAnswer, ModelPrompt } from '@antiphon/providers-domain';
+import { estimateTokens } from '@antiphon/conversation-domain';
 import type { OpenCall, SessionCommand } from '@antiphon/conversation-domain';
 import { MAX_CALLS_PER_STEP, ModelFailure } from '@antiphon/providers-domain';
 import { clipText, costMicroUsd, MAX_JSON_DEPTH, toStorable, toStorableJson } from '@antiphon/kernel';
@@ -34,6 +37,7 @@ const refuse = (why: Cause, answer: ModelAnswer): never => {
     dispatched: true,
     retryable: true,
     usage: answer.usage ?? undefined,
+    reportedInput: answer.reportedInput,
   });
 };
 
@@ -52,22 +56,48 @@ const checkCalls = (answer: ModelAnswer): void => {
   if (size > MAX_INPUT_CHARS) refuse({ kind: 'tool_input_too_long' }, answer);
 };
 
+/** Returns the size of a response that its provider did not count, within the limit of the call. */
+const estimateOutput = ({ text, thought, toolCalls }: ModelAnswer, limit: number): number => {
+  const calls = toolCalls.map(({ name, input }) => name + JSON.stringify(input));
+  return Math.min(limit, estimateTokens([text, thought, ...calls].join('')));
+};
+
 /**
- * Converts a response to the command that records it. Usage that the provider did not report is the
- * reserved bound, marked as estimated. Throws `ModelFailure`.
+ * Returns the usage of a response, marked as estimated where the provider did not report all of it.
+ * The input is the bound of the prompt then, and the output follows from the text that arrived.
  */
+const usageOf = (answer: ModelAnswer, granted: GrantedReservation): Usage => {
+  if (answer.usage) return { ...answer.usage, estimated: false };
+  const input = answer.reportedInput ?? { inputTokens: granted.inputBound };
+  return { ...input, outputTokens: estimateOutput(answer, granted.maxOutputTokens), estimated: true };
+};
+
+/** Length of a digest, hexadecimal digits: enough to tell the parts of one session apart. */
+const DIGEST_LENGTH = 12;
+
+const digest = (text: string): string =>
+  createHash('sha256').update(text).digest('hex').slice(0, DIGEST_LENGTH);
+
+/** Returns the shape of a request's beginning, for the explanation of a session's prompt cache. */
+export const shapeOf = ({ system, tools, messages, turnStart = 0 }: ModelPrompt): PromptShape => ({
+  toolsDigest: digest(JSON.stringify(tools)),
+  systemDigest: digest(system),
+  messages: messages.length,
+  earlierMessages: turnStart,
+  hasContext: messages.some((message) => message.role === 'user' && message.context !== undefined),
+});
+
+/** Converts a response to the command that records it. Throws `ModelFailure`. */
 export const toAnswer = (
   answer: ModelAnswer,
-  streamed: Streamed & Pick<RecordAnswer['data'], 'firstTextAt'>,
+  streamed: Streamed & Pick<RecordAnswer['data'], 'firstTextAt' | 'prompt'>,
   call: OpenCall,
   granted: GrantedReservation,
   sessionId: string,
   now: string,
 ): RecordAnswer => {
   checkCalls(answer);
-  const usage = answer.usage
-    ? { ...answer.usage, estimated: false }
-    : { inputTokens: granted.inputBound, outputTokens: granted.maxOutputTokens, estimated: true };
+  const usage = usageOf(answer, granted);
   const { price } = granted;
   return {
     type: 'RecordAnswer',
@@ -84,25 +114,38 @@ export const toAnswer = (
       })),
       finishReason: answer.finishReason,
       usage,
-      costMicroUsd: price && costMicroUsd(price, usage.inputTokens, usage.outputTokens),
+      costMicroUsd: price && costMicroUsd(price, usage),
     },
   };
 };
 
 const NOTHING_STREAMED: Streamed = { text: '', thought: '', frames: [] };
 
+type Failure = Pick<RecordFailure['data'], 'reason' | 'cause' | 'released' | 'dispatched' | 'retryable'> &
+  Pick<Partial<ModelFailure>, 'refused' | 'usage' | 'reportedInput'> & {
+    /** Output limit of the call, once it is granted. */
+    readonly maxOutputTokens?: number | undefined;
+    readonly tries?: number;
+  };
+
+/**
+ * Returns the usage of a failed attempt. With the input alone, the output is the limit of the call.
+ * The provider may have written more than arrived, and thoughts that it does not send.
+ */
+const usageOfFailure = ({ usage, reportedInput, refused, maxOutputTokens }: Failure): Usage | null => {
+  if (usage) return { ...usage, estimated: false };
+  if (!reportedInput || refused || maxOutputTokens === undefined) return null;
+  return { ...reportedInput, outputTokens: maxOutputTokens, estimated: true };
+};
+
 /** Converts a failed attempt to the command that records it, with the text that was streamed. */
 export const toFailure = (
   attempt: number,
-  failure: Pick<RecordFailure['data'], 'reason' | 'cause' | 'released' | 'dispatched' | 'retryable'> & {
-    readonly refused?: boolean;
-    readonly tries?: number;
-    readonly usage?: ModelFailure['usage'];
-  },
+  failure: Failure,
   now: string,
   streamed: Streamed = NOTHING_STREAMED,
 ): RecordFailure => {
-  const { reason, released, dispatched, refused, retryable, tries, usage } = failure;
+  const { reason, released, dispatched, refused, retryable, tries } = failure;
   const cause = storableCause(failure.cause, (text) => clipText(text, MAX_MESSAGE_CHARS));
   return {
     type: 'RecordFailure',
@@ -117,7 +160,7 @@ export const toFailure = (
       retryable,
       ...(tries === undefined ? {} : { tries }),
       ...streamed,
-      usage: usage ? { ...usage, estimated: false } : null,
+      usage: usageOfFailure(failure),
     },
   };
 };

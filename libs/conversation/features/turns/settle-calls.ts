@@ -31,10 +31,13 @@ export const logCharge = (
   const { provider, model, turnId, attempt, costMicroUsd } = completed.data;
   const { sessionId, sessionKey, agentId } = started;
   const { settledAt, inputTokens, outputTokens, microUsd, estimated, reservationId } = settled;
+  const { cacheReadTokens: read, cacheWriteTokens: written } = settled;
   logger.info(
     {
       ...{ timestamp: settledAt, session_key: sessionKey, agent_id: agentId, provider, model },
       ...{ input: inputTokens, output: outputTokens, cost: costMicroUsd === null ? null : microUsd / 1e6 },
+      ...(read ? { cache_read: read } : {}),
+      ...(written ? { cache_write: written } : {}),
       ...{ reservationId, sessionId, turnId, attempt, event: 'BudgetSettled', estimated },
     },
     'model call charged',

@@ -1,4 +1,3 @@
-import type { ModelUsage } from '@antiphon/providers-domain';
 import type { OpenCall, ToolDeferral, ToolOutcome } from '@antiphon/conversation-domain';
 import { TURN_END_STATUS, isTurnEndEvent } from '@antiphon/contracts/agent';
 import {
@@ -104,6 +103,8 @@ const resultAttributes = (
       command.type === 'RecordAnswer' ? [command.data.finishReason] : undefined,
     'gen_ai.usage.input_tokens': usage?.inputTokens,
     'gen_ai.usage.output_tokens': usage?.outputTokens,
+    'gen_ai.usage.cache_read.input_tokens': usage?.cacheReadTokens,
+    'gen_ai.usage.cache_creation.input_tokens': usage?.cacheWriteTokens,
     'antiphon.usage.estimated': usage?.estimated,
   };
 };
@@ -122,7 +123,7 @@ const measureCall = (
   callSeconds.record(seconds.whole, failed ? { ...labels, 'error.type': command.data.reason } : labels);
   if (seconds.first !== null) firstChunkSeconds.record(seconds.first, labels);
   if (failed) countFailure('provider', kind, command.data.reason);
-  const usage: (ModelUsage & { readonly estimated: boolean }) | null = command.data.usage;
+  const { usage } = command.data;
   if (!usage) return;
   tokens.add(usage.inputTokens, { ...labels, 'gen_ai.token.type': 'input' });
   tokens.add(usage.outputTokens, { ...labels, 'gen_ai.token.type': 'output' });

@@ -26,7 +26,7 @@ export class SetBudgetLimit {
   }
 }
 
-const BY_COST = 'settled_micro_usd desc, settled_tokens desc, name';
+const BY_COST = '"settledMicroUsd" desc, "settledTokens" desc, name';
 const GROUPS = {
   agent: { by: 'agent_id', order: BY_COST },
   model: { by: 'model', order: BY_COST },
@@ -34,10 +34,26 @@ const GROUPS = {
   day: { by: 'day', order: 'name desc' },
 } as const satisfies Record<UsageGroup, { by: string; order: string }>;
 
+/** Columns of the sums, by the field of the reply. */
+const SUMS = {
+  calls: 'calls',
+  settledTokens: 'charged_tokens',
+  settledMicroUsd: 'charged_micro_usd',
+  reservedTokens: 'reserved_tokens',
+  reservedMicroUsd: 'reserved_micro_usd',
+  inputTokens: 'input_tokens',
+  outputTokens: 'output_tokens',
+  cacheReadTokens: 'cache_read_tokens',
+  cacheWriteTokens: 'cache_write_tokens',
+  estimatedTokens: 'estimated_tokens',
+  estimatedMicroUsd: 'estimated_micro_usd',
+} as const;
+type Field = keyof typeof SUMS;
+const FIELDS = Object.keys(SUMS) as Field[];
+
 /** Sums of the rows of an agent, model, key and day. Their number does not grow with the calls. */
-const usageSql = (group: UsageGroup): string => `select ${GROUPS[group].by} as name, sum(calls) as calls,
-    sum(charged_tokens) as settled_tokens, sum(charged_micro_usd) as settled_micro_usd,
-    sum(reserved_tokens) as reserved_tokens, sum(reserved_micro_usd) as reserved_micro_usd
+const usageSql = (group: UsageGroup): string => `select ${GROUPS[group].by} as name,
+    ${FIELDS.map((field) => `sum(${SUMS[field]}) as "${field}"`).join(', ')}
   from budget_usage
   where workspace = $1 and ($2::text is null or agent_id = $2) and ($3::text is null or root_id = $3)
   group by 1 order by ${GROUPS[group].order}`;
@@ -45,36 +61,18 @@ const usageSql = (group: UsageGroup): string => `select ${GROUPS[group].by} as n
 /** Maximum number of rows of a reply. The total counts all of them. */
 const MAX_ROWS = 1_000;
 
-interface UsageRow extends Readonly<Record<string, string>> {
-  readonly name: string;
-}
-
-const toUsage = (row: UsageRow): UsageOfGroup => ({
-  name: row.name,
-  calls: Number(row['calls']),
-  settledTokens: Number(row['settled_tokens']),
-  settledMicroUsd: Number(row['settled_micro_usd']),
-  reservedTokens: Number(row['reserved_tokens']),
-  reservedMicroUsd: Number(row['reserved_micro_usd']),
-});
-
+type UsageRow = Readonly<Record<Field | 'name', string>>;
 type Total = Omit<AgentUsage, 'agentId'>;
 
-const addUsage = (sum: Total, one: Total): Total => ({
-  calls: sum.calls + one.calls,
-  settledTokens: sum.settledTokens + one.settledTokens,
-  settledMicroUsd: sum.settledMicroUsd + one.settledMicroUsd,
-  reservedTokens: sum.reservedTokens + one.reservedTokens,
-  reservedMicroUsd: sum.reservedMicroUsd + one.reservedMicroUsd,
+const toUsage = (row: UsageRow): UsageOfGroup => ({
+  ...(Object.fromEntries(FIELDS.map((field) => [field, Number(row[field])])) as Total),
+  name: row.name,
 });
 
-const NOTHING: Total = {
-  calls: 0,
-  settledTokens: 0,
-  settledMicroUsd: 0,
-  reservedTokens: 0,
-  reservedMicroUsd: 0,
-};
+const addUsage = (sum: Total, one: Total): Total =>
+  Object.fromEntries(FIELDS.map((field) => [field, (sum[field] ?? 0) + (one[field] ?? 0)])) as Total;
+
+const NOTHING = Object.fromEntries(FIELDS.map((field) => [field, 0])) as Total;
 
 export interface AgentUsageQuery {
   readonly workspace: string;

@@ -20,7 +20,8 @@ interface RuleName {
 }
 
 const AMOUNTS = [
-  ...['input_price', 'output_price', 'session_tokens', 'session_micro_usd'],
+  ...['input_price', 'output_price', 'cache_read_price', 'cache_write_price', 'cache_write_1h_price'],
+  ...['session_tokens', 'session_micro_usd'],
   ...['day_tokens', 'day_micro_usd', 'month_tokens', 'month_micro_usd'],
 ];
 const NAMES = ['workspace', 'provider', 'model'];
@@ -96,6 +97,8 @@ export class BudgetRuleStore {
       return [
         ...[workspace, provider, model],
         ...[price?.inputMicroUsdPerMtok ?? null, price?.outputMicroUsdPerMtok ?? null],
+        ...[price?.cacheReadMicroUsdPerMtok ?? null, price?.cacheWriteMicroUsdPerMtok ?? null],
+        price?.cacheWrite1hMicroUsdPerMtok ?? null,
         ...[limits.session, limits.sessionMicroUsd, limits.daily, limits.dailyMicroUsd],
         ...[limits.monthly, limits.monthlyMicroUsd],
       ];

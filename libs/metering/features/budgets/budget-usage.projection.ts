@@ -3,16 +3,16 @@ import { BudgetEvent } from '@antiphon/contracts/metering';
 import { translateDatabaseError } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { reservationDecider, type Reservation } from '@antiphon/metering-domain';
+import type { TokenUsage } from '@antiphon/kernel';
 import type pg from 'pg';
 
-/** Sums of the reservations of one agent, model, key and day. */
-interface Usage {
-  readonly calls: number;
-  readonly chargedTokens: number;
-  readonly chargedMicroUsd: number;
-  readonly reservedTokens: number;
-  readonly reservedMicroUsd: number;
-}
+/** Columns of the sums of the reservations of one agent, model, key and day. */
+const SUMS = [
+  ...['calls', 'charged_tokens', 'charged_micro_usd', 'reserved_tokens', 'reserved_micro_usd'],
+  ...['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'],
+  ...['estimated_tokens', 'estimated_micro_usd'],
+] as const;
+type Usage = Readonly<Record<(typeof SUMS)[number], number>>;
 
 interface Group {
   readonly workspace: string;
@@ -23,6 +23,34 @@ interface Group {
   readonly caller: string;
   readonly day: string;
 }
+
+/** Tokens of a reservation's last charge. */
+interface Charge {
+  readonly usage: TokenUsage;
+  readonly isEstimated: boolean;
+}
+
+/** Reservation with its last charge, if there is one. */
+interface Account {
+  readonly reservation: Reservation;
+  readonly charge: Charge | null;
+}
+
+const NO_ACCOUNT: Account = { reservation: reservationDecider.initialState(), charge: null };
+
+const chargeAfter = (before: Account, event: BudgetEvent): Charge | null => {
+  const { reservation } = before;
+  if (event.type === 'BudgetSettled') return { usage: event.data, isEstimated: event.data.estimated };
+  if (event.type === 'BudgetCorrected') return { usage: event.data, isEstimated: false };
+  if (event.type !== 'BudgetExpired' || reservation.status === 'none') return before.charge;
+  const { inputBound, outputBound } = reservation.reserved;
+  return { usage: { inputTokens: inputBound, outputTokens: outputBound }, isEstimated: true };
+};
+
+const applyEvent = (account: Account, event: BudgetEvent): Account => ({
+  reservation: reservationDecider.evolve(account.reservation, event),
+  charge: chargeAfter(account, event),
+});
 
 /** Reservation with its events of a batch. */
 interface Touched {
@@ -36,32 +64,28 @@ const TYPES: ReadonlySet<string> = new Set([
   ...['BudgetReserved', 'BudgetSettled', 'BudgetReleased', 'BudgetExpired', 'BudgetCorrected'],
 ]);
 
-const NOTHING: Usage = {
-  ...{ calls: 0, chargedTokens: 0, chargedMicroUsd: 0, reservedTokens: 0, reservedMicroUsd: 0 },
-};
+const NOTHING = Object.fromEntries(SUMS.map((name) => [name, 0])) as Usage;
 
-const usageOf = (state: Reservation): Usage => {
-  switch (state.status) {
-    case 'none':
-      return NOTHING;
-    case 'reserved': {
-      const { tokens, microUsd } = state.reserved;
-      return { ...NOTHING, calls: 1, reservedTokens: tokens, reservedMicroUsd: microUsd };
-    }
-    default: {
-      const { tokens, microUsd } = state.charged;
-      return { ...NOTHING, calls: 1, chargedTokens: tokens, chargedMicroUsd: microUsd };
-    }
+const usageOf = ({ reservation, charge }: Account): Usage => {
+  if (reservation.status === 'none') return NOTHING;
+  if (reservation.status === 'reserved') {
+    const { tokens, microUsd } = reservation.reserved;
+    return { ...NOTHING, calls: 1, reserved_tokens: tokens, reserved_micro_usd: microUsd };
   }
+  const { tokens, microUsd } = reservation.charged;
+  const charged = { ...NOTHING, calls: 1, charged_tokens: tokens, charged_micro_usd: microUsd };
+  if (charge === null) return charged;
+  const { usage, isEstimated } = charge;
+  return {
+    ...charged,
+    ...{ input_tokens: usage.inputTokens, output_tokens: usage.outputTokens },
+    ...{ cache_read_tokens: usage.cacheReadTokens ?? 0, cache_write_tokens: usage.cacheWriteTokens ?? 0 },
+    ...(isEstimated ? { estimated_tokens: tokens, estimated_micro_usd: microUsd } : {}),
+  };
 };
 
-const combine = (a: Usage, b: Usage, sign: 1 | -1): Usage => ({
-  calls: a.calls + sign * b.calls,
-  chargedTokens: a.chargedTokens + sign * b.chargedTokens,
-  chargedMicroUsd: a.chargedMicroUsd + sign * b.chargedMicroUsd,
-  reservedTokens: a.reservedTokens + sign * b.reservedTokens,
-  reservedMicroUsd: a.reservedMicroUsd + sign * b.reservedMicroUsd,
-});
+const combine = (a: Usage, b: Usage, sign: 1 | -1): Usage =>
+  Object.fromEntries(SUMS.map((name) => [name, a[name] + sign * b[name]])) as Usage;
 
 type Reserved = Exclude<Reservation, { status: 'none' }>['reserved'];
 
@@ -102,12 +126,12 @@ interface EarlierRow {
   readonly data: RecordedEvent['data'];
 }
 
-/** Returns the states of reservations before a batch, from their events in the log. */
+/** Returns reservations before a batch, from their events in the log. */
 const statesBefore = async (
   client: pg.ClientBase,
   touched: readonly Touched[],
-): Promise<ReadonlyMap<string, Reservation>> => {
-  const states = new Map<string, Reservation>();
+): Promise<ReadonlyMap<string, Account>> => {
+  const states = new Map<string, Account>();
   const begun = touched.filter(({ events }) => events[0]?.type !== 'BudgetReserved');
   if (begun.length === 0) return states;
   const { rows } = await client.query<EarlierRow>({
@@ -123,25 +147,19 @@ const statesBefore = async (
     const { type, schema_version: schemaVersion, data } = row;
     const event = BudgetEvent.parse(upcast({ type, schemaVersion, data }));
     const key = `${row.workspace}\n${row.stream_id}`;
-    states.set(key, reservationDecider.evolve(states.get(key) ?? reservationDecider.initialState(), event));
+    states.set(key, applyEvent(states.get(key) ?? NO_ACCOUNT, event));
   }
   return states;
 };
 
+const NAMES = ['workspace', 'agent_id', 'root_id', 'model', 'caller', 'day'];
+const GIVEN = [...NAMES, ...SUMS].join(', ');
+const ARRAYS = [...NAMES.map(() => 'text[]'), ...SUMS.map(() => 'bigint[]')];
 // A digest as the key: the names may be longer than an index takes.
-const ADD_SQL = `insert into budget_usage as u (workspace, key, agent_id, root_id, model, caller, day, calls,
-    charged_tokens, charged_micro_usd, reserved_tokens, reserved_micro_usd)
-  select workspace, sha256(convert_to(jsonb_build_array(workspace, agent_id, root_id, model, caller, day)::text, 'UTF8')),
-    agent_id, root_id, model, caller, day, calls, charged_tokens, charged_micro_usd, reserved_tokens, reserved_micro_usd
-  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
-    $9::bigint[], $10::bigint[], $11::bigint[])
-    as n (workspace, agent_id, root_id, model, caller, day, calls, charged_tokens, charged_micro_usd, reserved_tokens,
-      reserved_micro_usd)
-  on conflict (workspace, key) do update set calls = u.calls + excluded.calls,
-    charged_tokens = u.charged_tokens + excluded.charged_tokens,
-    charged_micro_usd = u.charged_micro_usd + excluded.charged_micro_usd,
-    reserved_tokens = u.reserved_tokens + excluded.reserved_tokens,
-    reserved_micro_usd = u.reserved_micro_usd + excluded.reserved_micro_usd`;
+const ADD_SQL = `insert into budget_usage as u (key, ${GIVEN})
+  select sha256(convert_to(jsonb_build_array(${NAMES.join(', ')})::text, 'UTF8')), ${GIVEN}
+  from unnest(${ARRAYS.map((type, at) => `$${at + 1}::${type}`).join(', ')}) as n (${GIVEN})
+  on conflict (workspace, key) do update set ${SUMS.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ')}`;
 
 type Change = readonly [group: Group, usage: Usage];
 
@@ -149,7 +167,6 @@ const addUsage = async (client: pg.ClientBase, changes: ReadonlyMap<string, Chan
   // In the order of their keys, so that two transactions never wait for each other.
   const rows = [...changes].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const groups = (read: (group: Group) => string): string[] => rows.map(([, [group]]) => read(group));
-  const sums = (read: (usage: Usage) => number): number[] => rows.map(([, [, usage]]) => read(usage));
   await client.query({
     ...{ name: 'budget_usage_add', text: ADD_SQL },
     values: [
@@ -159,11 +176,7 @@ const addUsage = async (client: pg.ClientBase, changes: ReadonlyMap<string, Chan
       groups(({ model }) => model),
       groups(({ caller }) => caller),
       groups(({ day }) => day),
-      sums(({ calls }) => calls),
-      sums(({ chargedTokens }) => chargedTokens),
-      sums(({ chargedMicroUsd }) => chargedMicroUsd),
-      sums(({ reservedTokens }) => reservedTokens),
-      sums(({ reservedMicroUsd }) => reservedMicroUsd),
+      ...SUMS.map((name) => rows.map(([, [, usage]]) => usage[name])),
     ],
   });
 };
@@ -179,10 +192,10 @@ export const projectUsage = async (
     const before = await statesBefore(client, touched);
     const changes = new Map<string, Change>();
     for (const { workspace, streamId, events: own } of touched) {
-      const from = before.get(`${workspace}\n${streamId}`) ?? reservationDecider.initialState();
-      const to = own.reduce(reservationDecider.evolve, from);
-      if (to.status === 'none') continue;
-      const group = groupOf(workspace, to.reserved);
+      const from = before.get(`${workspace}\n${streamId}`) ?? NO_ACCOUNT;
+      const to = own.reduce(applyEvent, from);
+      if (to.reservation.status === 'none') continue;
+      const group = groupOf(workspace, to.reservation.reserved);
       const change = combine(usageOf(to), usageOf(from), -1);
       const key = keyOf(group);
       changes.set(key, [group, combine(changes.get(key)?.[1] ?? NOTHING, change, 1)]);

@@ -1,3 +1,4 @@
+import type { TokenUsage } from '@antiphon/kernel';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
 import { amountOf } from '@antiphon/metering-domain';
 import type { Logger } from '@antiphon/observability';
@@ -12,47 +13,38 @@ export interface UsageRecord {
   readonly model: string;
   readonly input: number;
   readonly output: number;
+  /** Parts of the input that a prompt cache read and wrote, if there are any. */
+  readonly cache_read?: number | undefined;
+  readonly cache_write?: number | undefined;
   readonly cost: number | null;
 }
 
 type Reserved = NonNullable<Decided['reserved']>;
 
-const record = (
-  reserved: Reserved,
-  at: string,
-  input: number,
-  output: number,
-  microUsd: number,
-): UsageRecord => ({
+const record = (reserved: Reserved, at: string, usage: TokenUsage, microUsd: number): UsageRecord => ({
   timestamp: at,
   session_key: reserved.sessionKey,
   agent_id: reserved.agentId,
   provider: reserved.provider,
   model: reserved.model,
-  input,
-  output,
+  input: usage.inputTokens,
+  output: usage.outputTokens,
+  ...(usage.cacheReadTokens ? { cache_read: usage.cacheReadTokens } : {}),
+  ...(usage.cacheWriteTokens ? { cache_write: usage.cacheWriteTokens } : {}),
   cost: reserved.price === null ? null : microUsd / 1e6,
 });
 
 /** Returns the record of a charge, or undefined for an event without one. */
 export const usageRecordOf = (reserved: Reserved, event: BudgetEvent): UsageRecord | undefined => {
   switch (event.type) {
-    case 'BudgetSettled': {
-      const { settledAt, inputTokens, outputTokens, microUsd } = event.data;
-      return record(reserved, settledAt, inputTokens, outputTokens, microUsd);
+    case 'BudgetSettled':
+      return record(reserved, event.data.settledAt, event.data, event.data.microUsd);
+    case 'BudgetExpired': {
+      const bound = { inputTokens: reserved.inputBound, outputTokens: reserved.outputBound };
+      return record(reserved, event.data.expiredAt, bound, event.data.microUsd);
     }
-    case 'BudgetExpired':
-      return record(
-        reserved,
-        event.data.expiredAt,
-        reserved.inputBound,
-        reserved.outputBound,
-        event.data.microUsd,
-      );
-    case 'BudgetCorrected': {
-      const { correctedAt, inputTokens, outputTokens, microUsd } = event.data;
-      return record(reserved, correctedAt, inputTokens, outputTokens, microUsd);
-    }
+    case 'BudgetCorrected':
+      return record(reserved, event.data.correctedAt, event.data, event.data.microUsd);
     case 'BudgetReserved':
     case 'BudgetReleased':
     case 'BudgetScopeFrozen':

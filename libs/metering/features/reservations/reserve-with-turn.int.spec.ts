@@ -145,6 +145,45 @@ describe('the commit that begins a call', () => {
     expect(rebuilt.balances.filter(isUsed)).toEqual(live.balances.filter(isUsed));
   });
 
+  it('reserves input at its dearest price, with the prices that metering would record', async () => {
+    const cached = { cacheReadMicroUsdPerMtok: 300_000, cacheWriteMicroUsdPerMtok: 3_750_000 };
+    for (const [model, more] of [
+      ['cached', cached],
+      ['cached-1h', { ...cached, cacheWrite1hMicroUsdPerMtok: 6_000_000 }],
+      ['cached-cheap', { cacheReadMicroUsdPerMtok: 0 }],
+    ] as const) {
+      const process = metering.start({ priceOf: () => ({ ...price, ...more }) });
+      const [asked, own] = [metering.request({ model }), metering.request({ model })];
+      await tellRules(process, model);
+      await process.reserve(asked);
+      await begin(own);
+      const shapes = [await shapeOf(asked), await shapeOf(own)];
+      expect(shapes[1]?.data).toEqual(shapes[0]?.data);
+      expect(verifyChain(await eventsOf(own))).toMatchObject({ isIntact: true, version: 1 });
+    }
+  });
+
+  it.each([1, 0, -1])(
+    'admits a call that costs nothing at a limit of money, less %d micro-USD',
+    async (left) => {
+      const free = { inputMicroUsdPerMtok: 0, outputMicroUsdPerMtok: 0 };
+      const model = randomUUID();
+      const priceOf = (_provider: string, name: string) => (name === model ? free : price);
+      const sessionId = randomUUID();
+      const dear = metering.request({ model: 'dear', sessionId, inputBound: 100, maxOutputTokens: 100 });
+      const spent = 100 * 3 + 100 * 15;
+      const first = metering.start({ limits: { sessionMicroUsd: spent }, priceOf });
+      await expect(first.reserve(dear)).resolves.toMatchObject({ granted: true });
+      const second = metering.start({ limits: { sessionMicroUsd: spent + left }, priceOf });
+      await tellRules(second, model);
+      const [own, asked] = [2, 3].map((attempt) => metering.request({ model, sessionId, attempt }));
+      expect((await begin(own!)).extension).toBeDefined();
+      await expect(second.reserve(asked!)).resolves.toMatchObject({ granted: true });
+      const again = metering.request({ model: 'dear', sessionId, attempt: 4 });
+      await expect(second.reserve(again)).resolves.toMatchObject({ granted: false, reason: 'over_limit' });
+    },
+  );
+
   it('admits several calls of a batch on what the earlier ones left', async () => {
     const process = metering.start({ limits: { session: 1_200 } });
     await tellRules(process, 'batch');

@@ -5,10 +5,10 @@ import { v5 } from 'uuid';
 import { sessionLease, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { budgetStream } from '@antiphon/contracts/metering';
-import type { ReserveBudgetRequest } from '@antiphon/contracts/metering';
+import type { Price, ReserveBudgetRequest } from '@antiphon/contracts/metering';
 import { verifyChain } from '@antiphon/event-store';
 import type { AppendRequest } from '@antiphon/event-store';
-import { costMicroUsd } from '@antiphon/kernel';
+import { cacheTokensOf, costMicroUsd } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { callAborted, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
 import { rebuildBalances } from '../budgets/rebuild-balances.js';
@@ -97,9 +97,47 @@ describe('the commit that ends a call', () => {
       const [input, output] = [random(below), random(below)];
       const { extension } = await complete(call, input, output);
       expect({ prices, extension }).toMatchObject({
-        extension: { settled: { microUsd: costMicroUsd(prices, input, output) } },
+        extension: {
+          settled: { microUsd: costMicroUsd(prices, { inputTokens: input, outputTokens: output }) },
+        },
       });
     }
+  });
+
+  it('computes each charge of cached input as costMicroUsd does, with the text of the log', async () => {
+    const random = (below: number): number => Math.floor(Math.random() * below);
+    let prices: Price = price;
+    const { reserve, settleBudget } = metering.start({ priceOf: () => prices });
+    for (const below of [10, 1_000, 1_000_000, 900_000_000])
+      for (const known of [0, 1, 2, 3]) {
+        const other = [
+          'cacheReadMicroUsdPerMtok',
+          'cacheWriteMicroUsdPerMtok',
+          'cacheWrite1hMicroUsdPerMtok',
+        ];
+        const cachePrices = other.slice(0, known).map((name) => [name, random(below * 20)]);
+        prices = {
+          ...{ inputMicroUsdPerMtok: random(below * 10), outputMicroUsdPerMtok: random(below * 100) },
+          ...(Object.fromEntries(cachePrices) as Partial<Price>),
+        };
+        const call = await begin(reserve, { inputBound: below, maxOutputTokens: below, minOutputTokens: 1 });
+        const [read, written] = [random(below >> 1), random(below >> 1)];
+        const cached = cacheTokensOf({
+          ...{ cacheReadTokens: read, cacheWriteTokens: written, cacheWrite1hTokens: random(written) },
+        });
+        const usage = { inputTokens: read + written, ...cached, outputTokens: random(below) };
+        const end = callCompleted(call, usage.inputTokens, usage.outputTokens);
+        const data = { ...end.data, usage: { ...usage, estimated: false } };
+        const { extension } = await metering.agentStore.append(endOf(call, { ...end, data } as SessionEvent));
+        expect({ prices, extension }).toMatchObject({
+          extension: { settled: { ...usage, microUsd: costMicroUsd(prices, usage) } },
+        });
+        const events = await metering.budgetEvents(call.reservationId);
+        expect(verifyChain(events)).toMatchObject({ isIntact: true, version: 2 });
+        const outcome = { kind: 'used' as const, ...usage, estimated: false };
+        await settleBudget.handle({ workspace: 'default', reservationId: call.reservationId, outcome });
+        expect(await typesOf(call)).toEqual(['BudgetReserved', 'BudgetSettled']);
+      }
   });
 
   const LEFT_OUT: readonly (readonly [
@@ -108,6 +146,14 @@ describe('the commit that ends a call', () => {
   ])[] = [
     ['uses more tokens than its bound', (call) => endOf(call, callCompleted(call, 400, 200))],
     ['costs more than its bound', (call) => endOf(call, callCompleted(call, 0, 500))],
+    [
+      'counts more input as cached than there is',
+      (call) => {
+        const end = callCompleted(call, 10, 1);
+        const usage = { inputTokens: 10, cacheReadTokens: 11, outputTokens: 1, estimated: false };
+        return endOf(call, { ...end, data: { ...end.data, usage } } as SessionEvent);
+      },
+    ],
     ['is not completed', (call) => endOf(call, callAborted(call, true))],
     ['is another attempt', (call) => endOf(call, callCompleted({ ...call, attempt: 2 }, 1, 1))],
     [

@@ -1,4 +1,5 @@
-import type { ModelAnswer, ModelUsage } from '@antiphon/providers-domain';
+import { cacheTokensOf } from '@antiphon/kernel';
+import type { ModelAnswer, ModelUsage, ReportedInput } from '@antiphon/providers-domain';
 import { ToolCallBounds, countOf, fieldsOf, listOf, textOf } from '../transport/answer-builder.js';
 import type { AnswerBuilder, Fields, RawToolCall } from '../transport/answer-builder.js';
 import { brokenAnswer } from '../transport/failures.js';
@@ -12,6 +13,8 @@ const FINISH_REASONS: Readonly<Record<string, ModelAnswer['finishReason']>> = {
   refusal: 'content_filter',
 };
 
+/** Part of the tokens written that the cache keeps for an hour. */
+const HOUR_FIELD = 'ephemeral_1h_input_tokens';
 const INPUT_FIELDS = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'] as const;
 
 /**
@@ -26,15 +29,27 @@ class UsageReader {
     const fields = fieldsOf(value);
     if (fields === undefined) return;
     for (const name of INPUT_FIELDS) this.note(fields, name);
+    const writes = fieldsOf(fields['cache_creation']);
+    if (writes !== undefined) this.note(writes, HOUR_FIELD);
     if (isFinal) this.note(fields, 'output_tokens');
   }
 
   result(): ModelUsage | null {
     const outputTokens = this.counts.get('output_tokens');
+    const input = this.input();
+    return input === null || outputTokens === undefined || outputTokens === null
+      ? null
+      : { ...input, outputTokens };
+  }
+
+  /** Returns the input, which is known before the output; null if it is not known. */
+  input(): ReportedInput | null {
     const inputs = INPUT_FIELDS.map((name) => this.counts.get(name));
-    if (outputTokens === undefined || outputTokens === null) return null;
     if (inputs[0] === undefined || inputs.includes(null)) return null;
-    return { inputTokens: inputs.reduce<number>((sum, count) => sum + (count ?? 0), 0), outputTokens };
+    const [fresh = 0, written = 0, read = 0] = inputs.map((count) => count ?? 0);
+    const hour = Math.min(this.counts.get(HOUR_FIELD) ?? 0, written);
+    const cached = { cacheReadTokens: read, cacheWriteTokens: written, cacheWrite1hTokens: hour };
+    return { inputTokens: fresh + written + read, ...cacheTokensOf(cached) };
   }
 
   private note(fields: Fields, name: string): void {
@@ -114,13 +129,19 @@ export class AnthropicReader {
     return this.usageReader.result();
   }
 
+  /** Returns the input that was reported, also of a message that is not complete. */
+  reportedInput(): ReportedInput | null {
+    return this.usageReader.input();
+  }
+
   /** Returns the answer. Throws a protocol failure unless it is complete. */
   finish(): ModelAnswer {
     const { stopReason } = this;
     if (stopReason === null || !this.isComplete()) throw this.answer.incomplete();
     const toolCalls = [...this.blocks.values()].filter((block) => block.type === 'tool_use').map(toToolCall);
     const known = Object.hasOwn(FINISH_REASONS, stopReason) ? FINISH_REASONS[stopReason] : undefined;
-    return this.answer.finish({ toolCalls, finishReason: known ?? 'other', usage: this.usage() });
+    const [usage, reportedInput] = [this.usage(), this.reportedInput()];
+    return this.answer.finish({ toolCalls, finishReason: known ?? 'other', usage, reportedInput });
   }
 
   private startMessage(event: Fields): void {

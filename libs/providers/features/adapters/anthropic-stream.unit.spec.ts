@@ -36,8 +36,39 @@ describe('reading a stream of Anthropic', () => {
         '"usage":{"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens"',
       );
     expect((await readText('anthropic', text)).answer).toMatchObject({
-      usage: { inputTokens: 130, outputTokens: 5 },
+      usage: { inputTokens: 130, cacheReadTokens: 100, cacheWriteTokens: 20, outputTokens: 5 },
     });
+  });
+
+  it('counts what is written to the cache for an hour apart', async () => {
+    const writes = '{"ephemeral_5m_input_tokens":8,"ephemeral_1h_input_tokens":12}';
+    const text = [start, ...rest]
+      .join('')
+      .replace(
+        '"usage":{"output_tokens"',
+        `"usage":{"cache_creation_input_tokens":20,"cache_creation":${writes},"output_tokens"`,
+      );
+    expect((await readText('anthropic', text)).answer).toMatchObject({
+      usage: { inputTokens: 30, cacheWriteTokens: 20, cacheWrite1hTokens: 12, outputTokens: 5 },
+    });
+  });
+
+  it('reports the input of a stream that breaks, or ends without a usage', async () => {
+    const text = [start, ...rest].join('');
+    expect((await readText('anthropic', text.slice(0, text.indexOf('message_delta')))).answer).toMatchObject({
+      reason: 'provider_protocol',
+      reportedInput: { inputTokens: 10 },
+    });
+    const answer = (await readText('anthropic', text.replace('"usage":{"output_tokens":5}', '"usage":{}')))
+      .answer;
+    expect(answer).toMatchObject({ text: 'hi', usage: null, reportedInput: { inputTokens: 10 } });
+  });
+
+  it('reports no input of a stream that ends in an error: it is not billed', async () => {
+    const error = { type: 'error', error: { type: 'overloaded_error', message: 'Sorry' } };
+    const { answer } = await readText('anthropic', [start, event(error as never)].join(''));
+    expect(answer).toMatchObject({ refused: true });
+    expect(answer).not.toHaveProperty('reportedInput');
   });
 
   it.each([

@@ -8,6 +8,7 @@ import type {
   ModelSink,
   ToolMessage,
 } from '@antiphon/providers-domain';
+import { markCached } from './anthropic-cache.js';
 import { AnthropicReader } from './anthropic-response.js';
 import { endpointOf } from './provider-settings.js';
 import { AnswerBuilder } from '../transport/answer-builder.js';
@@ -44,8 +45,12 @@ const resultBlocks = (message: ToolMessage, renameId: RenameId): Anthropic.ToolR
   }));
 
 const renderMessage = (message: ModelMessage, renameId: RenameId): Anthropic.MessageParam => {
-  if (message.role === 'user')
-    return { role: 'user', content: isBlank(message.text) ? '(empty)' : message.text };
+  if (message.role === 'user') {
+    const text = isBlank(message.text) ? '(empty)' : message.text;
+    if (!message.context) return { role: 'user', content: text };
+    const blocks = [message.context, text].map((part) => ({ type: 'text' as const, text: part }));
+    return { role: 'user', content: blocks };
+  }
   if (message.role === 'tool') return { role: 'user', content: resultBlocks(message, renameId) };
   const blocks = assistantBlocks(message, renameId);
   return { role: 'assistant', content: blocks.length === 0 ? '(empty)' : blocks };
@@ -75,6 +80,8 @@ export interface AnthropicDeps extends CallEnvironment {
   readonly baseUrl: string;
   readonly apiKey: string;
   readonly transport: HttpTransport;
+  /** False if requests do not ask for the vendor's prompt cache. Default: they do. */
+  readonly promptCache?: boolean;
 }
 
 /** Version of the Messages API whose types the SDK describes. */
@@ -115,7 +122,7 @@ export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => 
   const headers = headersFor(baseUrl, deps.apiKey);
   const renderBody = createBodyRenderer((prompt) => {
     const { max_tokens: _limit, ...body } = renderAnthropic(prompt, 1);
-    return body;
+    return deps.promptCache === false ? body : markCached(body as Body, prompt.messages);
   });
   const complete = (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {
     const answer = new AnswerBuilder(sink);
@@ -134,7 +141,11 @@ export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => 
       }
       return reader.finish();
     };
-    return runCall(request, deps, { complete: send, usage: () => reader.usage() });
+    return runCall(request, deps, {
+      complete: send,
+      usage: () => reader.usage(),
+      reportedInput: () => reader.reportedInput(),
+    });
   };
   return {
     kind: 'anthropic',

@@ -126,7 +126,7 @@ const createRemote = (
   const { adapter: protocol, outputLimit } = PROVIDER_FACTS[provider.kind];
   const adapter =
     protocol === 'anthropic'
-      ? createAnthropicAdapter({ ...common, apiKey: key.value ?? '' })
+      ? createAnthropicAdapter({ ...common, apiKey: key.value ?? '', promptCache: provider.promptCache })
       : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind, outputLimit });
   const problem = keyProblem(provider, key) ?? routeProblem;
   return problem === null ? adapter : createRefusing(provider, problem, adapter);

@@ -1,3 +1,4 @@
+import { cacheTokensOf } from '@antiphon/kernel';
 import type { ModelAnswer, ModelUsage } from '@antiphon/providers-domain';
 import { ToolCallBounds, countOf, fieldsOf, listOf, textOf } from '../transport/answer-builder.js';
 import type { AnswerBuilder, Fields, RawToolCall } from '../transport/answer-builder.js';
@@ -11,10 +12,34 @@ const FINISH_REASONS: Readonly<Record<string, ModelAnswer['finishReason']>> = {
   content_filter: 'content_filter',
 };
 
+/** Names of cached input among compatible servers: within the details, then next to them. */
+const CACHE_READ = [
+  ['cached_tokens'],
+  // DeepSeek, Kimi, LiteLLM.
+  ['prompt_cache_hit_tokens', 'cached_tokens', 'cache_read_input_tokens'],
+] as const;
+const CACHE_WRITE = [
+  ['cache_write_tokens', 'cache_creation_tokens'],
+  ['cache_creation_input_tokens'],
+] as const;
+
+const readCached = (
+  usage: Fields,
+  [inDetails, inUsage]: readonly [readonly string[], readonly string[]],
+): number => {
+  const details = fieldsOf(usage['prompt_tokens_details']);
+  const values = [...inDetails.map((name) => details?.[name]), ...inUsage.map((name) => usage[name])];
+  return values.map(countOf).find((count) => count !== null) ?? 0;
+};
+
 const readUsage = (value: Fields): ModelUsage | null => {
   const inputTokens = countOf(value['prompt_tokens']);
   const outputTokens = countOf(value['completion_tokens']);
-  return inputTokens === null || outputTokens === null ? null : { inputTokens, outputTokens };
+  if (inputTokens === null || outputTokens === null) return null;
+  // The input includes its cached parts: more than all of it cannot have been cached.
+  const cacheReadTokens = Math.min(readCached(value, CACHE_READ), inputTokens);
+  const cacheWriteTokens = Math.min(readCached(value, CACHE_WRITE), inputTokens - cacheReadTokens);
+  return { inputTokens, ...cacheTokensOf({ cacheReadTokens, cacheWriteTokens }), outputTokens };
 };
 
 interface PartialToolCall {

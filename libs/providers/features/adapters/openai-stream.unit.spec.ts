@@ -53,6 +53,34 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
+  it.each([
+    ['OpenAI', { prompt_tokens_details: { cached_tokens: 9_984 } }, { cacheReadTokens: 9_984 }],
+    ['DeepSeek', { prompt_cache_hit_tokens: 64, prompt_cache_miss_tokens: 9_936 }, { cacheReadTokens: 64 }],
+    ['Kimi', { cached_tokens: 256 }, { cacheReadTokens: 256 }],
+    [
+      'OpenRouter',
+      { prompt_tokens_details: { cached_tokens: 100, cache_write_tokens: 50 } },
+      { cacheReadTokens: 100, cacheWriteTokens: 50 },
+    ],
+    [
+      'LiteLLM',
+      { prompt_tokens_details: { cached_tokens: 7 }, cache_creation_input_tokens: 8 },
+      { cacheReadTokens: 7, cacheWriteTokens: 8 },
+    ],
+    ['a server with null details', { prompt_tokens_details: null }, {}],
+    ['a server that counts nothing cached', { prompt_tokens_details: { cached_tokens: 0 } }, {}],
+    [
+      'a server that counts more than all as cached',
+      { prompt_tokens_details: { cached_tokens: 20_000 }, cache_creation_input_tokens: 5 },
+      { cacheReadTokens: 10_000 },
+    ],
+    ['a server that counts in text', { prompt_tokens_details: { cached_tokens: '7' } }, {}],
+  ])('counts cached input of %s', async (_server, details, cached) => {
+    const usage = { prompt_tokens: 10_000, completion_tokens: 5, ...details };
+    const { answer } = await readText('openai', chunk({ delta: { content: '.' } }, { usage }) + finish('stop'));
+    expect((answer as ModelAnswer).usage).toEqual({ inputTokens: 10_000, outputTokens: 5, ...cached });
+  });
+
   it('separates tool calls that share an index, and joins pieces that repeat their id', async () => {
     const text = [
       tool({ index: 0, id: 'a', function: { name: 'one', arguments: '{"x":' } }),

@@ -37,7 +37,10 @@ const assistantMessage = (message: AssistantMessage, renameId: RenameId): Messag
       };
 
 const renderMessage = (message: ModelMessage, renameId: RenameId): Message[] => {
-  if (message.role === 'user') return [{ role: 'user', content: message.text }];
+  if (message.role === 'user') {
+    const parts = [message.context, message.text].filter((part) => part !== undefined);
+    return [{ role: 'user', content: parts.join('\n\n') }];
+  }
   if (message.role === 'assistant') return [assistantMessage(message, renameId)];
   return message.results.map((result) => ({
     role: 'tool',

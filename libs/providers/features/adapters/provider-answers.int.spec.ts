@@ -19,6 +19,7 @@ const provider = (more: Partial<ProviderConfig>): ProviderConfig =>
     baseUrl: `${mock.url}/v1`,
     apiKeyEnv: 'MY_KEY',
     storedKey: false,
+    promptCache: true,
     ...more,
   }) as ProviderConfig;
 const use = (more: Partial<ProviderConfig>, env: Record<string, string> = { MY_KEY: KEY }): void => {

@@ -61,7 +61,10 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
       });
     await mock.start();
     const baseUrl = kind === 'scripted' ? null : `${mock.baseUrl}${path}`;
-    models = createModels(configFor([{ name: 'it', kind, baseUrl, apiKeyEnv: null, storedKey: false }]), ENV);
+    models = createModels(
+      configFor([{ name: 'it', kind, baseUrl, apiKeyEnv: null, storedKey: false, promptCache: true }]),
+      ENV,
+    );
   });
   afterAll(async () => {
     models.close();

@@ -4,6 +4,7 @@ import type {
   ModelFailure,
   ModelSink,
   ModelUsage,
+  ReportedInput,
   RequestedToolCall,
 } from '@antiphon/providers-domain';
 import { FORBIDDEN_KEYS, findJsonExcess, toStorable, toStorableJson, type JsonValue } from '@antiphon/kernel';
@@ -132,6 +133,8 @@ interface AnswerEnd {
   readonly toolCalls: readonly RawToolCall[];
   readonly finishReason: ModelAnswer['finishReason'];
   readonly usage: ModelUsage | null;
+  /** Input that was reported without the output. */
+  readonly reportedInput?: ReportedInput | null;
 }
 
 /** Builds an answer from deltas and passes each delta to the sink. */
@@ -178,7 +181,7 @@ export class AnswerBuilder {
     this.modelName = name || this.modelName;
   }
 
-  finish({ toolCalls, finishReason, usage }: AnswerEnd): ModelAnswer {
+  finish({ toolCalls, finishReason, usage, reportedInput }: AnswerEnd): ModelAnswer {
     const isCut = (index: number): boolean => finishReason === 'length' && index === toolCalls.length - 1;
     const calls = toolCalls.map((call, index) =>
       finishToolCall(call, this.hasLostPart ? 'incomplete' : isCut(index) ? 'cut' : null),
@@ -190,6 +193,7 @@ export class AnswerBuilder {
       // Some servers send `stop` with a request for tools.
       finishReason: calls.length > 0 && finishReason === 'stop' ? 'tool_calls' : finishReason,
       usage,
+      ...(usage === null && reportedInput ? { reportedInput } : {}),
       ...(this.modelName === '' ? {} : { model: this.modelName }),
     };
   }

@@ -1,4 +1,5 @@
-import { ModelFailure, type ModelFailureDetails, type ModelUsage } from '@antiphon/providers-domain';
+import { ModelFailure } from '@antiphon/providers-domain';
+import type { ModelFailureDetails, ModelUsage, ReportedInput } from '@antiphon/providers-domain';
 import { textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { Redact } from '@antiphon/observability';
@@ -143,21 +144,32 @@ export const streamedFailure = (body: unknown, redact: Redact): ModelFailure => 
   });
 };
 
-/** Adds the usage that the provider had reported to a failure. */
-export const withUsage = (failure: ModelFailure, usage: ModelUsage | null): ModelFailure =>
-  usage === null || failure.usage !== undefined || !failure.dispatched
-    ? failure
-    : create({ ...failure, message: failure.message, usage }, failure.cause);
+/** Adds the usage that the provider had reported to a failure, or the input without the output. */
+export const withUsage = (
+  failure: ModelFailure,
+  usage: ModelUsage | null,
+  reportedInput: ReportedInput | null,
+): ModelFailure => {
+  if (failure.usage !== undefined || !failure.dispatched) return failure;
+  const { cause, message } = failure;
+  if (usage !== null) return create({ ...failure, message, usage }, cause);
+  if (reportedInput === null || failure.refused) return failure;
+  return create({ ...failure, message, reportedInput }, cause);
+};
 
 /**
- * Converts an error of a call into a `ModelFailure`. A cancellation wins over every other failure.
+ * Converts an error of a call into a `ModelFailure`. A cancellation wins over every other failure,
+ * but a provider that has refused the call bills nothing.
  */
 export const toModelFailure = (
   error: unknown,
   call: { readonly failure: ModelFailure | null; readonly dispatched: boolean },
   redact: Redact,
 ): ModelFailure => {
-  if (call.failure?.reason === 'cancelled') return call.failure;
+  if (call.failure?.reason === 'cancelled') {
+    const isRefused = error instanceof ModelFailure && error.refused === true;
+    return isRefused ? create({ ...call.failure, message: 'cancelled', refused: true }, error) : call.failure;
+  }
   if (error instanceof ModelFailure) return error;
   if (call.failure !== null) return call.failure;
   if (error instanceof SyntaxError)

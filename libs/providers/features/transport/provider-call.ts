@@ -4,6 +4,7 @@ import type {
   ModelPrompt,
   ModelRequest,
   ModelSink,
+  ReportedInput,
 } from '@antiphon/providers-domain';
 import type { ProviderKind } from '@antiphon/config';
 import type { Redact } from '@antiphon/observability';
@@ -199,19 +200,21 @@ export interface CallSteps {
   readonly complete: (call: ProviderCall) => Promise<ModelAnswer>;
   /** Returns the usage that the provider has reported so far, for a call that breaks. */
   readonly usage: () => ModelAnswer['usage'];
+  /** Returns the input that the provider has reported so far, if it reports it ahead of the output. */
+  readonly reportedInput?: () => ReportedInput | null;
 }
 
 /** Runs one call under its timeouts. Every failure is thrown as a `ModelFailure`. */
 export const runCall = async (
   request: ModelRequest,
   { limitsOf, redact }: CallEnvironment,
-  { complete, usage }: CallSteps,
+  { complete, usage, reportedInput }: CallSteps,
 ): Promise<ModelAnswer> => {
   const call = new ProviderCall(request.streaming, limitsOf(request), request.signal);
   try {
     return await complete(call);
   } catch (error) {
-    throw withUsage(toModelFailure(error, call, redact), usage());
+    throw withUsage(toModelFailure(error, call, redact), usage(), reportedInput?.() ?? null);
   } finally {
     call.end();
   }

@@ -278,8 +278,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
   /** Settles when the call stops before the response has ended. */
   private onStop(): void {
     const { failure } = this.call;
-    const isUsable = this.body?.allowsPartial === true && failure?.reason !== 'cancelled';
-    if (failure === null || isUsable) this.finish();
+    if (failure === null || this.body?.allowsPartial === true) this.finish();
     else this.reject(failure);
   }
 

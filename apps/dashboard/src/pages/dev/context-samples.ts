@@ -78,6 +78,7 @@ const CALL = {
   ...{ attempt: 1, step: 1, provider: 'anthropic', model: 'claude-sonnet-4', position: 12 },
   status: 'completed' as const,
   ...{ inputTokens: 1_648, outputTokens: 12, costMicroUsd: 7_176, durationMs: 900 },
+  ...{ cacheReadTokens: 0, isEstimated: false },
 };
 
 export const EXPLANATION: Explanation = {

@@ -42,7 +42,15 @@ export const TURN: Turn = {
     textLength: 10,
     model: 'sample-model',
   },
-  ...{ inputTokens: 1_204, outputTokens: 12, costMicroUsd: 7_176, isEdited: false, deleted: [] },
+  ...{
+    inputTokens: 1_204,
+    outputTokens: 12,
+    costMicroUsd: 7_176,
+    cacheReadTokens: 0,
+    isEstimated: false,
+    isEdited: false,
+    deleted: [],
+  },
   parts: [
     { kind: 'text', key: 'a', text: 'Let me see.', thought: 'The sum of two numbers.' },
     {

@@ -6,7 +6,7 @@ import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { download, printCsv } from '../../ui/download.js';
 import { formatNumber, formatUsd } from '../../ui/format.js';
-import { Button, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';
+import { Button, css as ui, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import css from '../pages.module.css';
 import { BudgetDialog } from './budget-dialog.js';
@@ -31,12 +31,29 @@ interface CostRowProps {
   readonly onSet: (agentId: string) => void;
 }
 
+interface NoteProps {
+  readonly amount: number | undefined;
+  readonly format: (amount: number) => string;
+  readonly text: string;
+}
+
+/** Shows a part of an amount, if there is one. */
+const Note = ({ amount = 0, format, text }: NoteProps) =>
+  amount > 0 && <div className={ui.muted}>{`${format(amount)} ${text}`}</div>;
+
 const CostCells = ({ cost }: { readonly cost: Cost }) => (
   <>
     <td data-end="">{formatNumber(cost.calls)}</td>
-    <td data-end="">{formatNumber(cost.settledTokens)}</td>
+    <td data-end="">
+      {formatNumber(cost.settledTokens)}
+      <Note amount={cost.cacheReadTokens} format={formatNumber} text="read from a cache" />
+      <Note amount={cost.estimatedTokens} format={formatNumber} text="estimated" />
+    </td>
     <td data-end="">{formatNumber(cost.reservedTokens)}</td>
-    <td data-end="">{formatUsd(cost.settledMicroUsd)}</td>
+    <td data-end="">
+      {formatUsd(cost.settledMicroUsd)}
+      <Note amount={cost.estimatedMicroUsd} format={formatUsd} text="estimated" />
+    </td>
   </>
 );
 
@@ -82,10 +99,7 @@ const shareOf = (cost: Cost, total: Cost): number =>
     ? percent(cost.settledMicroUsd, total.settledMicroUsd)
     : percent(cost.settledTokens, Math.max(1, total.settledTokens));
 
-interface Row extends Pick<
-  Cost,
-  'calls' | 'settledTokens' | 'reservedTokens' | 'settledMicroUsd' | 'reservedMicroUsd'
-> {
+interface Row extends Cost {
   readonly name: string;
 }
 
@@ -95,10 +109,16 @@ const CSV_COLUMNS = [
   'reservedTokens',
   'settledMicroUsd',
   'reservedMicroUsd',
+  'inputTokens',
+  'outputTokens',
+  'cacheReadTokens',
+  'cacheWriteTokens',
+  'estimatedTokens',
+  'estimatedMicroUsd',
 ] as const;
 
 const saveUsage = (group: Group, rows: readonly Row[]): void => {
-  const cells = rows.map((row) => [row.name, ...CSV_COLUMNS.map((column) => row[column])]);
+  const cells = rows.map((row) => [row.name, ...CSV_COLUMNS.map((column) => row[column] ?? 0)]);
   download(printCsv([group, ...CSV_COLUMNS], cells), `usage-by-${group}.csv`, 'text/csv');
 };
 

@@ -15,6 +15,11 @@ export interface Reserved {
   readonly outputPrice: number;
 }
 
+const INPUT_PRICES = [
+  ...['inputMicroUsdPerMtok', 'cacheReadMicroUsdPerMtok'],
+  ...['cacheWriteMicroUsdPerMtok', 'cacheWrite1hMicroUsdPerMtok'],
+];
+
 /** Reads a `BudgetReserved`. */
 export const reservedOf = ({ data }: LogEvent): Reserved => {
   const fields = (data ?? {}) as Readonly<Record<string, unknown>>;
@@ -25,7 +30,8 @@ export const reservedOf = ({ data }: LogEvent): Reserved => {
     inputBound: numberOf(fields['inputBound']),
     outputBound: numberOf(fields['outputBound']),
     microUsd: numberOf(fields['microUsd']),
-    inputPrice: numberOf(price['inputMicroUsdPerMtok']),
+    // A reservation counts input at the dearest of its prices.
+    inputPrice: Math.max(...INPUT_PRICES.map((name) => numberOf(price[name]))),
     outputPrice: numberOf(price['outputMicroUsdPerMtok']),
   };
 };

@@ -107,13 +107,16 @@ interface FootProps {
 
 const TurnFoot = ({ sessionId, turn, openBranch }: FootProps) => {
   const { turnId, endVersion, status, model, inputTokens, outputTokens, costMicroUsd, position } = turn;
+  const cached = turn.cacheReadTokens > 0 ? ` (${formatCompact(turn.cacheReadTokens)} cached)` : '';
   return (
     <footer className={css.foot}>
       {status === 'completed' ? null : <State of={status} />}
       <span>{model}</span>
       {outputTokens > 0 && (
         <span>
-          {formatCompact(inputTokens)} + {formatCompact(outputTokens)} tokens · {formatUsd(costMicroUsd)}
+          {`${formatCompact(inputTokens)}${cached}`} + {formatCompact(outputTokens)} tokens ·{' '}
+          {formatUsd(costMicroUsd)}
+          {turn.isEstimated && ' · estimated'}
         </span>
       )}
       <Link to={`/sessions/${sessionId}/why/${turnId}`}>Why</Link>

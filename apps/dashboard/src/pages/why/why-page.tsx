@@ -56,10 +56,18 @@ const Cost = ({ calls }: Pick<Explanation, 'calls'>) => {
           <td>
             <State of={call.status} />
           </td>
-          <td data-end="">{formatNumber(call.inputTokens)}</td>
+          <td data-end="">
+            {formatNumber(call.inputTokens)}
+            {call.cacheReadTokens > 0 && (
+              <div className={ui.muted}>{`${formatNumber(call.cacheReadTokens)} read from a cache`}</div>
+            )}
+          </td>
           <td data-end="">{formatNumber(call.outputTokens)}</td>
           <td data-end="">{call.durationMs === null ? '' : formatDuration(call.durationMs)}</td>
-          <td data-end="">{formatUsd(call.costMicroUsd)}</td>
+          <td data-end="">
+            {formatUsd(call.costMicroUsd)}
+            {call.isEstimated && <div className={ui.muted}>estimated</div>}
+          </td>
           <td data-end="">
             <Link to={`/events?open=${call.position}`}>{formatNumber(call.position)}</Link>
           </td>

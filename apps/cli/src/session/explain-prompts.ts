@@ -1,0 +1,111 @@
+import { upcast } from '@antiphon/contracts/events';
+import type { PromptShape, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import type { SessionExport } from '@antiphon/contracts/log';
+import { renderTable } from '../gateway/agent-views.js';
+import type { CommandContext } from '../output.js';
+import { loadSession } from './diff-sessions.js';
+
+type Completed = SessionEventOf<'ModelCallCompleted'>['data'];
+
+/** What differs from the last call of the session, so that its cached prompt is not read whole. */
+const CAUSES = {
+  model: 'another provider or model',
+  tools: 'the tools changed',
+  system: 'the system text changed',
+  window: 'the window of recent turns moved',
+  context: 'the last turn had facts of its own, which are no longer in it',
+  expired: 'over five minutes since the last call',
+} as const;
+type PromptCause = keyof typeof CAUSES;
+
+/** Time for which vendors keep a prompt that is not read, ms. */
+const KEPT_MS = 300_000;
+
+/** A completed model call, what it read from the prompt cache, and what made it read less. */
+export interface ExplainedCall {
+  readonly turnId: string;
+  readonly attempt: number;
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly estimated: boolean;
+  readonly causes: readonly PromptCause[];
+}
+
+/** Returns true if messages that the last request had are not in this one any more. */
+const hasMoved = (
+  was: PromptShape | undefined,
+  is: PromptShape | undefined,
+  isSameTurn: boolean,
+): boolean => {
+  if (!was || !is) return false;
+  return isSameTurn ? is.earlierMessages < was.earlierMessages : is.earlierMessages < was.messages;
+};
+
+const causesOf = (before: Completed | undefined, call: Completed): PromptCause[] => {
+  if (!before) return [];
+  const [was, is] = [before.prompt, call.prompt];
+  const isOther = (part: 'toolsDigest' | 'systemDigest'): boolean =>
+    was !== undefined && is !== undefined && was[part] !== is[part];
+  const isSameTurn = before.turnId === call.turnId;
+  const differs: Record<PromptCause, boolean> = {
+    model: before.provider !== call.provider || before.model !== call.model,
+    tools: isOther('toolsDigest'),
+    system: isOther('systemDigest'),
+    window: hasMoved(was, is, isSameTurn),
+    context: was?.hasContext === true && !isSameTurn,
+    expired: Date.parse(call.completedAt) - Date.parse(before.completedAt) > KEPT_MS,
+  };
+  return (Object.keys(differs) as PromptCause[]).filter((cause) => differs[cause]);
+};
+
+/** Explains the completed calls of a session, in their order. */
+export const explainCalls = ({ events }: Pick<SessionExport, 'events'>): ExplainedCall[] => {
+  const calls = events
+    .map((recorded) => upcast(recorded) as unknown as SessionEvent)
+    .flatMap((event) => (event.type === 'ModelCallCompleted' ? [event.data] : []));
+  return calls.map((call, index) => ({
+    turnId: call.turnId,
+    attempt: call.attempt,
+    model: `${call.provider}/${call.model}`,
+    inputTokens: call.usage.inputTokens,
+    cacheReadTokens: call.usage.cacheReadTokens ?? 0,
+    cacheWriteTokens: call.usage.cacheWriteTokens ?? 0,
+    estimated: call.usage.estimated,
+    causes: causesOf(calls[index - 1], call),
+  }));
+};
+
+const percent = (part: number, whole: number): string =>
+  whole === 0 ? '0 %' : `${Math.round((100 * part) / whole)} %`;
+
+const renderCalls = (calls: readonly ExplainedCall[]): string =>
+  renderTable(
+    ['CALL', 'MODEL', 'INPUT', 'READ', 'WRITTEN', 'CAUSE'],
+    calls.map(({ attempt, model, inputTokens, cacheReadTokens, cacheWriteTokens, causes }) => [
+      String(attempt),
+      model,
+      String(inputTokens),
+      `${cacheReadTokens} (${percent(cacheReadTokens, inputTokens)})`,
+      String(cacheWriteTokens),
+      causes.map((cause) => CAUSES[cause]).join(', '),
+    ]),
+  );
+
+/** Shows what each call of a session read from the prompt cache. */
+export const explainPrompts = async (context: CommandContext, fileOrId: string): Promise<void> => {
+  const session = await loadSession(context, fileOrId);
+  const calls = explainCalls(session);
+  const sum = (field: 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens'): number =>
+    calls.reduce((total, call) => total + call[field], 0);
+  const [inputTokens, cacheReadTokens] = [sum('inputTokens'), sum('cacheReadTokens')];
+  const total = { inputTokens, cacheReadTokens, cacheWriteTokens: sum('cacheWriteTokens') };
+  const share = percent(cacheReadTokens, inputTokens);
+  context.output.result(
+    { sessionId: session.sessionId, calls, total },
+    calls.length === 0
+      ? 'no model call has completed'
+      : `${renderCalls(calls)}\n${cacheReadTokens} of ${inputTokens} input tokens read from the cache (${share})`,
+  );
+};
