@@ -289,6 +289,8 @@ describe('the cost of agents', () => {
     expect(agents.map(({ agentId }) => agentId).sort()).toEqual([0, 1, 2, 3].map((n) => `cost-${n}`));
     expect(total).toEqual({
       calls: 40,
+      ...{ inputTokens: 640, outputTokens: 4_480, cacheReadTokens: 0, cacheWriteTokens: 0 },
+      ...{ estimatedTokens: 0, estimatedMicroUsd: 0 },
       settledTokens: Number(rows[0]?.['settled_tokens']),
       settledMicroUsd: Number(rows[0]?.['settled_micro_usd']),
       reservedTokens: Number(rows[0]?.['reserved_tokens']),
