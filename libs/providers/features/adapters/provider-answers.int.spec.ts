@@ -258,6 +258,9 @@ const ASKING = {
   tools: [{ name: 'calculator', description: 'Computes.', inputSchema: { type: 'object', properties: {} } }],
 };
 
+/** Mark of a part that the vendor may cache. */
+const CACHED = { cache_control: { type: 'ephemeral' } };
+
 describe('a request', () => {
   it("has Anthropic's shape for Anthropic", async () => {
     use({ kind: 'anthropic' });
@@ -267,7 +270,7 @@ describe('a request', () => {
       model: 'm',
       max_tokens: 100,
       stream: true,
-      system: 'Be brief.',
+      system: [{ type: 'text', text: 'Be brief.', ...CACHED }],
       tools: [
         { name: 'calculator', description: 'Computes.', input_schema: { type: 'object', properties: {} } },
       ],
@@ -284,11 +287,11 @@ describe('a request', () => {
           role: 'user',
           content: [
             { type: 'tool_result', tool_use_id: 'call_1', content: '5' },
-            { type: 'tool_result', tool_use_id: 'call_2', content: 'broken', is_error: true },
+            { type: 'tool_result', tool_use_id: 'call_2', content: 'broken', is_error: true, ...CACHED },
           ],
         },
         { role: 'assistant', content: [{ type: 'text', text: 'Five.' }] },
-        { role: 'user', content: 'Thanks' },
+        { role: 'user', content: [{ type: 'text', text: 'Thanks', ...CACHED }] },
       ],
     });
   });
