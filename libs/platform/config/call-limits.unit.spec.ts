@@ -4,7 +4,7 @@ import { resolveCallLimits } from './call-limits.js';
 
 const provider = (fields: Partial<ProviderConfig>): ProviderConfig => ({
   ...{ name: 'it', kind: 'openai-compatible', baseUrl: 'https://models.example/v1' },
-  ...{ apiKeyEnv: null, storedKey: false },
+  ...{ apiKeyEnv: null, storedKey: false, promptCache: true },
   ...fields,
 });
 
