@@ -86,14 +86,12 @@ const settledOf = async (): Promise<number> => {
 
 describe(`${TURNS} turns with ten tool calls each`, () => {
   it('read at least 90 % of their input from the cache, cost what the vendor bills, and are explained', async () => {
-    const calls = Array.from({ length: 10 }, (_, n) => ({
+    const tools = Array.from({ length: 10 }, (_, n) => ({
       ...{ id: `call_${n}`, name: 'calculator', input: { expression: `${n} + ${n}` } },
     }));
     script = ({ seen, toolResults }) => {
       const usage = charge(seen.body);
-      return toolResults.length > 0
-        ? { text: [`sum: ${toolResults.join(' ')}`], usage }
-        : { tools: calls, usage };
+      return toolResults.length > 0 ? { text: [`sum: ${toolResults.join(' ')}`], usage } : { tools, usage };
     };
     let sessionId = '';
     for (let turn = 0; turn < TURNS; turn += 1) {
