@@ -21,9 +21,9 @@ describe('costMicroUsd', () => {
   it('multiplies tokens by the price', () => expect(costMicroUsd(sonnet, usage(1_000, 200))).toBe(6_000));
 
   it('rounds up once over the sum', () =>
-    expect(
-      costMicroUsd({ inputMicroUsdPerMtok: 400_000, outputMicroUsdPerMtok: 400_000 }, usage(1, 1)),
-    ).toBe(1));
+    expect(costMicroUsd({ inputMicroUsdPerMtok: 400_000, outputMicroUsdPerMtok: 400_000 }, usage(1, 1))).toBe(
+      1,
+    ));
 
   it('is exact when the product exceeds the safe integers', () =>
     expect(

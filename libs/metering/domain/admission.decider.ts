@@ -82,11 +82,7 @@ export const decideAdmission = (
   if (refusal) return { granted: false, refusal };
   const outputBound = scopes.reduce(
     (least, standing) =>
-      Math.min(
-        least,
-        outputLeftByTokens(standing, ask.inputBound),
-        outputLeftByMoney(standing, ask, price),
-      ),
+      Math.min(least, outputLeftByTokens(standing, ask.inputBound), outputLeftByMoney(standing, ask, price)),
     ask.maxOutputTokens,
   );
   return {

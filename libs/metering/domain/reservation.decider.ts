@@ -1,5 +1,12 @@
 import type { BudgetEvent, BudgetEventOf, CallOutcome } from '@antiphon/contracts/metering';
-import { assertNever, boundMicroUsd, cacheTokensOf, conflict, costMicroUsd, rejected } from '@antiphon/kernel';
+import {
+  assertNever,
+  boundMicroUsd,
+  cacheTokensOf,
+  conflict,
+  costMicroUsd,
+  rejected,
+} from '@antiphon/kernel';
 import type { Decider, TokenUsage } from '@antiphon/kernel';
 import { amountOf } from './balance.js';
 

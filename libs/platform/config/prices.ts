@@ -3,7 +3,11 @@ import type { TokenPrice } from '@antiphon/kernel';
 import { PROVIDER_FACTS, PROVIDER_KINDS } from './provider-kinds.js';
 import type { ProviderKind } from './provider-kinds.js';
 
-const NO_CACHE_PRICES = { cache_read_per_mtok: null, cache_write_per_mtok: null, cache_write_1h_per_mtok: null };
+const NO_CACHE_PRICES = {
+  cache_read_per_mtok: null,
+  cache_write_per_mtok: null,
+  cache_write_1h_per_mtok: null,
+};
 
 /** Prices of the kinds of providers. Prices of the file have precedence. */
 export const DEFAULT_PRICES: ResolvedFile['prices'] = PROVIDER_KINDS.flatMap((provider) =>

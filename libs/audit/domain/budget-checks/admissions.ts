@@ -35,9 +35,7 @@ const checkScope = (scope: BudgetScope, book: ScopeBook, reserved: Reserved, at:
   const usedMicroUsd = book.settledMicroUsd + book.reservedMicroUsd;
   return [
     ...checkLimit('tokens', usedTokens, reserved.tokens, limitTokens, key, at),
-    ...(isFree
-      ? []
-      : checkLimit('micro-USD', usedMicroUsd, reserved.microUsd, limitMicroUsd, key, at)),
+    ...(isFree ? [] : checkLimit('micro-USD', usedMicroUsd, reserved.microUsd, limitMicroUsd, key, at)),
     ...(isLimited && book.frozenBy !== null
       ? [violation(at, `${key} was frozen when a call was admitted`)]
       : []),

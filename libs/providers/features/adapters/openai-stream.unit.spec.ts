@@ -77,7 +77,10 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     ['a server that counts in text', { prompt_tokens_details: { cached_tokens: '7' } }, {}],
   ])('counts cached input of %s', async (_server, details, cached) => {
     const usage = { prompt_tokens: 10_000, completion_tokens: 5, ...details };
-    const { answer } = await readText('openai', chunk({ delta: { content: '.' } }, { usage }) + finish('stop'));
+    const { answer } = await readText(
+      'openai',
+      chunk({ delta: { content: '.' } }, { usage }) + finish('stop'),
+    );
     expect((answer as ModelAnswer).usage).toEqual({ inputTokens: 10_000, outputTokens: 5, ...cached });
   });
 
