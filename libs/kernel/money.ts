@@ -53,8 +53,8 @@ export const cacheTokensOf = (usage: CacheTokens): CacheTokens => ({
 });
 
 /**
- * Returns the cost of one model call in integer micro-USD, rounded once over the sum of its parts:
- * up, or to the nearest with cached input, whose prices are fractions (docs/adr/0191). A call
+ * Returns the cost of one model call in integer micro-USD, rounded once over the sum of its parts.
+ * It is rounded up, or to the nearest with cached input, whose prices are fractions (docs/adr/0191). A call
  * within its bound never costs more than its reservation.
  */
 export const costMicroUsd = (price: TokenPrice, usage: TokenUsage): number => {
@@ -73,7 +73,7 @@ const atDearestInput = (price: TokenPrice): TokenPrice => ({
   outputMicroUsdPerMtok: price.outputMicroUsdPerMtok,
 });
 
-/** Returns the maximum cost of a call of this size: it is not known what a cache will read or write. */
+/** Returns the maximum cost of a call of this size, however a cache reads or writes its input. */
 export const boundMicroUsd = (price: TokenPrice, inputTokens: number, outputTokens: number): number =>
   costMicroUsd(atDearestInput(price), { inputTokens, outputTokens });
 

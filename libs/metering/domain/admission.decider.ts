@@ -27,7 +27,7 @@ export type Admission =
     }
   | { readonly granted: false; readonly refusal: Refusal };
 
-/** Returns true for a call that can cost nothing: it passes each limit of money, also an overspent one. */
+/** Returns true for a call that can cost nothing. It passes each limit of money. */
 const isFree = (ask: AdmissionAsk, price: Price | null): boolean =>
   price !== null && boundMicroUsd(price, ask.inputBound, ask.maxOutputTokens) === 0;
 
@@ -70,8 +70,9 @@ const firstRefusal = (
 
 /**
  * Admits a call if settled + reserved + bound is within the limit in every scope, in tokens and in
- * micro-USD. A call that can cost nothing passes each limit of money. The output is capped to the remaining budget. Below `minOutputTokens` the call is
- * refused, and the refusal names the first such scope, narrowest first.
+ * micro-USD. A call that can cost nothing passes each limit of money. The output is capped to the
+ * remaining budget. Below `minOutputTokens` the call is refused, and the refusal names the first
+ * such scope, narrowest first.
  */
 export const decideAdmission = (
   ask: AdmissionAsk,

@@ -33,7 +33,7 @@ const inOrder = ({ tools = [], system, messages }: Request): { scope: string; bl
 ];
 
 /**
- * Prompt cache of a mock model, by the public rules of Anthropic: a request reads the longest
+ * Prompt cache of a mock model, by the public rules of Anthropic. A request reads the longest
  * beginning that an earlier request wrote at one of its marks. It looks at most 20 blocks back from
  * each of at most four marks, and neither reads nor writes less than a minimum.
  * https://docs.claude.com/en/docs/build-with-claude/prompt-caching

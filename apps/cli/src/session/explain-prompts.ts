@@ -7,7 +7,7 @@ import { loadSession } from './diff-sessions.js';
 
 type Completed = SessionEventOf<'ModelCallCompleted'>['data'];
 
-/** What differs from the last call of the session, so that its cached prompt is not read whole. */
+/** Differences from the last call of the session, for which its cached prompt is not read whole. */
 const CAUSES = {
   model: 'another provider or model',
   tools: 'the tools changed',
