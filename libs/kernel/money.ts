@@ -54,8 +54,8 @@ export const cacheTokensOf = (usage: CacheTokens): CacheTokens => ({
 
 /**
  * Returns the cost of one model call in integer micro-USD, rounded once over the sum of its parts.
- * It is rounded up, or to the nearest with cached input, whose prices are fractions (docs/adr/0191). A call
- * within its bound never costs more than its reservation.
+ * It is rounded up, or to the nearest with cached input, whose prices are fractions
+ * (docs/adr/0191). A call within its bound never costs more than its reservation.
  */
 export const costMicroUsd = (price: TokenPrice, usage: TokenUsage): number => {
   const exact = exactCost(price, usage);
