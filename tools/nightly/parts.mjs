@@ -293,6 +293,7 @@ const SPECS = {
     ...{ shows: 'the deciders hold in random interleavings and faults', minutes: 15 },
     quick: { ANTIPHON_SIMULATIONS: '2000' },
   },
+  'slow-models': { shows: 'a model that loads for 75 s answers a turn, a command and a run', minutes: 8 },
   'slow-readers': {
     ...{ shows: 'stalled readers cost bounded memory and slow no other', minutes: 25 },
     ...{ quick: { ANTIPHON_SLOW_BLOCKS: 'reading,none,none,stalled' }, missing: needLinux },
