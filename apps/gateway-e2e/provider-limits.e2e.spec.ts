@@ -51,6 +51,11 @@ base_url = "http://models.example/v1"
 proxy = "${proxy}"
 
 [[providers]]
+name = "company"
+kind = "openai-compatible"
+base_url = "http://company.example/v1"
+
+[[providers]]
 name = "nowhere"
 kind = "openai-compatible"
 base_url = "https://models.invalid/v1"
@@ -85,6 +90,11 @@ first_byte_s = 60
 [[agents]]
 id = "narrow"
 provider = "narrow"
+model = "m"
+
+[[agents]]
+id = "company"
+provider = "company"
 model = "m"
 
 [[agents]]
@@ -123,7 +133,8 @@ beforeAll(async () => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const tls = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  stack = await startStackWith(configFor(mock.url, own, tls), {}, { shareDatabase: true });
+  const env = { HTTP_PROXY: own, NO_PROXY: 'localhost,127.0.0.1,::1' };
+  stack = await startStackWith(configFor(mock.url, own, tls), {}, { shareDatabase: true, env });
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -265,6 +276,16 @@ describe('a provider behind a proxy', () => {
     for (const secret of [PASSWORD, Buffer.from(`me:${PASSWORD}`).toString('base64')])
       expect(everything).not.toContain(secret);
   });
+});
+
+it('HTTP_PROXY of the environment of `npm start` is used by calls of providers alone', async () => {
+  const before = proxy.requests.length;
+  const { frames } = await send('company');
+  expect(textOf(frames)).toBe('fine');
+  expect(proxy.requests.slice(before).map(({ target }) => target)).toEqual([
+    'http://company.example/v1/chat/completions',
+  ]);
+  expect(proxy.requests.filter(({ target }) => !target.includes('.example'))).toEqual([]);
 });
 
 describe('a provider that cannot be reached', () => {
