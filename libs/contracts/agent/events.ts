@@ -150,6 +150,13 @@ export const ModelCallCompleted = event('ModelCallCompleted', {
   frames: z.array(StreamedFrame),
   toolCalls: z.array(ToolCall),
   finishReason: z.enum(['stop', 'tool_calls', 'length', 'content_filter', 'other']),
+  /**
+   * Reasoning and ids that the model wants back with the results of the tool calls, unchanged.
+   * Absent where it wants nothing back, and in older events. Empty after a deletion.
+   */
+  providerState: z.string().optional(),
+  /** True if the model wants the state in later turns, too. */
+  keepsProviderState: z.literal(true).optional(),
   usage: Usage,
   /** Cost in integer micro-USD at the configured prices; null when the model has no price. */
   costMicroUsd: z.int().nonnegative().nullable(),

@@ -17,7 +17,15 @@ const RecalledCall = z.object({
 export const RecalledTurn = z.object({
   turnId: z.uuid(),
   content: z.string(),
-  steps: z.array(ModelChoice.extend({ text: z.string(), calls: z.array(RecalledCall) })),
+  steps: z.array(
+    ModelChoice.extend({
+      text: z.string(),
+      calls: z.array(RecalledCall),
+      /** State that the model wants in later turns, and the thought that it needs. */
+      providerState: z.string().optional(),
+      thought: z.string().optional(),
+    }),
+  ),
   ending: z.enum(['completed', 'failed', 'cancelled']),
   note: z.string(),
 });

@@ -43,7 +43,7 @@ export type SessionHistory = z.infer<typeof SessionHistory>;
 export const DELETED_FIELDS = {
   message: { TurnRequested: ['content'], ChatMessageEdited: ['content'] },
   answer: {
-    ModelCallCompleted: ['text', 'thought', 'frames', 'toolCalls'],
+    ModelCallCompleted: ['text', 'thought', 'frames', 'toolCalls', 'providerState'],
     ModelCallAborted: ['text', 'thought', 'frames', 'message', 'cause'],
     ToolCallRequested: ['input'],
     ToolCallCompleted: ['content'],

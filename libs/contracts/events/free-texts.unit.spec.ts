@@ -47,6 +47,7 @@ const OUTSIDE: Readonly<Record<string, string>> = {
   output: 'a model',
   position: 'a client',
   predicate: 'memory',
+  providerState: 'a provider',
   preview: 'a difference of files',
   prompt: 'a client or an agent',
   reason: 'a person or an agent',

@@ -16,6 +16,7 @@ import {
   usd,
   workspace,
 } from './key-hints.js';
+import { Parameters } from './model-parameters.js';
 import { PROVIDER_KINDS } from './provider-kinds.js';
 
 /** Minimum length of a configured token: a shorter one can be guessed. */
@@ -242,6 +243,7 @@ export const ConfigFile = z.strictObject({
   bindings: list(Binding, 'bindings'),
   budgets: section(Budgets, 'budgets'),
   prices: list(Price, 'prices'),
+  parameters: list(Parameters, 'parameters'),
   memory: section(Memory, 'memory'),
   features: section(Features, 'features'),
   files: section(Files, 'files'),

@@ -57,6 +57,9 @@ provider = "own"
 model = "m"
 input_per_mtok = 1.5
 output_per_mtok = 2
+[[parameters]]
+provider = "own"
+model = "m"
 `;
 
 /** Returns the key of a setting without the names of entries. */

@@ -33,6 +33,8 @@ export { effectiveSettings } from './effective-config.js';
 export { editDistance, findNearest } from './find-nearest.js';
 export { configPaths, loadConfig } from './load-config.js';
 export type { LoadOptions } from './load-config.js';
+export { findParameters } from './model-parameters.js';
+export type { KnownParameters, ModelParameters } from './model-parameters.js';
 export { parseNetwork } from './network.js';
 export type { Network } from './network.js';
 export { parseConfig } from './parse-config.js';

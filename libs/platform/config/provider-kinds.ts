@@ -8,8 +8,6 @@ interface ProviderKindFacts {
   readonly baseUrl: string | null;
   /** Model of agents that name none; null if each agent has to name its own. */
   readonly defaultModel: string | null;
-  /** Field of a request with the maximum of the answer's tokens. */
-  readonly outputLimit: 'max_tokens' | 'max_completion_tokens';
   /** Model, in which `*` stands for any characters, and US dollars per million tokens in and out. */
   readonly prices: readonly (readonly [model: string, inputUsd: number, outputUsd: number])[];
 }
@@ -25,7 +23,6 @@ const KINDS = {
     keyVariable: 'ANTHROPIC_API_KEY',
     baseUrl: 'https://api.anthropic.com',
     defaultModel: 'claude-sonnet-4-5',
-    outputLimit: 'max_tokens',
     prices: [
       ['claude-sonnet-*', 3, 15],
       ['claude-3-*-sonnet-*', 3, 15],
@@ -36,7 +33,6 @@ const KINDS = {
     keyVariable: 'OPENAI_API_KEY',
     baseUrl: 'https://api.openai.com/v1',
     defaultModel: 'gpt-4o',
-    outputLimit: 'max_completion_tokens',
     prices: [
       ['gpt-4o', 2.5, 10],
       ['gpt-4o-2024-08-06', 2.5, 10],
@@ -48,7 +44,6 @@ const KINDS = {
     keyVariable: null,
     baseUrl: null,
     defaultModel: null,
-    outputLimit: 'max_tokens',
     prices: [],
   },
   openrouter: {
@@ -56,7 +51,6 @@ const KINDS = {
     keyVariable: 'OPENROUTER_API_KEY',
     baseUrl: 'https://openrouter.ai/api/v1',
     defaultModel: 'anthropic/claude-sonnet-4.5',
-    outputLimit: 'max_tokens',
     prices: [
       ['anthropic/claude-sonnet-*', 3, 15],
       ['openai/gpt-4o', 2.5, 10],
@@ -67,7 +61,6 @@ const KINDS = {
     keyVariable: null,
     baseUrl: 'http://127.0.0.1:11434/v1',
     defaultModel: null,
-    outputLimit: 'max_tokens',
     prices: [['*', 0, 0]],
   },
   cli: {
@@ -75,7 +68,6 @@ const KINDS = {
     keyVariable: null,
     baseUrl: null,
     defaultModel: null,
-    outputLimit: 'max_tokens',
     prices: [],
   },
   scripted: {
@@ -83,7 +75,6 @@ const KINDS = {
     keyVariable: null,
     baseUrl: null,
     defaultModel: 'scripted',
-    outputLimit: 'max_tokens',
     prices: [['*', 0, 0]],
   },
 } as const satisfies Readonly<Record<string, ProviderKindFacts>>;

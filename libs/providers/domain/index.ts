@@ -35,3 +35,5 @@ export type {
   ToolMessage,
   UserMessage,
 } from './model-port.js';
+export { budgetWithin, effortOf, thinkingTokens } from './thinking.js';
+export type { Thinking } from './thinking.js';

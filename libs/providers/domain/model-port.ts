@@ -2,6 +2,7 @@ import { textCause } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { ToolCall, ToolCallProblem, Usage } from '@antiphon/contracts/agent';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
+import type { Thinking } from './thinking.js';
 
 /** Maximum number of tool calls in one step; a response with more is a protocol error. */
 export const MAX_CALLS_PER_STEP = 64;
@@ -24,6 +25,10 @@ export interface AssistantMessage {
   readonly role: 'assistant';
   readonly text: string;
   readonly toolCalls: readonly ModelToolUse[];
+  /** State that the model of the request returned with this output, and wants back unchanged. */
+  readonly providerState?: string;
+  /** Reasoning text of this output. Present with a state only. */
+  readonly thought?: string;
 }
 
 /** All results of one assistant message's tool calls, in the order of the calls. */
@@ -71,6 +76,10 @@ export interface ModelPrompt {
 }
 
 export interface ModelRequest extends ModelPrompt {
+  /** Absent: the model decides whether it thinks. */
+  readonly thinking?: Thinking | undefined;
+  /** Absent: the model's own. */
+  readonly temperature?: number | undefined;
   /** Output limit granted by metering; the provider must not exceed it. */
   readonly maxOutputTokens: number;
   /** Aborts the call. The adapter closes the provider's connection and throws `cancelled`. */
@@ -134,6 +143,13 @@ export interface ModelAnswer {
   readonly thought: string;
   readonly toolCalls: readonly RequestedToolCall[];
   readonly finishReason: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
+  /**
+   * Reasoning and ids that the provider wants back with the results of the tool calls, unchanged:
+   * JSON text in the format of its adapter. Absent where it wants nothing back.
+   */
+  readonly providerState?: string;
+  /** True if the provider wants the state in later turns, too. */
+  readonly keepsProviderState?: true;
   /** Null when the provider sent no usage, or an invalid one. */
   readonly usage: ModelUsage | null;
   /** Input that the provider reported, if it did not report the output. */
@@ -172,6 +188,8 @@ export interface ModelFailureDetails {
   readonly refused?: boolean;
   /** True if the same request may succeed later; false for 400, 401, 403, 404 and the like. */
   readonly retryable: boolean;
+  /** Start of the provider's own text about a refusal, in which it may name a parameter. */
+  readonly refusal?: string;
   /** Delay from a `retry-after` header. */
   readonly retryAfterMs?: number;
   /** HTTP status, if the provider sent one. */
@@ -188,6 +206,7 @@ export class ModelFailure extends Error implements ModelFailureDetails {
   readonly dispatched: boolean;
   readonly retryable: boolean;
   declare readonly refused?: boolean;
+  declare readonly refusal?: string;
   declare readonly retryAfterMs?: number;
   declare readonly status?: number;
   declare readonly usage?: ModelUsage;
@@ -203,6 +222,7 @@ export class ModelFailure extends Error implements ModelFailureDetails {
     this.dispatched = details.dispatched;
     this.retryable = details.retryable;
     if (details.refused === true && details.usage === undefined) this.refused = true;
+    if (details.refusal !== undefined) this.refusal = details.refusal;
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
     if (details.status !== undefined) this.status = details.status;
     if (details.usage !== undefined) this.usage = details.usage;

@@ -39,6 +39,8 @@ const AGENT: AgentConfig = {
   fallback: null,
   approvals: [],
   toolLimits: [],
+  thinking: null,
+  temperature: null,
   readChats: false,
   budget: null,
 };
@@ -71,6 +73,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
     workspaces: [],
   },
   prices: [],
+  parameters: [],
   memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
   files: {
     maxFileBytes: 1_000_000,

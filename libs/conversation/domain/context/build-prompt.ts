@@ -3,7 +3,7 @@ import type { OpenTurn, PastTurn, SessionState } from '../session/session-state.
 import type { ModelChoice } from '../turn/step.js';
 import { estimateMessages, estimateTokens, estimateTools } from './estimate-tokens.js';
 import { assignCallIds, openTurnMessages, pastTurnMessages, pastTurnSummary } from './turn-messages.js';
-import type { RequestCallIds } from './turn-messages.js';
+import type { RequestParts } from './turn-messages.js';
 
 /** Memory's part of a context, as its contract returns it. */
 export interface MemoryContext {
@@ -85,12 +85,12 @@ const evenCap = (sizes: readonly number[], room: number): number => {
 };
 
 /** Renders the open turn. Only its tool results are clipped, evenly, to the remaining room. */
-const fitOpenTurn = (turn: OpenTurn, callIds: RequestCallIds, room: number): ModelMessage[] => {
-  const whole = openTurnMessages(turn, callIds);
+const fitOpenTurn = (turn: OpenTurn, request: RequestParts, room: number): ModelMessage[] => {
+  const whole = openTurnMessages(turn, request);
   if (estimateMessages(whole) <= room) return whole;
-  const bare = estimateMessages(openTurnMessages(turn, callIds, 0));
+  const bare = estimateMessages(openTurnMessages(turn, request, 0));
   const sizes = turn.steps.flatMap(({ calls }) => calls.map(({ content }) => estimateTokens(content)));
-  return openTurnMessages(turn, callIds, Math.max(MIN_RESULT_TOKENS, evenCap(sizes, room - bare)));
+  return openTurnMessages(turn, request, Math.max(MIN_RESULT_TOKENS, evenCap(sizes, room - bare)));
 };
 
 /** A recent turn as a prompt has it. `left_out`: it does not fit, nor does any turn before it. */
@@ -104,11 +104,11 @@ export interface FittedTurn {
  * Renders recent turns from the newest back, as long as they fit. A turn that does not fit with its
  * tools is tried without them; the first that does not fit at all ends the list.
  */
-const fitNewest = (recent: readonly PastTurn[], callIds: RequestCallIds, room: number): FittedTurn[] => {
+const fitNewest = (recent: readonly PastTurn[], request: RequestParts, room: number): FittedTurn[] => {
   let left = room;
   const fitted: FittedTurn[] = [];
   for (const turn of [...recent].reverse()) {
-    const whole = pastTurnMessages(turn, callIds);
+    const whole = pastTurnMessages(turn, request);
     const isWhole = estimateMessages(whole) <= left;
     const messages = isWhole ? whole : pastTurnSummary(turn);
     if (!isWhole && estimateMessages(messages) > left) break;
@@ -136,11 +136,11 @@ const startOf = (sizes: readonly number[], room: number, step: number): number =
 /** Renders the recent turns that fit. The oldest are left out in steps of a part of the context. */
 const fitRecent = (
   recent: readonly PastTurn[],
-  callIds: RequestCallIds,
+  request: RequestParts,
   room: number,
   step: number,
 ): FittedTurn[] => {
-  const whole = recent.map((turn) => pastTurnMessages(turn, callIds));
+  const whole = recent.map((turn) => pastTurnMessages(turn, request));
   const sizes = whole.map(estimateMessages);
   const start = startOf(sizes, room, step);
   const stepped = recent.flatMap((turn, index): FittedTurn[] =>
@@ -148,7 +148,7 @@ const fitRecent = (
   );
   const kept = sizes.slice(start).reduce((sum, size) => sum + size, 0);
   const isEnough = start === 0 || (start > 0 && kept >= room * MIN_KEPT);
-  const shown = isEnough ? stepped : fitNewest(recent, callIds, room);
+  const shown = isEnough ? stepped : fitNewest(recent, request, room);
   const omitted = recent.slice(0, recent.length - shown.length);
   return [...omitted.map((turn) => ({ turn, form: 'left_out' as const, messages: [] })), ...shown];
 };
@@ -169,9 +169,9 @@ export const fitPrompt = (state: SessionState, turn: OpenTurn, parts: PromptPart
   const facts = renderFacts(parts.remembered.facts);
   const room = contextTokens - estimateTokens(system) - estimateTokens(facts ?? '') - estimateTools(tools);
   const { recent } = state;
-  const callIds = assignCallIds([...recent, turn]);
-  const open = fitOpenTurn(turn, callIds, room);
-  const fitted = fitRecent(recent, callIds, room - estimateMessages(open), contextTokens / STEPS);
+  const request = { callIds: assignCallIds([...recent, turn]), choice: parts.choice };
+  const open = fitOpenTurn(turn, request, room);
+  const fitted = fitRecent(recent, request, room - estimateMessages(open), contextTokens / STEPS);
   return { system, recent: fitted, open: withFacts(open, facts) };
 };
 

@@ -1,6 +1,6 @@
 import { textOf } from '@antiphon/contracts/causes';
 import { renderReceived } from '../session/render-received.js';
-import type { ModelMessage, ModelToolResult } from '@antiphon/providers-domain';
+import type { AssistantMessage, ModelMessage, ModelToolResult } from '@antiphon/providers-domain';
 import type { OpenTurn, PastTurn, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { clipToTokens } from './estimate-tokens.js';
 
@@ -38,12 +38,34 @@ const toResult = (call: TurnToolCall, id: string, resultTokens: number): ModelTo
     : { id, name, content: clipToTokens(content, resultTokens), isError };
 };
 
+/** Model that a request is for. */
+interface RequestModel {
+  readonly provider: string;
+  readonly model: string;
+}
+
+/** Model of a request, and the ids of its tool calls. */
+export interface RequestParts {
+  readonly callIds: RequestCallIds;
+  readonly choice: RequestModel;
+}
+
+/** Returns the state of a step for the model that made it. Another model must not get it. */
+const stateFor = (
+  { provider, model, providerState, thought = '' }: TurnStep,
+  wanted: RequestModel,
+): Pick<AssistantMessage, 'providerState' | 'thought'> =>
+  providerState !== undefined && provider === wanted.provider && model === wanted.model
+    ? { providerState, thought }
+    : {};
+
 /** Renders one step: the assistant's message and, after tool calls, exactly one result for each. */
 const stepMessages = (
-  { text, calls }: TurnStep,
-  callIds: RequestCallIds,
+  step: TurnStep,
+  { callIds, choice }: RequestParts,
   resultTokens: number,
 ): ModelMessage[] => {
+  const { text, calls } = step;
   if (calls.length === 0) return [{ role: 'assistant', text: text || EMPTY_ANSWER, toolCalls: [] }];
   const idOf = ({ callId }: TurnToolCall): string => callIds.get(callId) ?? callId;
   return [
@@ -51,6 +73,7 @@ const stepMessages = (
       role: 'assistant',
       text,
       toolCalls: calls.map((call) => ({ id: idOf(call), name: call.name, input: call.input })),
+      ...stateFor(step, choice),
     },
     { role: 'tool', results: calls.map((call) => toResult(call, idOf(call), resultTokens)) },
   ];
@@ -102,9 +125,9 @@ const turnMessages = (
 /** Renders the open turn. Clips each tool result to `resultTokens`. */
 export const openTurnMessages = (
   turn: OpenTurn,
-  callIds: RequestCallIds,
+  request: RequestParts,
   resultTokens = Infinity,
-): ModelMessage[] => joinConsecutive(turnMessages(turn, (step) => stepMessages(step, callIds, resultTokens)));
+): ModelMessage[] => joinConsecutive(turnMessages(turn, (step) => stepMessages(step, request, resultTokens)));
 
 /** Returns a last text for a turn without an answer, so that it does not end with tool results. */
 const closingText = ({ ending, note, steps }: PastTurn): string | null => {
@@ -115,10 +138,10 @@ const closingText = ({ ending, note, steps }: PastTurn): string | null => {
 };
 
 /** Renders an ended turn with its tool calls. */
-export const pastTurnMessages = (turn: PastTurn, callIds: RequestCallIds): ModelMessage[] => {
+export const pastTurnMessages = (turn: PastTurn, request: RequestParts): ModelMessage[] => {
   const closing = closingText(turn);
   return joinConsecutive([
-    ...turnMessages(turn, (step) => stepMessages(step, callIds, Infinity)),
+    ...turnMessages(turn, (step) => stepMessages(step, request, Infinity)),
     ...(closing === null ? [] : [{ role: 'assistant' as const, text: closing, toolCalls: [] }]),
   ]);
 };

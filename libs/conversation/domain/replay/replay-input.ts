@@ -54,6 +54,11 @@ const toRecordAnswer = (
   const { attempt, text, thought, frames, finishReason, usage, costMicroUsd, completedAt: now } = data;
   const spoken = data.firstTextAt === undefined ? {} : { firstTextAt: data.firstTextAt };
   const prompted = data.prompt === undefined ? {} : { prompt: data.prompt };
+  const { providerState, keepsProviderState } = data;
+  const state = {
+    ...(providerState === undefined ? {} : { providerState }),
+    ...(keepsProviderState === undefined ? {} : { keepsProviderState }),
+  };
   const toolCalls = data.toolCalls.map((call, index) => ({
     ...call,
     callId: callIdOf(sessionId, attempt, index),
@@ -61,16 +66,8 @@ const toRecordAnswer = (
   return {
     type: 'RecordAnswer',
     data: {
-      attempt,
-      text,
-      thought,
-      frames,
-      toolCalls,
-      finishReason,
-      usage,
-      costMicroUsd,
-      ...spoken,
-      ...prompted,
+      ...{ attempt, text, thought, frames, toolCalls, finishReason, ...state },
+      ...{ usage, costMicroUsd, ...spoken, ...prompted },
     },
     now,
   };

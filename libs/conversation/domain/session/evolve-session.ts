@@ -62,10 +62,12 @@ const stepOf = ({
   model,
   toolCalls,
   finishReason,
+  ...state
 }: SessionEventOf<'ModelCallCompleted'>['data']): TurnStep => ({
   text,
   provider,
   model,
+  ...stateOf(state),
   ...(finishReason === 'length' || finishReason === 'content_filter' ? { cutBy: finishReason } : {}),
   calls: toolCalls.map((call) => ({
     ...call,
@@ -82,6 +84,16 @@ const stepOf = ({
     isError: false,
   })),
 });
+
+type State = Pick<
+  SessionEventOf<'ModelCallCompleted'>['data'],
+  'providerState' | 'keepsProviderState' | 'thought'
+>;
+
+const stateOf = ({ providerState, keepsProviderState, thought }: State): Partial<TurnStep> =>
+  providerState
+    ? { providerState, thought, ...(keepsProviderState ? { keepsState: keepsProviderState } : {}) }
+    : {};
 
 const abortCall = (state: SessionState, data: SessionEventOf<'ModelCallAborted'>['data']): SessionState =>
   updateOpen(state, data.turnId, (turn) => ({ ...turn, call: null, tries: [...turn.tries, tryOf(data)] }));

@@ -14,8 +14,16 @@ import type {
  */
 const MAX_ENDED = 32;
 
+const withoutState = ({
+  providerState: _state,
+  thought: _thought,
+  keepsState: _keeps,
+  ...step
+}: TurnStep): TurnStep => step;
+
+/** Clips the texts of a step. Most models want their state back in the open turn only. */
 const clipStep = (step: TurnStep, max: number): TurnStep => ({
-  ...step,
+  ...(step.keepsState ? step : withoutState(step)),
   text: clipText(step.text, max),
   calls: step.calls.map((call) => ({ ...call, content: clipText(call.content, max) })),
 });
@@ -40,9 +48,11 @@ const hasContent = (turn: PastTurn): boolean =>
 
 const sizeOf = (turn: PastTurn): number =>
   turn.steps.reduce(
-    (sum, { text, calls }) =>
+    (sum, { text, calls, providerState = '', thought = '' }) =>
       sum +
       text.length +
+      providerState.length +
+      thought.length +
       calls.reduce((all, { content, input }) => all + content.length + jsonLength(input), 0),
     turn.content.length + turn.note.length + (turn.received.length > 0 ? jsonLength(turn.received) : 0),
   );
@@ -107,17 +117,20 @@ const toRecalledCall = ({
 /** Converts an ended turn to its form in a fork's event. */
 export const toRecalled = ({ turnId, content, steps, ending, note }: PastTurn): RecalledTurn => ({
   ...{ turnId, content, ending, note },
-  steps: steps.map(({ text, provider, model, calls }) => ({
+  steps: steps.map(({ text, provider, model, calls, providerState, thought }) => ({
     ...{ text, provider, model },
     calls: calls.map(toRecalledCall),
+    ...(providerState === undefined ? {} : { providerState, thought }),
   })),
 });
 
 const fromRecalled = (turn: RecalledTurn): PastTurn => ({
   ...turn,
   received: [],
-  steps: turn.steps.map((step) => ({
+  steps: turn.steps.map(({ providerState, thought, ...step }) => ({
     ...step,
+    ...(providerState ? { providerState, keepsState: true } : {}),
+    ...(providerState && thought !== undefined ? { thought } : {}),
     calls: step.calls.map((call) => ({
       ...call,
       ...{ idempotent: false, idempotencyKey: '', claimed: false, tries: 0, approval: null },

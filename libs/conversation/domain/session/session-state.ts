@@ -86,6 +86,11 @@ export interface TurnStep {
   readonly calls: readonly TurnToolCall[];
   /** Why the answer ends early; absent for a finished one. */
   readonly cutBy?: AnswerCut;
+  /** State that its model wants back, and the thought that belongs to it. */
+  readonly providerState?: string;
+  readonly thought?: string;
+  /** True if the model wants the state in later turns, too. Absent: false. */
+  readonly keepsState?: boolean;
 }
 
 /** Started model call without an outcome. */

@@ -113,6 +113,8 @@ export const toAnswer = (
         ...(problem ? { problem } : {}),
       })),
       finishReason: answer.finishReason,
+      ...(answer.providerState === undefined ? {} : { providerState: answer.providerState }),
+      ...(answer.keepsProviderState ? { keepsProviderState: answer.keepsProviderState } : {}),
       usage,
       costMicroUsd: price && costMicroUsd(price, usage),
     },

@@ -1,7 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import type { ModelMessage } from '@antiphon/providers-domain';
 
-type Body = Omit<Anthropic.MessageCreateParamsNonStreaming, 'stream'>;
+type Body = Pick<Anthropic.MessageCreateParamsNonStreaming, 'messages' | 'system' | 'tools'>;
 
 const MARK = { cache_control: { type: 'ephemeral' as const } };
 
@@ -45,13 +45,16 @@ const markMessage = (message: Anthropic.MessageParam): Anthropic.MessageParam =>
 const markTools = (tools: Body['tools']): Body['tools'] =>
   tools?.map((tool, index) => (index === tools.length - 1 ? { ...tool, ...MARK } : tool));
 
+const textOfSystem = (system: NonNullable<Body['system']>): string =>
+  typeof system === 'string' ? system : system.map(({ text }) => text).join('\n\n');
+
 /** Marks the parts of a request that the vendor may cache, and reads from its cache. */
-export const markCached = (body: Body, messages: readonly ModelMessage[]): Body => {
+export const markCached = <B extends Body>(body: B, messages: readonly ModelMessage[]): B => {
   const marked = new Set(cacheMarks(messages));
   const { system, tools } = body;
   return {
     ...body,
-    ...(typeof system === 'string' ? { system: [{ type: 'text', text: system, ...MARK }] } : {}),
+    ...(system === undefined ? {} : { system: [{ type: 'text', text: textOfSystem(system), ...MARK }] }),
     ...(system === undefined && tools ? { tools: markTools(tools) } : {}),
     messages: body.messages.map((message, index) => (marked.has(index) ? markMessage(message) : message)),
   };

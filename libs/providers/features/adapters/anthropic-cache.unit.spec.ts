@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ModelMessage } from '@antiphon/providers-domain';
-import { renderAnthropic } from './anthropic.adapter.js';
+import { findParameters } from '@antiphon/config';
+import { renderAnthropic } from './anthropic-request.js';
 import { cacheMarks, markCached } from './anthropic-cache.js';
 
 const user = (text: string, context?: string): ModelMessage => ({
@@ -43,8 +44,9 @@ describe('marks for the prompt cache of Anthropic', () => {
     ...{ provider: 'p', model: 'm', system, messages },
     tools: ['a', 'b'].map((name) => ({ name, description: name, inputSchema: {} })),
   });
+  const { parameters } = findParameters({}, { name: 'p', kind: 'anthropic' }, 'm');
   const bodyOf = (messages: readonly ModelMessage[], system = 'Be kind.') =>
-    markCached(renderAnthropic(prompt(messages, system), 1), messages);
+    markCached(renderAnthropic(prompt(messages, system), parameters), messages);
   const mark = { cache_control: { type: 'ephemeral' } };
 
   it('are on the system text, or on the last tool without one, and at most four', () => {

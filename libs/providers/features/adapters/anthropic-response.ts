@@ -3,6 +3,8 @@ import type { ModelAnswer, ModelUsage, ReportedInput } from '@antiphon/providers
 import { ToolCallBounds, countOf, fieldsOf, listOf, textOf } from '../transport/answer-builder.js';
 import type { AnswerBuilder, Fields, RawToolCall } from '../transport/answer-builder.js';
 import { brokenAnswer } from '../transport/failures.js';
+import { joinSignature, stateOfParts } from './anthropic-state.js';
+import type { AnswerPart } from './anthropic-state.js';
 
 const FINISH_REASONS: Readonly<Record<string, ModelAnswer['finishReason']>> = {
   end_turn: 'stop',
@@ -61,8 +63,7 @@ class UsageReader {
 /** More blocks than an answer has: calls are bounded, and texts and thoughts lie between them. */
 const MAX_BLOCKS = 1_000;
 
-interface Block {
-  readonly type: string;
+interface Block extends AnswerPart {
   readonly id: string;
   readonly name: string;
   /** Input within the block's start: complete from servers that do not stream a tool's input. */
@@ -70,6 +71,13 @@ interface Block {
   json: string;
   isOpen: boolean;
 }
+
+/** Types of blocks by the deltas that only they have, for servers that forget the block's start. */
+const BLOCK_OF_DELTA: Readonly<Record<string, string>> = {
+  text_delta: 'text',
+  thinking_delta: 'thinking',
+  signature_delta: 'thinking',
+};
 
 const toToolCall = (block: Block): RawToolCall => ({
   id: block.id,
@@ -80,7 +88,9 @@ const toToolCall = (block: Block): RawToolCall => ({
 /** Collects the events of a Messages stream, or one whole message, into an answer. */
 export class AnthropicReader {
   private readonly usageReader = new UsageReader();
-  private readonly blocks = new Map<unknown, Block>();
+  private readonly blocks: Block[] = [];
+  /** The newest block of each index. */
+  private readonly newest = new Map<unknown, Block>();
   private readonly bounds = new ToolCallBounds();
   /** Counted, because every event after the reason to stop asks for it. */
   private openBlocks = 0;
@@ -103,6 +113,8 @@ export class AnthropicReader {
       case 'message_delta':
         this.usageReader.read(event['usage'], true);
         return this.noteStopReason(fieldsOf(event['delta'])?.['stop_reason']);
+      case 'message_stop':
+        return this.stopAll();
     }
   }
 
@@ -138,10 +150,13 @@ export class AnthropicReader {
   finish(): ModelAnswer {
     const { stopReason } = this;
     if (stopReason === null || !this.isComplete()) throw this.answer.incomplete();
-    const toolCalls = [...this.blocks.values()].filter((block) => block.type === 'tool_use').map(toToolCall);
+    const toolCalls = this.blocks.filter((block) => block.type === 'tool_use').map(toToolCall);
     const known = Object.hasOwn(FINISH_REASONS, stopReason) ? FINISH_REASONS[stopReason] : undefined;
     const [usage, reportedInput] = [this.usage(), this.reportedInput()];
-    return this.answer.finish({ toolCalls, finishReason: known ?? 'other', usage, reportedInput });
+    const end = { toolCalls, finishReason: known ?? 'other', usage, reportedInput } as const;
+    const answer = this.answer.finish(end);
+    const providerState = stateOfParts(this.blocks, answer.thought);
+    return providerState === null ? answer : { ...answer, providerState };
   }
 
   private startMessage(event: Fields): void {
@@ -152,42 +167,75 @@ export class AnthropicReader {
 
   private startBlock(index: unknown, value: unknown): void {
     const content = fieldsOf(value);
-    if (content === undefined || this.blocks.has(index)) throw brokenAnswer('a content block began twice');
-    if (this.blocks.size === MAX_BLOCKS)
+    // Some servers give every block the same index.
+    if (content === undefined || this.newest.get(index)?.isOpen === true)
+      throw brokenAnswer('a content block began twice');
+    const type = textOf(content['type']);
+    const block = this.addBlock(index, type, content);
+    if (type === 'text') this.addText(block, content['text']);
+    else if (type === 'thinking') this.addThinking(block, content['thinking']);
+  }
+
+  private addBlock(index: unknown, type: string, content: Fields): Block {
+    if (this.blocks.length === MAX_BLOCKS)
       throw brokenAnswer(`the answer has over ${MAX_BLOCKS} content blocks`);
-    if (content['type'] === 'tool_use') this.bounds.addCall();
+    if (type === 'tool_use') this.bounds.addCall();
     this.openBlocks++;
-    this.blocks.set(index, {
-      type: textOf(content['type']),
-      id: textOf(content['id']),
-      name: textOf(content['name']),
-      input: content['input'],
-      json: '',
-      isOpen: true,
-    });
-    if (content['type'] === 'text') this.answer.text(textOf(content['text']));
-    else if (content['type'] === 'thinking') this.answer.thought(textOf(content['thinking']));
+    const [id, name] = [textOf(content['id']), textOf(content['name'])];
+    const signature = textOf(content['signature']);
+    const block: Block = {
+      ...{ type, id, name, content, input: content['input'], json: '', isOpen: true },
+      ...{ text: '', signature },
+    };
+    this.blocks.push(block);
+    this.newest.set(index, block);
+    return block;
   }
 
   private extendBlock(index: unknown, value: unknown): void {
-    const block = this.blocks.get(index);
     const delta = fieldsOf(value);
+    const type = textOf(delta?.['type']);
+    const open = this.newest.get(index);
+    const missing = Object.hasOwn(BLOCK_OF_DELTA, type) ? BLOCK_OF_DELTA[type] : undefined;
+    const block =
+      open?.isOpen !== true && missing !== undefined
+        ? this.addBlock(index, missing, { type: missing })
+        : open;
     if (block?.isOpen !== true || delta === undefined)
       throw brokenAnswer('a delta without its content block');
-    if (delta['type'] === 'text_delta') this.answer.text(textOf(delta['text']));
-    else if (delta['type'] === 'thinking_delta') this.answer.thought(textOf(delta['thinking']));
-    else if (delta['type'] === 'input_json_delta') {
+    if (type === 'text_delta') this.addText(block, delta['text']);
+    else if (type === 'thinking_delta') this.addThinking(block, delta['thinking']);
+    else if (type === 'signature_delta')
+      block.signature = joinSignature(block.signature, textOf(delta['signature']));
+    else if (type === 'input_json_delta') {
       const json = textOf(delta['partial_json']);
       this.bounds.addInput(json);
       block.json += json;
     }
   }
 
+  private addText(block: Block, value: unknown): void {
+    const text = textOf(value);
+    block.text += text;
+    this.answer.text(text);
+  }
+
+  private addThinking(block: Block, value: unknown): void {
+    const text = textOf(value);
+    block.text += text;
+    this.answer.thought(text);
+  }
+
   private stopBlock(index: unknown): void {
-    const block = this.blocks.get(index);
+    const block = this.newest.get(index);
     if (block?.isOpen !== true) return;
     block.isOpen = false;
     this.openBlocks--;
+  }
+
+  /** Ends blocks whose own end a server forgot. */
+  private stopAll(): void {
+    for (const index of this.newest.keys()) this.stopBlock(index);
   }
 
   private noteStopReason(reason: unknown): void {

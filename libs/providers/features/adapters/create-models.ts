@@ -6,6 +6,7 @@ import { invalid, isAppError } from '@antiphon/kernel';
 import { createRedactor, type Redact } from '@antiphon/observability';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
+import { LearnedParameters } from './learned-parameters.js';
 import {
   baseUrlOf,
   keyOf,
@@ -110,9 +111,11 @@ const keyProblem = (provider: ProviderConfig, key: ProviderKey): string | null =
   return /^[\x21-\x7e]+$/.test(key.value) ? null : `${where} holds what cannot be a key`;
 };
 
+/** Dependencies of the adapters of one provider, which all of its keys share. */
 interface RemoteDeps {
   readonly environment: CallEnvironment;
   readonly transport: HttpTransport;
+  readonly parameters: LearnedParameters;
   /** Why no call can take the way to the provider. */
   readonly problem: string | null;
 }
@@ -120,14 +123,14 @@ interface RemoteDeps {
 const createRemote = (
   provider: ProviderConfig,
   key: ProviderKey,
-  { environment, transport, problem: routeProblem }: RemoteDeps,
+  { environment, transport, parameters, problem: routeProblem }: RemoteDeps,
 ): ProviderAdapter => {
-  const common = { ...environment, baseUrl: baseUrlOf(provider), transport };
-  const { adapter: protocol, outputLimit } = PROVIDER_FACTS[provider.kind];
+  const common = { ...environment, baseUrl: baseUrlOf(provider), transport, parameters };
+  const { adapter: protocol } = PROVIDER_FACTS[provider.kind];
   const adapter =
     protocol === 'anthropic'
       ? createAnthropicAdapter({ ...common, apiKey: key.value ?? '', promptCache: provider.promptCache })
-      : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind, outputLimit });
+      : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind });
   const problem = keyProblem(provider, key) ?? routeProblem;
   return problem === null ? adapter : createRefusing(provider, problem, adapter);
 };
@@ -140,7 +143,8 @@ const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Prov
     describeProxy(route),
   );
   const problem = route.problem === null ? null : `cannot be reached: ${route.problem}`;
-  const remote = { environment: deps.environment, transport, problem };
+  const parameters = new LearnedParameters(deps.config, provider);
+  const remote = { environment: deps.environment, transport, parameters, problem };
   const adapter = createRemote(provider, keyOf(provider, deps.env), remote);
   const withStoredKey = async (workspace: string) => {
     const secret = await readKeyForCall(deps.readStoredKey, workspace, provider.name);

@@ -49,6 +49,7 @@ const modelsAt = (kind: string, baseUrl: string, limits: Partial<ProviderLimits>
     createModels(
       {
         source: null,
+        parameters: [],
         providers: [{ name: 'it', kind, baseUrl, apiKeyEnv: 'KEY' }],
       } as unknown as AntiphonConfig,
       { KEY },
@@ -224,6 +225,43 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     const failure = await attempt(at(provider.url), { streaming }).result;
     expect(failure).toMatchObject({ reason: 'provider_protocol', retryable: false });
     expect((failure as ModelFailure).message).toContain(type);
+  });
+
+  it('is read where it does not stream although it was asked to', async () => {
+    const provider = closeLater(
+      await startHttpProvider((_request, response) =>
+        response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify(whole('m', HELLO))),
+      ),
+    );
+    const { result, text } = attempt(at(provider.url));
+    expect(await result).toMatchObject({ text: 'one two three', usage: { inputTokens: 10 } });
+    expect(text()).toBe('one two three');
+  });
+
+  it.each(['text/plain', 'application/json', 'application/octet-stream'])(
+    'is read where its stream has the content type %s',
+    async (type) => {
+      const provider = closeLater(
+        await startHttpProvider((_request, response) =>
+          response.writeHead(200, { 'content-type': type }).end(stream('m', HELLO).join('')),
+        ),
+      );
+      expect(await attempt(at(provider.url)).result).toMatchObject({ text: 'one two three' });
+    },
+  );
+
+  it('fails without another try on JSON that is no answer', async () => {
+    const provider = closeLater(
+      await startHttpProvider((_request, response) =>
+        response.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}'),
+      ),
+    );
+    expect(await attempt(at(provider.url)).result).toMatchObject({
+      message: expect.stringContaining('answered with application/json instead of text/event-stream'),
+      retryable: false,
+    });
   });
 
   it.each([

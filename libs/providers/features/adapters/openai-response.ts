@@ -1,8 +1,10 @@
 import { cacheTokensOf } from '@antiphon/kernel';
 import type { ModelAnswer, ModelUsage } from '@antiphon/providers-domain';
-import { ToolCallBounds, countOf, fieldsOf, listOf, textOf } from '../transport/answer-builder.js';
-import type { AnswerBuilder, Fields, RawToolCall } from '../transport/answer-builder.js';
+import { countOf, fieldsOf, listOf, textOf } from '../transport/answer-builder.js';
+import type { AnswerBuilder, Fields } from '../transport/answer-builder.js';
 import { brokenAnswer } from '../transport/failures.js';
+import { ReasoningState } from './openai-reasoning.js';
+import { ToolCallAssembly } from './openai-tool-calls.js';
 
 const FINISH_REASONS: Readonly<Record<string, ModelAnswer['finishReason']>> = {
   stop: 'stop',
@@ -32,6 +34,10 @@ const readCached = (
   return values.map(countOf).find((count) => count !== null) ?? 0;
 };
 
+/**
+ * Reads the counts of tokens. Some vendors count reasoning apart from the completion: the total
+ * shows it then.
+ */
 const readUsage = (value: Fields): ModelUsage | null => {
   const inputTokens = countOf(value['prompt_tokens']);
   const outputTokens = countOf(value['completion_tokens']);
@@ -39,75 +45,39 @@ const readUsage = (value: Fields): ModelUsage | null => {
   // The input includes its cached parts: more than all of it cannot have been cached.
   const cacheReadTokens = Math.min(readCached(value, CACHE_READ), inputTokens);
   const cacheWriteTokens = Math.min(readCached(value, CACHE_WRITE), inputTokens - cacheReadTokens);
-  return { inputTokens, ...cacheTokensOf({ cacheReadTokens, cacheWriteTokens }), outputTokens };
+  const cached = cacheTokensOf({ cacheReadTokens, cacheWriteTokens });
+  const reasoning = countOf(fieldsOf(value['completion_tokens_details'])?.['reasoning_tokens']) ?? 0;
+  const isApart = countOf(value['total_tokens']) === inputTokens + outputTokens + reasoning;
+  return { inputTokens, ...cached, outputTokens: isApart ? outputTokens + reasoning : outputTokens };
 };
 
-interface PartialToolCall {
-  readonly index: unknown;
-  id: string;
-  name: string;
-  json: string;
-}
-
-/**
- * Returns true for a piece with a name and an id of its own: some servers give every call the same
- * index.
- */
-const startsNewCall = (call: PartialToolCall, id: string, name: string): boolean =>
-  id !== '' && name !== '' && call.id !== '' && call.id !== id;
-
-const toJson = (given: unknown): string => {
-  if (typeof given === 'string') return given;
-  // A few servers send the arguments as an object instead of as text.
-  return given === undefined || given === null ? '' : JSON.stringify(given);
+/** Texts of a content: a text, or a list of parts. */
+const contentOf = (value: unknown): { readonly text: string; readonly thought: string } => {
+  if (!Array.isArray(value)) return { text: textOf(value), thought: '' };
+  const parts = listOf(value).map((part) => (typeof part === 'string' ? { text: part } : fieldsOf(part)));
+  return {
+    text: parts.map((part) => textOf(part?.['text'])).join(''),
+    // Mistral puts its reasoning into parts of parts.
+    thought: parts.map((part) => contentOf(part?.['thinking']).text).join(''),
+  };
 };
 
-/**
- * Assembles tool calls from the pieces of a stream. Pieces belong together by `index`. Without one,
- * a piece with a name starts a call, and any other continues the last. The first id and name win.
- */
-class ToolCallAssembly {
-  private readonly calls: PartialToolCall[] = [];
-  /** The newest call of each index. */
-  private readonly newest = new Map<unknown, PartialToolCall>();
-  private readonly bounds = new ToolCallBounds();
-
-  add(piece: unknown): void {
-    const fields = fieldsOf(piece);
-    const target = fieldsOf(fields?.['function']);
-    if (fields === undefined || (target === undefined && fields['id'] === undefined)) return;
-    const [index, id, name] = [fields['index'], textOf(fields['id']), textOf(target?.['name'])];
-    let call = this.find(index, name);
-    if (call === undefined || startsNewCall(call, id, name)) call = this.begin({ index, id, name, json: '' });
-    call.id ||= id;
-    call.name ||= name;
-    const json = toJson(target?.['arguments']);
-    this.bounds.addInput(json);
-    call.json += json;
-  }
-
-  result(): readonly RawToolCall[] {
-    return this.calls;
-  }
-
-  private begin(call: PartialToolCall): PartialToolCall {
-    this.bounds.addCall();
-    this.calls.push(call);
-    this.newest.set(call.index, call);
-    return call;
-  }
-
-  private find(index: unknown, name: string): PartialToolCall | undefined {
-    if (index !== undefined && index !== null) return this.newest.get(index);
-    return name === '' ? this.calls.at(-1) : undefined;
-  }
-}
+/** Returns the error that a chunk is, in the forms of servers; undefined for a part of an answer. */
+export const errorOf = (value: unknown): unknown => {
+  const chunk = fieldsOf(value);
+  if (chunk?.['error']) return chunk['error'];
+  if (chunk === undefined || 'choices' in chunk) return undefined;
+  const hasCode = 'code' in chunk && typeof chunk['message'] === 'string';
+  return chunk['object'] === 'error' || 'detail' in chunk || hasCode ? chunk : undefined;
+};
 
 /** Collects the chunks of a completion, or a whole one, into an answer. */
 export class OpenAiReader {
   private readonly toolCalls = new ToolCallAssembly();
+  private readonly reasoning = new ReasoningState();
   private lastUsage: ModelUsage | null = null;
   private finishReason: string | null = null;
+  private hasContent = false;
 
   constructor(private readonly answer: AnswerBuilder) {}
 
@@ -136,7 +106,10 @@ export class OpenAiReader {
     if (finishReason === null) throw this.answer.incomplete();
     if (finishReason === 'error') throw brokenAnswer('the provider broke its answer off with an error');
     const known = Object.hasOwn(FINISH_REASONS, finishReason) ? FINISH_REASONS[finishReason] : undefined;
-    return this.answer.finish({ toolCalls: this.toolCalls.result(), finishReason: known ?? 'other', usage });
+    const toolCalls = this.toolCalls.result();
+    const answer = this.answer.finish({ toolCalls, finishReason: known ?? 'other', usage });
+    const providerState = this.reasoning.toState(answer.thought, toolCalls);
+    return providerState === null ? answer : { ...answer, providerState };
   }
 
   /** Reads a chunk or a completion. Returns whether it has content. */
@@ -149,7 +122,8 @@ export class OpenAiReader {
     const choice = listOf(fields?.['choices'])
       .map(fieldsOf)
       .find((one) => (one?.['index'] ?? 0) === 0);
-    const content = fieldsOf(choice?.[part]);
+    // A server that does not stream sends one whole message; others repeat it at the end.
+    const content = fieldsOf(choice?.[part]) ?? (this.hasContent ? undefined : fieldsOf(choice?.['message']));
     if (content !== undefined) this.readContent(content);
     const reason = choice?.['finish_reason'];
     if (typeof reason === 'string' && reason !== '') this.finishReason = reason;
@@ -157,10 +131,13 @@ export class OpenAiReader {
   }
 
   private readContent(content: Fields): void {
-    // Reasoning has two names among compatible servers. A refusal replaces the model's text.
-    this.answer.thought(textOf(content['reasoning_content']) || textOf(content['reasoning']));
-    this.answer.text(textOf(content['content']));
+    const { text, thought } = contentOf(content['content']);
+    this.answer.thought(this.reasoning.read(content) || thought);
+    this.answer.text(text);
+    // A refusal replaces the model's text.
     this.answer.text(textOf(content['refusal']));
     for (const piece of listOf(content['tool_calls'])) this.toolCalls.add(piece);
+    this.toolCalls.addFunction(content['function_call']);
+    this.hasContent = true;
   }
 }

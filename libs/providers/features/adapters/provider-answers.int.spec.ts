@@ -24,9 +24,13 @@ const provider = (more: Partial<ProviderConfig>): ProviderConfig =>
   }) as ProviderConfig;
 const use = (more: Partial<ProviderConfig>, env: Record<string, string> = { MY_KEY: KEY }): void => {
   models?.close();
-  models = createModels({ source: null, providers: [provider(more)] } as unknown as AntiphonConfig, env, {
-    now: () => NOW,
-  });
+  models = createModels(
+    { source: null, providers: [provider(more)], parameters: [] } as unknown as AntiphonConfig,
+    env,
+    {
+      now: () => NOW,
+    },
+  );
 };
 
 beforeEach(async () => {
@@ -356,20 +360,6 @@ describe('a request', () => {
     await models.complete(request(), sink);
     const basic = Buffer.from('user:p@ss').toString('base64');
     expect(mock.requests[0]?.headers.authorization).toBe(`Basic ${basic}`);
-  });
-
-  it('omits the usage option once a server has refused it', async () => {
-    use({ kind: 'openai-compatible' });
-    script = ({ seen }) =>
-      'stream_options' in (seen.body as object)
-        ? {
-            status: 400,
-            body: { error: { message: 'Unrecognized request argument supplied: stream_options' } },
-          }
-        : { text: ['fine'], usage: null };
-    expect(await failureOf()).toMatchObject({ status: 400, retryable: true });
-    expect(await models.complete(request(), sink)).toMatchObject({ text: 'fine', usage: null });
-    expect(mock.requests).toHaveLength(2);
   });
 });
 

@@ -34,7 +34,7 @@ const KINDS: readonly { kind: ProviderKind; path: string; at: string }[] = [
 ];
 
 const configFor = (providers: readonly ProviderConfig[]): AntiphonConfig =>
-  ({ source: null, providers }) as unknown as AntiphonConfig;
+  ({ source: null, providers, parameters: [] }) as unknown as AntiphonConfig;
 
 const recorder = () => {
   const deltas: string[] = [];

@@ -72,23 +72,37 @@ export class TextRedactor {
   }
 }
 
+/**
+ * Returns false for a state that has a secret, or whose thought lost one. It is signed, so that it
+ * is dropped instead of changed.
+ */
+const isStateClean = (state: string, needles: readonly string[]): boolean =>
+  needles.every((needle) => !state.includes(needle) && !state.includes(JSON.stringify(needle).slice(1, -1)));
+
 const redactAnswer = (
-  answer: ModelAnswer,
+  { providerState, keepsProviderState, ...answer }: ModelAnswer,
   needles: readonly string[],
   streamed: Pick<ModelAnswer, 'text' | 'thought'>,
-): ModelAnswer => ({
-  ...answer,
-  // The text of the sink, which the frames divide.
-  text: streamed.text === '' ? redactNeedles(answer.text, needles) : streamed.text,
-  thought: streamed.thought === '' ? redactNeedles(answer.thought, needles) : streamed.thought,
-  toolCalls: answer.toolCalls.map(({ providerCallId, name, input, ...rest }) => ({
-    ...rest,
-    providerCallId: redactNeedles(providerCallId, needles),
-    name: redactNeedles(name, needles),
-    input: redactJson(input, needles),
-  })),
-  ...(answer.model === undefined ? {} : { model: redactNeedles(answer.model, needles) }),
-});
+): ModelAnswer => {
+  // The texts of the sink, which the frames divide.
+  const thought = streamed.thought || redactNeedles(answer.thought, needles);
+  const isStateWhole =
+    providerState !== undefined && thought === answer.thought && isStateClean(providerState, needles);
+  return {
+    ...answer,
+    text: streamed.text || redactNeedles(answer.text, needles),
+    thought,
+    ...(isStateWhole ? { providerState } : {}),
+    ...(isStateWhole && keepsProviderState ? { keepsProviderState } : {}),
+    toolCalls: answer.toolCalls.map(({ providerCallId, name, input, ...rest }) => ({
+      ...rest,
+      providerCallId: redactNeedles(providerCallId, needles),
+      name: redactNeedles(name, needles),
+      input: redactJson(input, needles),
+    })),
+    ...(answer.model === undefined ? {} : { model: redactNeedles(answer.model, needles) }),
+  };
+};
 
 const redactFailure = (error: unknown, redact: Redact): unknown => {
   if (!(error instanceof ModelFailure)) return error;

@@ -13,7 +13,7 @@ const REPLY: MockReply = {
   ],
   usage: { inputTokens: 12, outputTokens: 34 },
 };
-const EXPECTED: ModelAnswer = {
+const ANSWER: ModelAnswer = {
   model: 'm',
   thought: 'hmm, naïve',
   text: 'Grüße 🎉🎊 and "quotes"\n\nnew\r\nlines 你好',
@@ -27,6 +27,16 @@ const EXPECTED: ModelAnswer = {
 };
 
 const STREAMS = { anthropic: anthropicStream('m', REPLY), openai: openAiStream('m', REPLY) };
+/** State that each vendor wants back with the results of the tool calls. */
+const STATES = {
+  anthropic: {
+    anthropic: [
+      { thinking: ANSWER.thought.length, block: { type: 'thinking', thinking: '', signature: '' } },
+      ...[{ text: ANSWER.text.length }, { tool: true }, { tool: true }],
+    ],
+  },
+  openai: { openai: { thoughtIn: ['reasoning_content'], fields: {}, calls: [null, null] } },
+};
 const FORMATS: readonly Format[] = ['anthropic', 'openai'];
 
 const cutAt = (bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] => {
@@ -36,6 +46,7 @@ const cutAt = (bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] => {
 
 describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
   const bytes = Buffer.from(STREAMS[format].join(''));
+  const EXPECTED: ModelAnswer = { ...ANSWER, providerState: JSON.stringify(STATES[format]) };
 
   it('returns the same answer for every way to cut the stream into chunks', async () => {
     await fc.assert(

@@ -6,8 +6,10 @@ import type { ModelPrompt } from '@antiphon/providers-domain';
 import { DriverSimulation } from '@antiphon/conversation-domain/simulation';
 import { anthropicFaults, openAiFaults } from '@antiphon/testing/providers';
 import fc from 'fast-check';
-import { renderAnthropic } from './anthropic.adapter.js';
-import { renderOpenAi } from './openai.adapter.js';
+import { findParameters } from '@antiphon/config';
+import type { ModelParameters, ProviderKind } from '@antiphon/config';
+import { renderAnthropic } from './anthropic-request.js';
+import { renderOpenAi } from './openai-request.js';
 
 const policy = fc.record<AgentPolicy>({
   provider: fc.constant('first'),
@@ -80,19 +82,37 @@ const forEveryRequest = (law: (prompt: ModelPrompt) => void): Seen => {
   return seen;
 };
 
+const parametersOf = (kind: ProviderKind, more: Partial<ModelParameters> = {}): ModelParameters => ({
+  ...findParameters({ parameters: [] }, { name: 'it', kind }, 'm').parameters,
+  ...more,
+});
+
 describe('the messages of a request, after any crash, cancellation or failure', () => {
   it("are well-formed by Anthropic's rules", () => {
     const seen = forEveryRequest((prompt) =>
-      expect(anthropicFaults(renderAnthropic(prompt, 100))).toEqual([]),
+      expect(anthropicFaults(renderAnthropic(prompt, parametersOf('anthropic')))).toEqual([]),
     );
     expect(seen.withTools).toBeGreaterThan(100);
   });
 
   it("are well-formed by OpenAI's rules", () => {
     const seen = forEveryRequest((prompt) =>
-      expect(openAiFaults(renderOpenAi(prompt, 100, { outputLimit: 'max_tokens' }))).toEqual([]),
+      expect(openAiFaults(renderOpenAi(prompt, parametersOf('openai')))).toEqual([]),
     );
     expect(seen.withTools).toBeGreaterThan(100);
+  });
+});
+
+describe('messages with one tool call each', () => {
+  it('are well-formed by the rules of both vendors', () => {
+    const more = { parallelToolCalls: 'one' } as const;
+    forEveryRequest((prompt) => {
+      const openAi = renderOpenAi(prompt, parametersOf('openai', more));
+      expect(openAiFaults(openAi)).toEqual([]);
+      expect(anthropicFaults(renderAnthropic(prompt, parametersOf('anthropic', more)))).toEqual([]);
+      const calls = openAi.messages.map((message) => ('tool_calls' in message ? message.tool_calls : []));
+      expect(Math.max(0, ...calls.map((list) => list?.length ?? 0))).toBeLessThan(2);
+    });
   });
 });
 

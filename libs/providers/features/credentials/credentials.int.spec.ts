@@ -277,7 +277,7 @@ describe('a call to a provider', () => {
 
   const call = async (workspace: string, variable = VARIABLE): Promise<string> => {
     const remote = { name: 'it', kind: 'openai', baseUrl: `${provider.url}/v1`, apiKeyEnv: 'MY_KEY' };
-    const config = { source: null, providers: [remote] } as unknown as AntiphonConfig;
+    const config = { source: null, providers: [remote], parameters: [] } as unknown as AntiphonConfig;
     const reader = createStore();
     const models = createModels(
       config,

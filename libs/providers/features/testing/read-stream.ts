@@ -2,6 +2,7 @@ import type { ModelAnswer, ModelFailure, ModelRequest } from '@antiphon/provider
 import type { Dispatcher } from 'undici';
 import { createAnthropicAdapter } from '../adapters/anthropic.adapter.js';
 import { createOpenAiAdapter } from '../adapters/openai.adapter.js';
+import { LearnedParameters } from '../adapters/learned-parameters.js';
 import { createHttpTransport, type HttpTransport } from '../transport/http-transport.js';
 import type { ProviderAdapter } from '../transport/provider-call.js';
 import { TEST_LIMITS } from './limits.js';
@@ -34,10 +35,10 @@ const transportOf = (chunks: readonly Uint8Array[]): HttpTransport => {
 
 export type Format = 'anthropic' | 'openai';
 const adapterFor = (format: Format, transport: HttpTransport): ProviderAdapter => {
-  const deps = { ...environment, baseUrl: 'http://provider.test', apiKey: 'k', transport };
-  return format === 'anthropic'
-    ? createAnthropicAdapter(deps)
-    : createOpenAiAdapter({ ...deps, kind: 'openai', outputLimit: 'max_tokens' });
+  const kind = format;
+  const parameters = new LearnedParameters({ parameters: [] }, { name: 'it', kind });
+  const deps = { ...environment, baseUrl: 'http://provider.test', apiKey: 'k', transport, parameters };
+  return format === 'anthropic' ? createAnthropicAdapter(deps) : createOpenAiAdapter({ ...deps, kind });
 };
 
 export interface Read {

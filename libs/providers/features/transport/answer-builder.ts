@@ -70,8 +70,32 @@ const parse = (json: string): JsonValue =>
     ? JSON.parse(json, (key, value: unknown) => (FORBIDDEN_KEYS.has(key) ? undefined : value))
     : JSON.parse(json)) as JsonValue;
 
-const isObject = (value: JsonValue): boolean =>
+const isObject = (value: JsonValue | undefined): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const tryParse = (json: string): JsonValue | undefined => {
+  try {
+    return parse(json);
+  } catch {
+    return undefined;
+  }
+};
+
+/** Empty object that some proxies send before the arguments, which stream afterwards. */
+const EMPTY_PREFIX = '{}';
+const withoutPrefix = (json: string): string =>
+  json.startsWith(EMPTY_PREFIX) ? json.slice(EMPTY_PREFIX.length) : json;
+
+/**
+ * Parses the arguments of a call. Undefined for text that is not JSON. An object as a JSON text
+ * within JSON is that object: some servers encode the arguments twice.
+ */
+const parseArguments = (json: string): JsonValue | undefined => {
+  const value = tryParse(json) ?? tryParse(withoutPrefix(json));
+  if (typeof value !== 'string' || findJsonExcess(value) !== null) return value;
+  const inner = tryParse(value);
+  return isObject(inner) ? inner : value;
+};
 
 type ToolInput = Pick<RequestedToolCall, 'input' | 'problem'>;
 type ToolCallProblem = NonNullable<RequestedToolCall['problem']>;
@@ -83,14 +107,22 @@ type ToolCallProblem = NonNullable<RequestedToolCall['problem']>;
 const parseToolInput = (json: string): ToolInput => {
   if (json.trim() === '') return { input: {} };
   if (findJsonExcess(json) !== null) return { input: {}, problem: 'too_complex' };
-  let input: JsonValue;
-  try {
-    input = parse(json);
-  } catch {
-    return { input: {}, problem: 'not_json' };
-  }
+  const input = parseArguments(json);
+  if (input === undefined) return { input: {}, problem: 'not_json' };
   if (input === null) return { input: {} };
   return isObject(input) ? { input: toStorableJson(input) } : { input: {}, problem: 'not_object' };
+};
+
+/** Text of the event that ends a stream in OpenAI's format. */
+export const END_OF_STREAM = '[DONE]';
+
+const FIELD = 'data:';
+
+/** Removes the names of fields that a proxy has put before the data again. */
+const withoutField = (data: string): string => {
+  let rest = data.trimStart();
+  while (rest.startsWith(FIELD)) rest = rest.slice(FIELD.length).trimStart();
+  return rest;
 };
 
 /** A tool call with its input as JSON text. */
@@ -119,12 +151,14 @@ export class ToolCallBounds {
   }
 }
 
+/** Name of a call without one. No tool has it, so that the model gets an error as the result. */
+const UNNAMED_TOOL = 'unnamed_tool';
+
 /** @param problem of a call whose arguments may not be whole, also if they are valid JSON */
 const finishToolCall = (call: RawToolCall, problem: ToolCallProblem | null): RequestedToolCall => {
-  if (call.name === '') throw brokenAnswer('the model asked for a tool without a name');
   return {
     providerCallId: toStorable(call.id),
-    name: toStorable(call.name),
+    name: toStorable(call.name.trim()) || UNNAMED_TOOL,
     ...(problem ? { input: {}, problem } : parseToolInput(call.json)),
   };
 };
@@ -159,15 +193,24 @@ export class AnswerBuilder {
   }
 
   /**
-   * Parses the data of an event. Returns undefined for text that is not JSON, such as a keep-alive
-   * of a proxy. It is skipped. The error of an answer that stays incomplete has their number.
+   * Parses the data of an event: one JSON value, or one in each line from a server that forgets the
+   * empty lines. Text that is not JSON, such as a keep-alive of a proxy, is skipped. The error of
+   * an answer that stays incomplete has their number.
    */
-  parseEvent(data: string): unknown {
-    const value = parseJson(data);
-    if (value === undefined) this.skipped += 1;
+  parseEvent(data: string): readonly unknown[] {
+    const whole = parseJson(withoutField(data));
+    if (whole !== undefined) return [whole];
+    return data.split('\n').flatMap((line) => this.parseLine(withoutField(line)));
+  }
+
+  private parseLine(line: string): readonly unknown[] {
+    if (line.trim() === '' || line.startsWith(END_OF_STREAM)) return [];
+    const value = parseJson(line);
+    if (value !== undefined) return [value];
+    this.skipped += 1;
     // A keep-alive is not an object. A part of the answer that broke is.
-    if (value === undefined && data.trimStart().startsWith('{')) this.hasLostPart = true;
-    return value;
+    if (line.trimStart().startsWith('{')) this.hasLostPart = true;
+    return [];
   }
 
   /** Returns the failure of a stream that ended without the model's reason to stop. */

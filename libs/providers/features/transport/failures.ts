@@ -87,6 +87,8 @@ const adviceFor = (status: number, codes: readonly string[]): string | null => {
 };
 
 const MAX_ENDPOINT = 160;
+/** Length of the part of a refusal in which a parameter is looked for. */
+const MAX_REFUSAL = 4_000;
 
 /**
  * Returns the address to which a response points elsewhere, without what may be a secret: user,
@@ -129,6 +131,7 @@ export const refusalFailure = (
   const message = redirect === null ? said : `redirects to ${redirect}`;
   return refused(refusalMessage(refusal.status, redact(message), codes, target), {
     status: refusal.status,
+    refusal: redact(clipLine(refusal.body, MAX_REFUSAL)),
     retryable: isRetryable(refusal, codes),
     retryAfterMs: retryAfterMs(refusal.headers, now),
   });
@@ -140,6 +143,7 @@ export const streamedFailure = (body: unknown, redact: Redact): ModelFailure => 
   const message = messageOf(body) ?? 'without a message';
   return refused(toOneLine(redact(`provider error in the stream: ${message}`)), {
     retryable: codes.length === 0 || codes.some((code) => TRANSIENT_CODES.test(code)),
+    refusal: redact(clipLine([message, ...codes].join(' '), MAX_REFUSAL)),
     status: codes.map(Number).find((code) => code >= 400 && code <= 599),
   });
 };

@@ -10,16 +10,14 @@ import { codesOf, messageOf, parseJson, toOneLine, type ResponseHeaders } from '
 import { brokenAnswer, cutAnswer, refusalFailure } from './failures.js';
 import type { CallTarget } from './failures.js';
 import type { CallEnvironment, ProviderCall } from './provider-call.js';
-
-/** Maximum nesting of a response: a tool's input (64) within the vendor's envelope. */
-const MAX_RESPONSE_DEPTH = 80;
+import { beginsEvents, hasError, isAnswer, isJson, mediaTypeOf } from './whole-response.js';
+import { parseResponse, parseWhole } from './whole-response.js';
 
 /**
- * Maximum length of one event of a stream, and of a response in one piece, UTF-16 units. JSON is
- * parsed at once, on the loop that all calls share.
+ * Maximum length of one event of a stream, UTF-16 units. JSON is parsed at once, on the loop that
+ * all calls share.
  */
 const MAX_EVENT = 1024 * 1024;
-const MAX_WHOLE = 2 * 1024 * 1024;
 
 /** One server-sent event, its data lines joined. */
 export interface ServerEvent {
@@ -32,6 +30,8 @@ export interface ServerEvent {
 export interface EventReader {
   /** Throws if the event makes the answer invalid. */
   read(event: ServerEvent): void;
+  /** Reads an answer that arrives whole, from a server that does not stream. Throws if it is none. */
+  readWhole(value: unknown): void;
   /** Returns true once the model has given its reason to stop. */
   isComplete(): boolean;
 }
@@ -48,6 +48,7 @@ export const createEventParser = (onEvent: (event: ServerEvent) => void): ((byte
 
 /** Details of a failure that no retry changes. */
 const FINAL = { retryable: false };
+const END_OF_EVENT = Buffer.from('\n\n');
 
 /** Handling of a response's body, chosen by its head. */
 interface BodyHandling {
@@ -57,22 +58,9 @@ interface BodyHandling {
   readonly read: (chunk: Buffer) => void;
   /** Returns the result, or throws the failure that the body means. */
   readonly finish: () => unknown;
+  /** True if the content type may be wrong, and the body a stream of events. */
+  readonly mayBeEvents?: true;
 }
-
-const mediaTypeOf = (headers: ResponseHeaders): string =>
-  String(headers['content-type'] ?? '')
-    .split(';')[0]
-    ?.trim()
-    .toLowerCase() ?? '';
-
-const isJson = (type: string): boolean => type === 'application/json' || type.endsWith('+json');
-
-const parseResponse = (text: string): unknown => {
-  if (text.length > MAX_WHOLE) throw brokenAnswer(`the provider's answer is over ${MAX_WHOLE} characters`);
-  const excess = findJsonExcess(text, { depth: MAX_RESPONSE_DEPTH });
-  if (excess !== null) throw brokenAnswer(`the provider's answer ${excess}`);
-  return JSON.parse(text) as unknown;
-};
 
 /**
  * Reads one response under the timeouts and limits of its call. The methods run within the read of
@@ -151,6 +139,9 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
 
   /** Reads a piece of the body as its server wrote it. */
   private consume(chunk: Buffer): void {
+    const { events } = this;
+    if (this.size === 0 && events !== null && this.body?.mayBeEvents && beginsEvents(chunk))
+      this.body = this.streamBody(events);
     const { body } = this;
     if (this.isSettled || body === null) return;
     this.size += chunk.length;
@@ -196,12 +187,17 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
       const finish = (text: string): unknown => parseResponse(text.replace(/^\uFEFF/, ''));
       return this.collectBody({ limit: call.limits.maxAnswerBytes, allowsPartial: false, finish });
     }
-    const finish = (text: string): never => this.throwWrongType(type, headers, text);
-    return this.collectBody({ limit: call.limits.maxErrorBytes, allowsPartial: true, finish });
+    const finish = (text: string): void => this.finishOtherType(type, headers, text);
+    const isWhole = isJson(type);
+    const limit = isWhole ? call.limits.maxAnswerBytes : call.limits.maxErrorBytes;
+    return { ...this.collectBody({ limit, allowsPartial: !isWhole, finish }), mayBeEvents: true };
   }
 
   private streamBody(events: EventReader): BodyHandling {
+    let isEnded = false;
     const read = createEventParser((event) => {
+      // The connection broke within an event after the answer.
+      if (isEnded && events.isComplete() && parseJson(event.data) === undefined) return;
       if (event.data.length > MAX_EVENT)
         throw brokenAnswer(`an event of the provider's answer is over ${MAX_EVENT} characters`);
       // A shorter event cannot have that many values.
@@ -214,7 +210,11 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
       limit: this.call.limits.maxAnswerBytes,
       allowsPartial: false,
       read,
-      finish: () => undefined,
+      // A server may close the connection without the empty line that ends its last event.
+      finish: () => {
+        isEnded = true;
+        read(END_OF_EVENT);
+      },
     };
   }
 
@@ -243,12 +243,18 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
   }
 
   /**
-   * Throws for a 2xx with the wrong content type: an error behind a 200, or a page of another
-   * server.
+   * Finishes a 2xx with another content type: an answer that is not streamed. Throws for an error
+   * behind a 200, and for a page of another server.
    */
-  private throwWrongType(type: string, headers: ResponseHeaders, text: string): never {
-    const json = parseJson(text);
-    if (typeof json !== 'object' || json === null || !('error' in json)) {
+  private finishOtherType(type: string, headers: ResponseHeaders, text: string): void {
+    const { events } = this;
+    const json = events !== null && isJson(type) ? parseWhole(text) : parseJson(text);
+    if (events !== null && isAnswer(json)) events.readWhole(json);
+    else this.throwWrongType(type, headers, json);
+  }
+
+  private throwWrongType(type: string, headers: ResponseHeaders, json: unknown): never {
+    if (!hasError(json)) {
       const expected = this.events === null ? 'application/json' : 'text/event-stream';
       const what = `the provider answered with ${type || 'no content type'} instead of ${expected}`;
       throw brokenAnswer(`${what}: check base_url (${this.target.endpoint})`, FINAL);
