@@ -37,6 +37,9 @@ const Name = z.string().min(1).max(200);
 const Names = z.array(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/)).max(64);
 const choice = { provider: z.string().min(1).max(200), model: z.string().min(1).max(200) };
 
+/** Thinking that an agent asks its model for: an effort, or a budget in tokens. */
+const Thinking = z.union([z.int().min(1_024).max(128_000), z.enum(['low', 'medium', 'high'])]);
+
 /** All that decides how an agent behaves, as its facts record it. */
 export const AgentDefinition = z.object({
   name: Name,
@@ -67,6 +70,8 @@ export const AgentDefinition = z.object({
   budget: AgentBudget.nullable(),
   /** Agents that it is limited to. Absent: those of `base`. */
   contacts: Names.optional(),
+  /** Absent: that of `base`. */
+  thinking: Thinking.optional(),
 });
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
 
@@ -101,6 +106,7 @@ export const AgentSpec = z.strictObject({
   project: Name.optional(),
   position: Name.optional(),
   maxIterations: z.int().min(1).max(100).optional(),
+  thinking: Thinking.optional().describe('How much its model thinks: an effort, or a budget in tokens.'),
   identity: z
     .strictObject({
       soul: IdentityFile.optional(),

@@ -2,7 +2,9 @@ import type { AgentSpec } from '@antiphon/contracts/agent';
 import { textJobsOf } from '@antiphon/service-host/worker-pool';
 
 /** Values of a role's agent in the front matter of its file. */
-export type RoleSettings = Partial<Pick<AgentSpec, 'name' | 'base' | 'provider' | 'model' | 'tools'>> & {
+export type RoleSettings = Partial<
+  Pick<AgentSpec, 'name' | 'base' | 'provider' | 'model' | 'tools' | 'thinking'>
+> & {
   readonly description?: string | undefined;
 };
 

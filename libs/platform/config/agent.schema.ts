@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { callLimitKeys } from './call-limit-keys.js';
 import { roots } from './file-settings.js';
+import { TomlFloat } from './toml-value.js';
 import {
   NAME,
   TOOL,
@@ -114,6 +115,32 @@ const ToolLimit = hint(
   '[[agents.tool_limits]]',
 );
 
+/** Budget of thinking in tokens, which every vendor accepts. */
+const MIN_THINKING = 1_024;
+const MAX_THINKING = 128_000;
+const EFFORTS = ['low', 'medium', 'high'] as const;
+const Thinking = show(
+  hint(
+    z.union([z.int().min(MIN_THINKING).max(MAX_THINKING), z.enum(EFFORTS)]),
+    `how much its model thinks: ${EFFORTS.join(', ')}, or tokens from ${MIN_THINKING} to ${MAX_THINKING}`,
+    'thinking = "medium"',
+  ),
+);
+
+const MAX_TEMPERATURE = 2;
+const toTemperature = (value: unknown): number =>
+  value instanceof TomlFloat ? Number(value.text.replaceAll('_', '')) : Number(value);
+const Temperature = show(
+  hint(
+    z
+      .custom<unknown>((value) => typeof value === 'number' || value instanceof TomlFloat)
+      .transform(toTemperature)
+      .refine((value) => value >= 0 && value <= MAX_TEMPERATURE),
+    `the temperature of its model: a number from 0 to ${MAX_TEMPERATURE}`,
+    'temperature = 0.7',
+  ),
+);
+
 /** Schema of an entry of `[[agents]]`. */
 export const Agent = z.strictObject({
   id: name('id = "main"'),
@@ -135,6 +162,8 @@ export const Agent = z.strictObject({
     'tools = ["echo", "calculator"]',
   ).default([]),
   capabilities: names('capability names', NAME, 'capabilities = ["research"]').default([]),
+  thinking: Thinking.nullable().default(null),
+  temperature: Temperature.nullable().default(null),
   max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').default(10),
   position: shownText('where a front end shows the agent', 'position = "room-1"', 200)
     .nullable()

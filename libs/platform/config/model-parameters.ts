@@ -123,7 +123,7 @@ export interface KnownParameters {
 
 /** Returns how a model wants its requests: by the file, else by the family of the model. */
 export const findParameters = (
-  config: Pick<AntiphonConfig, 'parameters'>,
+  { parameters: entries = [] }: Partial<Pick<AntiphonConfig, 'parameters'>>,
   { name, kind }: Pick<ProviderConfig, 'name' | 'kind'>,
   model: string,
 ): KnownParameters => {
@@ -131,13 +131,13 @@ export const findParameters = (
   const families = FAMILIES.filter(
     ({ at = kind, model: family }) => at === kind && (family?.test(short) ?? true),
   );
-  const own = config.parameters.filter(
+  const own = entries.filter(
     (entry) =>
       (entry.provider === '*' || entry.provider === name || entry.provider === kind) &&
       matchesPattern(entry.model, model),
   );
   // The first entry of the file wins.
-  const entries = own
+  const settings = own
     .toReversed()
     .flatMap(({ provider: _provider, model: _model, ...set }) =>
       Object.entries(set).filter(([, value]) => value !== undefined),
@@ -146,8 +146,8 @@ export const findParameters = (
     parameters: Object.assign(
       { ...DEFAULTS },
       ...families.map(({ wants }) => wants),
-      Object.fromEntries(entries),
+      Object.fromEntries(settings),
     ) as ModelParameters,
-    fixed: new Set(entries.map(([key]) => key as keyof ModelParameters)),
+    fixed: new Set(settings.map(([key]) => key as keyof ModelParameters)),
   };
 };

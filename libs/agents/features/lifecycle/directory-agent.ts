@@ -61,9 +61,11 @@ export const toSpawned = (
   const own = { name, role, provider, model, systemPrompt, tools, capabilities, position };
   const tree = { status, rootId, parentId, depth, chain };
   const limits = definition.contacts ? { ownContacts: definition.contacts } : {};
+  const thinking = definition.thinking ? { thinking: definition.thinking } : {};
   return {
     ...base,
     ...limits,
+    ...thinking,
     ...own,
     id: agentId,
     maxIterations,

@@ -164,6 +164,7 @@ const definitionOf = (
   identity: identityOf(spec) ?? base.identity,
   base: base.base,
   budget: spec.budget ?? null,
+  ...(spec.thinking === undefined ? {} : { thinking: spec.thinking }),
   ...chooseContacts(spec, spawner),
 });
 

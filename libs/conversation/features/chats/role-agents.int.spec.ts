@@ -62,21 +62,26 @@ describe('a chat with a role that only a file defines', () => {
     expect(await definitionOf('poet')).toMatchObject({ base: 'main', tools: ['echo', 'calculator'] });
   });
 
-  it('takes name, model and tools from the front matter, which no prompt has, and follows its changes', async () => {
-    await write('critic', '---\nname: The Critic\nmodel: small\ntools: [echo]\n---\n\nBe strict.');
+  it('takes name, model, thinking and tools from the front matter, which no prompt has, and follows its changes', async () => {
+    await write(
+      'critic',
+      '---\nname: The Critic\nmodel: small\nthinking: high\ntools: [echo]\n---\n\nBe strict.',
+    );
     const chat = await create('critic');
     expect(await definitionOf('critic')).toMatchObject({
       ...{ name: 'The Critic', role: 'critic', model: 'small', tools: ['echo'], base: 'main' },
     });
     await submitTo(agent, { sessionId: chat.sessionId });
     await world.ended(chat.sessionId);
-    expect(world.model.requests.at(-1)).toMatchObject({ system: 'Be strict.', model: 'small' });
-    await write('critic', '---\nmodel: large\n---\nBe strict.');
+    expect(world.model.requests.at(-1)).toMatchObject({
+      ...{ system: 'Be strict.', model: 'small', thinking: 'high', maxOutputTokens: 1_000 + 16_384 },
+    });
+    await write('critic', '---\nmodel: large\nthinking: 2048\n---\nBe strict.');
     const again = await create('critic');
     expect(await definitionOf('critic')).toMatchObject({ model: 'large', tools: ['echo'] });
     await submitTo(agent, { sessionId: again.sessionId });
     await world.ended(again.sessionId);
-    expect(world.model.requests.at(-1)?.model).toBe('large');
+    expect(world.model.requests.at(-1)).toMatchObject({ model: 'large', thinking: 2_048 });
   });
 
   it.each([

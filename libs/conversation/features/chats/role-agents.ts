@@ -103,11 +103,12 @@ export class RoleAgents {
     const { definition: old } = record;
     if (old === null || record.status === 'terminated' || old.base === agentId) return [];
     const plan = await this.deps.spawner.plan(this.toSpawn(request, { base: old.base, ...settings }));
-    const { name, provider, model, tools } = plan.definition;
+    const { name, provider, model, tools, thinking } = plan.definition;
     const definition: AgentDefinition = {
       ...old,
       ...(settings.name === undefined ? {} : { name }),
       ...(settings.tools === undefined ? {} : { tools }),
+      ...(settings.thinking === undefined ? {} : { thinking }),
       ...(settings.provider === undefined && settings.model === undefined ? {} : { provider, model }),
     };
     if (JSON.stringify(definition) === JSON.stringify(old)) return [];

@@ -6,7 +6,14 @@ import type { RoleSettings } from '../text-work.js';
 import { rolePath, splitRole } from '../turns/role-text.js';
 
 const FrontMatter = z.strictObject({
-  ...AgentSpec.pick({ name: true, base: true, provider: true, model: true, tools: true }).partial().shape,
+  ...AgentSpec.pick({
+    name: true,
+    base: true,
+    provider: true,
+    model: true,
+    tools: true,
+    thinking: true,
+  }).partial().shape,
   description: z.string().max(2_000).optional(),
 });
 

@@ -1,6 +1,6 @@
 import { CALL_LIMIT_NAMES } from '@antiphon/config';
 import type { AgentConfig } from '@antiphon/config';
-import type { AgentLimits } from '@antiphon/providers-domain';
+import type { AgentLimits, ModelRequest } from '@antiphon/providers-domain';
 
 /** A spawned agent has the limits of its base. */
 type Limited = AgentConfig & { readonly base?: string };
@@ -13,3 +13,12 @@ export const agentLimitsOf = (agent: Limited | null): AgentLimits | undefined =>
   const limits = Object.fromEntries(set.map((name) => [name, agent[name]]));
   return { ...limits, id: agent.base ?? agent.id, model: agent.model };
 };
+
+/** Returns the parts of a request that its agent sets. */
+export const requestOf = (
+  agent: Limited | null,
+): Pick<ModelRequest, 'agent' | 'thinking' | 'temperature'> => ({
+  agent: agentLimitsOf(agent),
+  thinking: agent?.thinking ?? undefined,
+  temperature: agent?.temperature ?? undefined,
+});

@@ -12,7 +12,7 @@ import type { SpeakingAgents } from '@antiphon/agents-features';
 import type { Admission, CircuitBreakers } from '@antiphon/providers-features';
 import { Stopped, stopReasonOf } from '../sessions/stopped.js';
 import type { StopReason } from '../sessions/stopped.js';
-import { agentLimitsOf } from './agent-limits.js';
+import { agentLimitsOf, requestOf } from './agent-limits.js';
 import { DeltaStream } from './delta-stream.js';
 import { shapeOf, toAnswer, toFailure } from './model-outcome.js';
 import type { CallPreparer, PreparedCall } from './prepare-call.js';
@@ -198,8 +198,8 @@ class ModelCall {
     this.stream = stream;
     const either = AbortSignal.any([signal, overflow.signal]);
     const { workspace } = actor;
-    const agent = agentLimitsOf(this.context.agent);
-    const request = { ...prompt, maxOutputTokens, signal: either, streaming: true, workspace, agent };
+    const own = requestOf(this.context.agent);
+    const request = { ...prompt, ...own, maxOutputTokens, signal: either, streaming: true, workspace };
     this.stageAt = recordTurnStage('call_sent', this.stageAt);
     const toFailure = (error: unknown): unknown => {
       if (!overflow.signal.aborted) return error;

@@ -4,6 +4,7 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import { NEVER_BEGUN, reserveBudget, settleBudget } from '@antiphon/contracts/metering';
 import type { AgentDirectory } from '@antiphon/agents-features';
 import type { Price, ReserveBudgetReply, TaskLimits } from '@antiphon/contracts/metering';
+import { thinkingTokens } from '@antiphon/providers-domain';
 import type { DriverLimits, ModelPort, ModelPrompt } from '@antiphon/providers-domain';
 import type { OpenCall, SessionState } from '@antiphon/conversation-domain';
 import type { AgentConfig } from '@antiphon/config';
@@ -98,9 +99,9 @@ export class CallBudget {
     return this.deps.models.inputBound(prompt);
   }
 
-  /** Returns the output tokens that a call asks for. */
+  /** Returns the output tokens that a call asks for. Thinking counts towards them. */
   maxOutputOf(call: Choice, agent: AgentConfig | null): number {
-    return this.limitsOf(call, agent).maxOutputTokens;
+    return this.limitsOf(call, agent).maxOutputTokens + thinkingTokens(agent?.thinking);
   }
 
   /** Returns an agent and its ancestors, the root last. */

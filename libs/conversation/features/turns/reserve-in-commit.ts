@@ -121,10 +121,10 @@ export class ReservesInCommit {
     const { started, open } = state;
     const bound = this.boundOf(state);
     if (bound === null || !started || !open?.call || mayBeOfTask(state)) return null;
-    const { budget } = this.deps;
+    const { budget, policy } = this.deps;
     const { reservationId } = open.call;
     const { agentId, sessionKey } = started;
-    const agent = this.deps.policy.findAgent(this.workspace, agentId);
+    const agent = policy.findAgent(this.workspace, agentId);
     return {
       ...{ reservationId, eventId: v5('BudgetReserved ', reservationId), agentId, sessionKey },
       agents: budget.chainOf(this.workspace, agentId),

@@ -14,7 +14,9 @@ beforeAll(async () => {
     ...{ name: kind, kind, apiKeyEnv: 'KEY' },
     baseUrl: kind === 'anthropic' ? mock.url : `${mock.url}/v1`,
   }));
-  models = createModels({ source: null, providers, parameters: [] } as unknown as AntiphonConfig, { KEY: 'k' });
+  models = createModels({ source: null, providers, parameters: [] } as unknown as AntiphonConfig, {
+    KEY: 'k',
+  });
 });
 afterAll(async () => {
   models.close();
@@ -66,7 +68,9 @@ describe('thinking that an agent asks for', () => {
   });
 
   it('is left out where the output limit has no room for it', async () => {
-    expect(await bodyOf('anthropic', 'claude-sonnet-4-5', { thinking: 2_048, maxOutputTokens: 1_200 })).toMatchObject({
+    expect(
+      await bodyOf('anthropic', 'claude-sonnet-4-5', { thinking: 2_048, maxOutputTokens: 1_200 }),
+    ).toMatchObject({
       max_tokens: 1_200,
     });
     expect(mock.requests.at(-1)?.body).not.toHaveProperty('thinking');
@@ -75,7 +79,9 @@ describe('thinking that an agent asks for', () => {
   it('is sent without a temperature, which Anthropic refuses next to it', async () => {
     const more = { thinking: 2_048, temperature: 0.5 };
     expect(await bodyOf('anthropic', 'claude-sonnet-4-5', more)).not.toHaveProperty('temperature');
-    expect(await bodyOf('anthropic', 'claude-sonnet-4-5', { temperature: 1.5 })).toMatchObject({ temperature: 1 });
+    expect(await bodyOf('anthropic', 'claude-sonnet-4-5', { temperature: 1.5 })).toMatchObject({
+      temperature: 1,
+    });
     expect(await bodyOf('openai', 'gpt-4o', { temperature: 1.5 })).toMatchObject({ temperature: 1.5 });
     expect(await bodyOf('openai', 'gpt-5', { temperature: 1.5 })).not.toHaveProperty('temperature');
   });
@@ -106,6 +112,8 @@ describe('thinking between the calls of tools', () => {
 
   it('may begin at any time where the model adapts', async () => {
     const model = 'claude-sonnet-5';
-    expect(await bodyOf('anthropic', model, { thinking: 'low', messages: step({}) })).toMatchObject(adaptive('low'));
+    expect(await bodyOf('anthropic', model, { thinking: 'low', messages: step({}) })).toMatchObject(
+      adaptive('low'),
+    );
   });
 });

@@ -30,6 +30,7 @@ const modelsAt = (url: string, settings: Partial<ProviderConfig>): Models => {
   const models = createModels(
     {
       source: null,
+      parameters: [],
       providers: [
         { name: 'it', kind: 'openai-compatible', baseUrl: `${url}/v1`, apiKeyEnv: null, ...settings },
       ],

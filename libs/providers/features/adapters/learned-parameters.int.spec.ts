@@ -412,24 +412,3 @@ describe('the configuration of a model', () => {
     expect(server.bodies()[0]).not.toHaveProperty('stream_options');
   });
 });
-
-describe('the schema of a tool', () => {
-  it.each([
-    [{ type: 'object' }, { type: 'object', properties: {} }],
-    [{}, { type: 'object', properties: {} }],
-    [
-      {
-        $schema: 'x',
-        anyOf: [{ properties: { a: { type: 'string' } }, required: ['a'] }],
-        properties: { b: {} },
-      },
-      { type: 'object', properties: { a: { type: 'string' }, b: {} } },
-    ],
-  ])('is an object with properties: %j', async (inputSchema, parameters) => {
-    const server = await start('openai', () => null);
-    await ask(server.models, { tools: [{ ...TOOL, inputSchema }] });
-    expect(server.bodies()[0]?.['tools']).toEqual([
-      { type: 'function', function: { name: 'echo', description: 'd', parameters } },
-    ]);
-  });
-});

@@ -21,7 +21,7 @@ export class LearnedParameters {
   private readonly known = new Map<string, KnownParameters>();
 
   constructor(
-    private readonly config: Pick<AntiphonConfig, 'parameters'>,
+    private readonly config: Partial<Pick<AntiphonConfig, 'parameters'>>,
     private readonly provider: Pick<ProviderConfig, 'name' | 'kind'>,
   ) {}
 

@@ -85,7 +85,7 @@ const call = async (
   { env = {}, streaming = true }: { env?: Record<string, string>; streaming?: boolean } = {},
 ): Promise<ModelAnswer | ModelFailure> => {
   const provider = { name: 'it', kind: 'openai-compatible', apiKeyEnv: 'KEY', ...settings };
-  const config = { source: null, providers: [provider] } as unknown as AntiphonConfig;
+  const config = { source: null, parameters: [], providers: [provider] } as unknown as AntiphonConfig;
   const models = closeLater(createModels(config, { KEY, ...env }));
   const request = {
     ...{ provider: 'it', model: 'm', system: '', messages: [{ role: 'user', text: 'hi' }] as const },
@@ -169,6 +169,7 @@ describe('a provider over TLS', () => {
     const baseUrl = await listen(server as unknown as Server);
     const config = {
       source: null,
+      parameters: [],
       providers: [
         { name: 'it', kind: 'openai-compatible', apiKeyEnv: null, baseUrl, caFile: certificates.ca },
       ],
