@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { AnswerCut } from './events.js';
 import { MAX_TURN_TEXT } from './fold-turns.js';
 
 const Text = z.object({
@@ -13,11 +14,15 @@ export const TurnApproval = z.object({
   status: z.enum(['pending', 'granted', 'denied', 'expired', 'voided']),
   answerBy: z.string(),
   digest: z.string(),
+  grants: z.array(z.string()).describe('Capabilities of the module, sorted.'),
+  preview: z.string().nullable().describe('Unified diff of the files that the call would change.'),
   expiresAt: z.iso.datetime(),
   answeredBy: z.string().nullable(),
+  answeredByName: z.string().nullable().describe('Name of the API key that decided.'),
   reason: z.string().nullable(),
   ...at,
 });
+export type TurnApproval = z.infer<typeof TurnApproval>;
 
 /** Part of a turn, in the order of the log. */
 export const TurnItem = z.discriminatedUnion('kind', [
@@ -39,6 +44,11 @@ export const TurnItem = z.discriminatedUnion('kind', [
     isError: z.boolean(),
     durationMs: z.number().nullable(),
     approval: TurnApproval.nullable(),
+    requestPosition: z
+      .int()
+      .positive()
+      .nullable()
+      .describe('Position at which the call or its approval was requested; null before.'),
     endPosition: z.int().positive().nullable(),
     ...at,
   }),
@@ -47,6 +57,9 @@ export const TurnItem = z.discriminatedUnion('kind', [
     from: z.string().describe('Agent whose message entered the context.'),
     ...at,
   }),
+  Text.extend({ kind: z.literal('returned'), ...at }).describe(
+    'Reason why the agent got its answer back, to answer again.',
+  ),
 ]);
 export type TurnItem = z.infer<typeof TurnItem>;
 
@@ -60,10 +73,15 @@ export const SessionTurn = z.object({
     isDeleted: z.boolean().describe('True if a person deleted it. The text is then empty, also in the past.'),
     ...at,
   }),
+  model: z.string().nullable().describe('Model of the newest call; null before the first call.'),
+  answerEditedAt: z.iso.datetime().nullable(),
   isAnswerDeleted: z.boolean(),
   items: z.array(TurnItem),
+  cutBy: AnswerCut.nullable().describe('Present if the provider ended the answer early.'),
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
   endedAt: z.iso.datetime().nullable(),
+  endVersion: z.int().positive().nullable().describe('Version after the turn, at which a fork continues it.'),
+  endPosition: z.int().positive().nullable(),
   usage: z.object({
     calls: z.int().nonnegative(),
     inputTokens: z.int().nonnegative(),
@@ -83,4 +101,4 @@ export const SessionTurn = z.object({
 });
 export type SessionTurn = z.infer<typeof SessionTurn>;
 
-export { deleteTurnPart, foldTurns, MAX_TURN_TEXT, type TurnEvent } from './fold-turns.js';
+export { deleteTurnPart, foldTurn, foldTurns, MAX_TURN_TEXT, type TurnEvent } from './fold-turns.js';

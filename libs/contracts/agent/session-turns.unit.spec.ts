@@ -1,6 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SessionEvent } from './events.js';
-import { deleteTurnPart, foldTurns, MAX_TURN_TEXT, type TurnEvent } from './session-turns.js';
+import {
+  deleteTurnPart,
+  foldTurn,
+  foldTurns,
+  MAX_TURN_TEXT,
+  SessionTurn,
+  type TurnEvent,
+} from './session-turns.js';
 
 const TURN = '0199aa00-0000-7000-8000-000000000001';
 const NEXT = '0199aa00-0000-7000-8000-000000000002';
@@ -88,10 +95,158 @@ describe('the turns of a session', () => {
   });
 
   it('lose a deleted message, and an answer with its calls', () => {
-    const turn = foldTurns(SESSION).get(TURN)!;
-    deleteTurnPart(turn, 'message');
-    deleteTurnPart(turn, 'answer');
+    const turn = deleteTurnPart(deleteTurnPart(foldTurns(SESSION).get(TURN)!, 'message'), 'answer');
     expect(turn).toMatchObject({ message: { text: '', isDeleted: true }, isAnswerDeleted: true, items: [] });
     expect(JSON.stringify(turn)).not.toMatch(/question|"first"|"result"/);
+    expect(deleteTurnPart(turn, 'answer')).toBe(turn);
+  });
+
+  it('are as the API describes them', () => {
+    for (const turn of foldTurns(SESSION).values()) expect(SessionTurn.strict().parse(turn)).toEqual(turn);
+  });
+});
+
+type Fact = [type: string, data: object];
+
+/** Given facts of a turn, when one more is folded, then the turn has the fields. */
+const given = (...before: Fact[]) => ({
+  when: (...fact: Fact) => ({
+    then: (expected: object) => {
+      const facts = events(['TurnRequested', { content: 'question', requestedAt: at }], ...before, fact);
+      const turns = facts.reduce<SessionTurn | undefined>((turn, one) => foldTurn(turn, one), undefined);
+      expect(turns).toMatchObject(expected);
+    },
+  }),
+});
+
+const asked = (callId = CALL) => completed('', [{ callId, name: 'echo', input: {} }]);
+const cause = { kind: 'text', text: 'why' };
+const call = (expected: object) => ({ items: [{ kind: 'tool', ...expected }] });
+const approved: Fact = [
+  'ApprovalRequested',
+  { callId: CALL, approvalId: APPROVAL, answerBy: 'operator', digest: 'd', expiresAt: at, grants: ['net'] },
+];
+
+describe('a turn', () => {
+  it('has the model of its newest call', () =>
+    given(completed('one'))
+      .when('ModelCallStarted', { model: 'next' })
+      .then({
+        ...{ status: 'running', model: 'next' },
+      }));
+
+  it('keeps the text of a cancelled call as its answer, with its usage', () =>
+    given(['ModelCallStarted', { model: 'm' }])
+      .when('ModelCallAborted', {
+        ...{ reason: 'cancelled', cause, text: 'half', provider: 'p', model: 'm' },
+        usage: { inputTokens: 3, outputTokens: 1 },
+      })
+      .then({
+        items: [{ kind: 'text', text: 'half' }],
+        usage: { calls: 1, inputTokens: 3, outputTokens: 1, costMicroUsd: 0 },
+      }));
+
+  it('has a call that is asked for, before anything requests it', () =>
+    given()
+      .when(...asked())
+      .then(call({ status: 'asked', requestPosition: null, endPosition: null })));
+
+  it('has the position of the first request of a call', () =>
+    given(asked(), approved, ['ApprovalGranted', { callId: CALL }])
+      .when('ToolCallRequested', { callId: CALL })
+      .then(call({ status: 'running', requestPosition: 102 })));
+
+  it('has the grants and the preview of an approval', () =>
+    given(asked())
+      .when(approved[0], { ...approved[1], preview: '+ line' })
+      .then(call({ approval: { status: 'pending', grants: ['net'], preview: '+ line' } })));
+
+  it('names the key that decided an approval', () =>
+    given(asked(), approved)
+      .when('ApprovalDenied', {
+        ...{ callId: CALL, answeredBy: 'key/k', answeredByName: 'Ada', reason: 'no', cause },
+      })
+      .then(
+        call({
+          ...{ status: 'failed', isError: true, result: { text: 'why' }, endPosition: 103 },
+          approval: { status: 'denied', answeredBy: 'key/k', answeredByName: 'Ada', reason: 'no' },
+        }),
+      ));
+
+  it.each([
+    ['ApprovalExpired', 'expired'],
+    ['ApprovalVoided', 'voided'],
+  ])('ends a call whose approval lapses (%s)', (type, status) =>
+    given(asked(), approved)
+      .when(type, { callId: CALL, cause })
+      .then(call({ status: 'failed', result: { text: 'why' }, approval: { status, reason: 'why' } })),
+  );
+
+  it('does not know the outcome of a call that may have acted', () =>
+    given(asked())
+      .when('ToolCallUnknown', { callId: CALL, cause })
+      .then(call({ status: 'unknown', isError: true, result: { text: 'why' } })));
+
+  it('reads the text of a fact of the first schema version', () =>
+    given(asked())
+      .when('ToolCallFailed', { callId: CALL, message: 'an old text' })
+      .then(call({ status: 'failed', result: { text: 'an old text' } })));
+
+  it('has each message of other agents', () =>
+    given()
+      .when('MessagesReceived', {
+        messages: [
+          { from: 'a', content: 'x' },
+          { from: 'b', content: { y: 1 } },
+        ],
+      })
+      .then({
+        items: [
+          { kind: 'received', from: 'a', text: '"x"' },
+          { kind: 'received', from: 'b', text: '{"y":1}' },
+        ],
+      }));
+
+  it('has the answer of the agent that got it', () =>
+    given()
+      .when('AnswerForwarded', { agentId: 'b', text: 'done' })
+      .then({ items: [{ kind: 'text', text: 'done', provider: 'agent', model: 'b' }] }));
+
+  it('has the reason of a returned answer', () =>
+    given(completed('I hand over'))
+      .when('AnswerReturned', { cause })
+      .then({ items: [{ kind: 'text' }, { kind: 'returned', text: 'why', length: 3 }] }));
+
+  it.each<[Fact, object]>([
+    [['TurnCompleted', { completedAt: at, cutBy: 'length' }], { status: 'completed', cutBy: 'length' }],
+    [
+      ['TurnFailed', { failedAt: at, code: 'X.Y', cause }],
+      { status: 'failed', error: { code: 'X.Y', message: 'why' } },
+    ],
+    [['TurnCancelled', { cancelledAt: at }], { status: 'cancelled' }],
+  ])('ends with %j', (fact, expected) =>
+    given(completed('one'))
+      .when(...fact)
+      .then({ ...expected, endedAt: at, endVersion: 4, endPosition: 102, lastPosition: 102 }),
+  );
+
+  it('keeps its end where a message is edited later', () =>
+    given(completed('one'), ['TurnCompleted', { completedAt: at }])
+      .when('ChatMessageEdited', { part: 'message', content: 'asked again', at })
+      .then({
+        message: { text: 'asked again', length: 11, editedAt: at },
+        ...{ answerEditedAt: null, endVersion: 4, lastVersion: 5 },
+      }));
+
+  it('has an edited answer in the place of all its texts', () =>
+    given(completed('one'), completed('two'), ['TurnCompleted', { completedAt: at }])
+      .when('ChatMessageEdited', { part: 'answer', content: 'three', at })
+      .then({ items: [{ kind: 'text', text: 'three', length: 5, position: 102 }], answerEditedAt: at }));
+
+  it('stays the same object for events of another turn', () => {
+    const turn = foldTurns(SESSION).get(TURN);
+    const other = events(['TurnCancelled', { turnId: NEXT, cancelledAt: at }])[0] as TurnEvent;
+    expect(foldTurn(turn, other)).toBe(turn);
+    expect(foldTurn(undefined, other)).toBeUndefined();
   });
 });

@@ -205,6 +205,15 @@ export const textOf = (cause: Cause | undefined): string => {
 /** Returns a text of outside as a cause. */
 export const textCause = (text: string): Cause => ({ kind: 'text', text });
 
+/** Returns the text of a fact. Its first schema version has it as `message`. */
+export const messageOf = ({
+  cause,
+  message = '',
+}: {
+  readonly cause?: Cause;
+  readonly message?: string;
+}): string => (cause ? textOf(cause) : message);
+
 /** Returns the data of an event with the text of its cause, in the fields of events before causes. */
 export const withMessage = <D extends object>(data: D): D => {
   const { cause, reason } = data as { cause?: Partial<Cause> | null; reason?: unknown };

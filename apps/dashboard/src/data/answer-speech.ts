@@ -3,6 +3,7 @@ import { fromMarkdown } from 'mdast-util-from-markdown';
 import { gfmFromMarkdown } from 'mdast-util-gfm';
 import { gfm } from 'micromark-extension-gfm';
 import type { Turn } from './transcript.js';
+import { partsOf, textLengthOf } from './turn-parts.js';
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 /** Start of a line that ends the paragraph before it: a list item, a heading, a quote, a table row. */
@@ -87,9 +88,11 @@ export interface GrowingAnswer {
 
 /** Returns the text of a turn as far as events and frames have brought it. */
 export const growingAnswer = (turn: Turn, live: string): GrowingAnswer => {
-  const { turnId, position, textLength, parts, endedAt, status } = turn;
-  const ended = parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
-  const tail = endedAt === null ? live.slice(textLength) : '';
+  const { turnId, firstPosition: position, endedAt, status } = turn;
+  const ended = partsOf(turn)
+    .map((part) => (part.kind === 'text' ? part.text : ''))
+    .join('');
+  const tail = endedAt === null ? live.slice(textLengthOf(turn)) : '';
   return {
     turnId,
     position,

@@ -1,4 +1,5 @@
-import type { ToolPart, Transcript, Turn } from './transcript.js';
+import type { Transcript, Turn } from './transcript.js';
+import { partsOf, type ToolPart } from './turn-parts.js';
 
 /** Fields of a turn in which two sessions can differ. */
 export const FIELDS = ['message', 'status', 'model', 'answer', 'tools', 'cost'] as const;
@@ -21,18 +22,21 @@ export interface Comparison {
   readonly firstDifference: number;
 }
 
-export const answerOf = ({ parts }: Turn): string =>
-  parts.flatMap((part) => (part.kind === 'text' && part.text !== '' ? [part.text] : [])).join('\n\n');
+export const answerOf = (turn: Turn): string =>
+  partsOf(turn)
+    .flatMap((part) => (part.kind === 'text' && part.text !== '' ? [part.text] : []))
+    .join('\n\n');
 
-export const toolsOf = ({ parts }: Turn): readonly ToolPart[] => parts.filter((part) => part.kind === 'tool');
+export const toolsOf = (turn: Turn): readonly ToolPart[] =>
+  partsOf(turn).filter((part) => part.kind === 'tool');
 
 const VALUES: Readonly<Record<Field, (turn: Turn) => unknown>> = {
-  message: ({ content }) => content,
+  message: ({ message }) => message.text,
   status: ({ status }) => status,
   model: ({ model }) => model,
   answer: answerOf,
   tools: (turn) => toolsOf(turn).map(({ name, input, status, output }) => [name, input, status, output]),
-  cost: ({ inputTokens, outputTokens, costMicroUsd }) => [inputTokens, outputTokens, costMicroUsd],
+  cost: ({ usage }) => [usage.inputTokens, usage.outputTokens, usage.costMicroUsd],
 };
 
 const differencesOf = (a: Turn | null, b: Turn | null): readonly Field[] =>
@@ -44,7 +48,7 @@ const differencesOf = (a: Turn | null, b: Turn | null): readonly Field[] =>
 const countShared = (fork: Transcript, origin: Transcript, originId: string): number => {
   const point = fork.forkedFrom;
   if (point?.sessionId !== originId) return 0;
-  return origin.turns.filter(({ version }) => version <= point.version).length;
+  return origin.turns.filter(({ firstVersion }) => firstVersion <= point.version).length;
 };
 
 type Sides = readonly (readonly [Turn | null, Turn | null])[];

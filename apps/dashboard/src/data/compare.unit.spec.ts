@@ -1,28 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
+import type { LogEvent } from '@antiphon/client';
 import { compareSessions, differenceOf } from './compare.js';
-import { EMPTY, type Transcript, type Turn } from './transcript.js';
+import { EMPTY, foldEvents, type Transcript, type Turn } from './transcript.js';
 
-const turn = (turnId: string, version: number, answer: string, more: Partial<Turn> = {}): Turn => ({
-  ...{ turnId, version, content: `ask ${turnId.at(-1)}`, requestedAt: '', position: version, model: 'm' },
-  ...{
-    endVersion: version + 1,
-    endPosition: version + 1,
-    endedAt: '',
-    status: 'completed',
-    textLength: answer.length,
-  },
-  parts: [{ kind: 'text', key: turnId, text: answer, thought: '' }],
-  ...{
-    inputTokens: 1,
-    outputTokens: 1,
-    costMicroUsd: 1,
-    cacheReadTokens: 0,
-    isEstimated: false,
-    isEdited: false,
-    deleted: [],
-  },
-  ...more,
-});
+const turn = (turnId: string, version: number, answer: string, costMicroUsd = 1, model = 'm'): Turn => {
+  const data = [
+    { content: `ask ${turnId.at(-1)}` },
+    { text: answer, model, costMicroUsd, usage: { inputTokens: 1, outputTokens: 1 } },
+    {},
+  ];
+  const events = ['TurnRequested', 'ModelCallCompleted', 'TurnCompleted'].map((type, index) => ({
+    ...{ type, data: { turnId, ...data[index] }, position: version + index, streamVersion: version + index },
+  })) as unknown as LogEvent[];
+  return foldEvents(events, null).turns[0] as Turn;
+};
 const session = (turns: readonly Turn[], more: Partial<Transcript> = {}): Transcript => ({
   ...EMPTY,
   turns,
@@ -54,7 +45,7 @@ describe('a comparison of sessions', () => {
   it('pairs the turns of a what-if with those that they repeat, from either side', () => {
     const remakes = [{ turnId: 'w2', of: 'o2' }];
     const forkedFrom = { ...point, purpose: 'whatif', remakes } as const;
-    const whatIf = { id: 'w', transcript: session([turn('w2', 3, 'zwei', { model: 'n' })], { forkedFrom }) };
+    const whatIf = { id: 'w', transcript: session([turn('w2', 3, 'zwei', 1, 'n')], { forkedFrom }) };
     const [pair] = compareSessions(origin, whatIf).pairs;
     expect([pair?.a?.turnId, pair?.b?.turnId, pair?.differs]).toEqual(['o2', 'w2', ['model', 'answer']]);
     const [mirrored] = compareSessions(whatIf, origin).pairs;
@@ -74,7 +65,7 @@ describe('a comparison of sessions', () => {
   });
 
   it('calls turns that differ in their cost alone the same conversation', () => {
-    const other = { id: 'p', transcript: session([turn('p1', 2, 'one', { costMicroUsd: 9 })]) };
+    const other = { id: 'p', transcript: session([turn('p1', 2, 'one', 9)]) };
     const first = { id: 'o', transcript: session([turn('o1', 2, 'one')]) };
     const { pairs, firstDifference } = compareSessions(first, other);
     expect([pairs[0]?.differs, firstDifference]).toEqual([['cost'], -1]);

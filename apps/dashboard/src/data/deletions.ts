@@ -1,11 +1,11 @@
 import type { LogEvent } from '@antiphon/client';
-import { removeMessage } from './message-changes.js';
-import type { MessagePart, Transcript } from './transcript.js';
+import { deleteTurnPart } from '@antiphon/contracts/session-fold';
+import type { Transcript } from './transcript.js';
 
 /** A message that a person deleted, at any position of the log. */
 export interface Deletion {
   readonly turnId: string;
-  readonly part: MessagePart;
+  readonly part: 'message' | 'answer';
 }
 
 /** Returns the deletions among events. */
@@ -23,7 +23,7 @@ export const withoutDeleted = (transcript: Transcript, deletions: readonly Delet
   const turns = transcript.turns.map((turn) =>
     deletions
       .filter(({ turnId }) => turnId === turn.turnId)
-      .reduce((now, { part }) => removeMessage(now, part), turn),
+      .reduce((now, { part }) => deleteTurnPart(now, part), turn),
   );
   return { ...transcript, turns };
 };

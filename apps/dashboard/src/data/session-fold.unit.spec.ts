@@ -35,8 +35,8 @@ describe('the fold of a long session', () => {
 describe('a message that was deleted', () => {
   it('is in no view of an earlier position', () => {
     const before = foldEvents(EVENTS, 4);
-    expect(before.turns[0]?.content).toBe('message 0');
+    expect(before.turns[0]?.message.text).toBe('message 0');
     const [turn] = withoutDeleted(before, deletionsOf(EVENTS)).turns;
-    expect([turn?.content, turn?.deleted]).toEqual(['', ['message']]);
+    expect(turn?.message).toMatchObject({ text: '', isDeleted: true });
   });
 });

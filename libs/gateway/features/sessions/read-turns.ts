@@ -172,7 +172,7 @@ class TurnsReader {
     const later = await this.#db.query<EventRow>(deleted, [...this.#stream, this.upTo, [...turns.keys()]]);
     for (const { data } of later.rows) {
       const turn = turns.get(String(data['turnId']));
-      if (turn) deleteTurnPart(turn, data['part'] as MessagePart);
+      if (turn) turns.set(turn.turnId, deleteTurnPart(turn, data['part'] as MessagePart));
     }
   }
 

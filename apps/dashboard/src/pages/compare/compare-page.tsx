@@ -4,7 +4,7 @@ import { PageHead } from '../../app/page-head.js';
 import { Link, setParams, useParam, usePosition } from '../../data/router.js';
 import { compareSessions, type Comparison, type Side } from '../../data/compare.js';
 import { isAbout } from '../../data/event-pages.js';
-import type { Transcript } from '../../data/transcript.js';
+import { sumUsage } from '../../data/transcript.js';
 import { useRead } from '../../data/use-read.js';
 import { formatCompact, formatUsd, shortId } from '../../ui/format.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';
@@ -52,9 +52,6 @@ const partingOf = ({ pairs, shared, firstDifference }: Comparison): string => {
   return `${before}They part at ${turn}: ${fields}.`;
 };
 
-const sum = ({ turns }: Transcript, field: 'inputTokens' | 'outputTokens' | 'costMicroUsd'): number =>
-  turns.reduce((total, turn) => total + turn[field], 0);
-
 const Row = ({ name, side }: { readonly name: string; readonly side: Side }) => {
   const { agentId, turns, forkedFrom } = side.transcript;
   return (
@@ -69,9 +66,9 @@ const Row = ({ name, side }: { readonly name: string; readonly side: Side }) => 
           : 'no fork'}
       </td>
       <td data-end="">{turns.length}</td>
-      <td data-end="">{formatCompact(sum(side.transcript, 'inputTokens'))}</td>
-      <td data-end="">{formatCompact(sum(side.transcript, 'outputTokens'))}</td>
-      <td data-end="">{formatUsd(sum(side.transcript, 'costMicroUsd'))}</td>
+      <td data-end="">{formatCompact(sumUsage(turns, 'inputTokens'))}</td>
+      <td data-end="">{formatCompact(sumUsage(turns, 'outputTokens'))}</td>
+      <td data-end="">{formatUsd(sumUsage(turns, 'costMicroUsd'))}</td>
     </tr>
   );
 };

@@ -60,11 +60,11 @@ const TurnSide = ({ name, sessionId, turn, other }: SideProps) => {
         <p className={ui.muted}>This session has no such turn.</p>
       </div>
     );
-  const { turnId, content, status, model, inputTokens, outputTokens, costMicroUsd } = turn;
+  const { turnId, message, status, model, usage } = turn;
   return (
     <div className={css.side} data-side={name}>
       <p className={css.message}>
-        <Marked text={content} other={other?.content ?? null} />
+        <Marked text={message.text} other={other?.message.text ?? null} />
       </p>
       <Tools turn={turn} side={name} />
       <div className={css.answer} tabIndex={0} role="region" aria-label={`Answer on the ${name}`}>
@@ -74,9 +74,9 @@ const TurnSide = ({ name, sessionId, turn, other }: SideProps) => {
         <State of={status} />
         <span>{model ?? 'no model call'}</span>
         <span>
-          {formatCompact(inputTokens)} + {formatCompact(outputTokens)} tokens
+          {formatCompact(usage.inputTokens)} + {formatCompact(usage.outputTokens)} tokens
         </span>
-        <span>{formatUsd(costMicroUsd)}</span>
+        <span>{formatUsd(usage.costMicroUsd)}</span>
         <Link to={`/sessions/${sessionId}/why/${turnId}`}>Why this answer</Link>
       </p>
     </div>

@@ -92,5 +92,5 @@ export const EXPLANATION: Explanation = {
 export const TRANSCRIPT: Transcript = {
   ...EMPTY,
   agentId: 'claude',
-  turns: [{ ...TURN, turnId: 'earlier', version: 1, position: 4 }, TURN],
+  turns: [{ ...TURN, turnId: 'earlier', firstVersion: 1, firstPosition: 4 }, TURN],
 };

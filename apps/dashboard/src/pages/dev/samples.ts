@@ -29,40 +29,48 @@ export const EDIT_APPROVAL: AskedApproval = {
   preview: `--- a/src/sum.ts\n+++ b/src/sum.ts\n@@ -1,2 +1,2 @@\n export const sum = (a, b) =>\n-  a - b;\n+  a + b; // ${HOSTILE}`,
 };
 
-const CALL = { input: { expression: '40 + 2' }, durationMs: 12, approval: null } as const;
+const text = (position: number, said: string): Turn['items'][number] => ({
+  ...{ kind: 'text', text: said, length: said.length, provider: 'sample', model: 'sample-model', position },
+});
+
+const call = (
+  position: number,
+  status: 'completed' | 'failed' | 'running',
+  result: string | null,
+): Turn['items'][number] => ({
+  ...{ kind: 'tool', callId: `call-${position}`, name: 'calculator', input: { expression: '40 + 2' } },
+  ...{ status, result: result === null ? null : { text: result, length: result.length } },
+  ...{ isError: status === 'failed', durationMs: 12, approval: null },
+  ...{ position, requestPosition: position, endPosition: null },
+});
+
+const received = (from: string): Turn['items'][number] => ({
+  ...{ kind: 'received', from, text: '""', length: 2, position: 17 },
+});
 
 export const TURN: Turn = {
-  ...{ turnId: 'sample-turn', content: `What is 40 + 2? ${HOSTILE}`, requestedAt: AT, position: 10 },
-  ...{
-    version: 2,
-    endVersion: 9,
-    endPosition: 20,
-    endedAt: AT,
-    status: 'completed',
-    textLength: 10,
-    model: 'sample-model',
+  ...{ turnId: 'sample-turn', status: 'completed', model: 'sample-model' },
+  message: {
+    ...{ text: `What is 40 + 2? ${HOSTILE}`, length: 15, at: AT },
+    ...{ editedAt: null, isDeleted: false, position: 10 },
   },
-  ...{
-    inputTokens: 1_204,
-    outputTokens: 12,
-    costMicroUsd: 7_176,
-    cacheReadTokens: 0,
-    isEstimated: false,
-    isEdited: false,
-    deleted: [],
-  },
-  parts: [
-    { kind: 'text', key: 'a', text: 'Let me see.', thought: 'The sum of two numbers.' },
+  items: [
+    { kind: 'thought', text: 'The sum of two numbers.', length: 23, position: 12 },
+    text(12, 'Let me see.'),
+    call(13, 'completed', '42'),
+    call(14, 'failed', LONG),
+    call(15, 'running', null),
     {
-      ...{ kind: 'tool', key: 'b', callId: 'b', name: 'calculator', status: 'completed', output: '42' },
-      ...CALL,
+      ...{ kind: 'aborted', reason: 'provider_error', message: 'overloaded' },
+      ...{ text: '', length: 0, position: 16 },
     },
-    { kind: 'tool', key: 'c', callId: 'c', name: 'calculator', status: 'failed', output: LONG, ...CALL },
-    { kind: 'tool', key: 'd', callId: 'd', name: 'calculator', status: 'running', output: null, ...CALL },
-    { kind: 'note', key: 'e', text: 'Model call failed: overloaded', isBad: true },
-    { kind: 'note', key: 'f', text: '2 messages of other agents', isBad: false },
-    { kind: 'text', key: 'g', text: 'It is **42**.', thought: '' },
+    ...['a', 'b'].map(received),
+    text(18, 'It is **42**.'),
   ],
+  ...{ answerEditedAt: null, isAnswerDeleted: false, cutBy: null, error: null },
+  ...{ endedAt: AT, endVersion: 9, endPosition: 20 },
+  usage: { calls: 2, inputTokens: 1_204, outputTokens: 12, costMicroUsd: 7_176 },
+  ...{ firstVersion: 2, lastVersion: 9, firstPosition: 10, lastPosition: 20 },
 };
 
 export const PAIR: TurnPair = {
@@ -70,10 +78,8 @@ export const PAIR: TurnPair = {
   a: TURN,
   b: {
     ...TURN,
-    turnId: 'other-turn',
-    model: 'other-model',
-    costMicroUsd: 9_100,
-    parts: [{ kind: 'text', key: 'g', text: 'It is **43**.', thought: '' }],
+    ...{ turnId: 'other-turn', model: 'other-model', items: [text(12, 'It is **43**.')] },
+    usage: { ...TURN.usage, costMicroUsd: 9_100 },
   },
   differs: ['model', 'answer', 'tools', 'cost'],
 };

@@ -3,8 +3,9 @@ import { navigate } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { boundOf, reservedOf, reservedWith, type Reserved } from './cost-bound.js';
 import { client } from '../../data/gateway.js';
+import { toolsOf } from '../../data/compare.js';
 import { useIdentity } from '../../data/identity.js';
-import type { ToolPart, Transcript, Turn } from '../../data/transcript.js';
+import { sumUsage, type Transcript, type Turn } from '../../data/transcript.js';
 import { useFetched } from '../../data/use-read.js';
 import { countOf, formatCompact, formatUsd } from '../../ui/format.js';
 import { Button, css as ui, Dialog, Field, Loading, ProblemBox } from '../../ui/ui.js';
@@ -24,8 +25,6 @@ interface BranchProps {
 
 const MAX_TURNS = 20;
 
-const isTool = (part: Turn['parts'][number]): part is ToolPart => part.kind === 'tool';
-
 const useModels = (): readonly string[] => {
   const { data } = useFetched('branch models', () => client.http.listAgents());
   const models = data?.agents.map(({ provider, model }) => `${provider}/${model ?? ''}`) ?? [];
@@ -43,7 +42,7 @@ const MAX_RESERVATIONS = 1_000;
 
 /** Reads the reservations of turns, and the newest of all, which have the prices of models. */
 const readReserved = async (turns: readonly Turn[], signal: AbortSignal): Promise<readonly Reserved[]> => {
-  const after = Math.min(...turns.map(({ position }) => position)) - 1;
+  const after = Math.min(...turns.map(({ firstPosition }) => firstPosition)) - 1;
   const ends = turns.map(({ endPosition }) => endPosition ?? Number.POSITIVE_INFINITY);
   const at = Math.max(...ends);
   const query = { type: 'BudgetReserved', limit: MAX_RESERVATIONS } as const;
@@ -65,14 +64,13 @@ const CostBound = ({ sessionId, turns, agentId, model }: BoundProps) => {
   const failure = problem ?? reservations.problem;
   if (failure) return <ProblemBox problem={failure} />;
   if (!data || !reservations.data) return <Loading what="the bound of the cost" />;
-  const cost = turns.reduce((total, { costMicroUsd }) => total + costMicroUsd, 0);
-  const tokens = turns.reduce((total, turn) => total + turn.inputTokens + turn.outputTokens, 0);
+  const tokens = sumUsage(turns, 'inputTokens') + sumUsage(turns, 'outputTokens');
   const reserved = reservedWith(reservations.data, turns, model);
   return (
     <dl className={ui.facts} aria-label="Cost before it starts">
       <dt>Cost on record</dt>
       <dd>
-        {formatUsd(cost)} for {formatCompact(tokens)} tokens
+        {formatUsd(sumUsage(turns, 'costMicroUsd'))} for {formatCompact(tokens)} tokens
       </dd>
       <dt>The same calls</dt>
       <dd>
@@ -87,7 +85,7 @@ const CostBound = ({ sessionId, turns, agentId, model }: BoundProps) => {
 };
 
 const NotRepeated = ({ turns }: { readonly turns: readonly Turn[] }) => {
-  const tools = turns.flatMap(({ parts }) => parts.filter(isTool));
+  const tools = turns.flatMap(toolsOf);
   if (tools.length === 0) return <p>No tool was called.</p>;
   return (
     <>
@@ -169,7 +167,7 @@ export const BranchDialog = ({ branch, sessionId, transcript, turn, before, onCl
   const start = async (): Promise<void> => {
     const slash = choice.indexOf('/');
     const model = choice === '' ? {} : { provider: choice.slice(0, slash), model: choice.slice(slash + 1) };
-    const atVersion = branch === 'fork' ? (turn.endVersion ?? turn.version) : turn.version - 1;
+    const atVersion = branch === 'fork' ? (turn.endVersion ?? turn.firstVersion) : turn.firstVersion - 1;
     const more = branch === 'whatif' ? { whatIf: { turns: count } } : {};
     const made = await client.http.forkSession({
       params: { id: sessionId },

@@ -5,6 +5,7 @@ import { isScrubbing, Link, setParams, useParam, usePosition } from '../../data/
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useStore } from '../../data/store.js';
+import { toolsOf } from '../../data/compare.js';
 import type { Transcript, Turn } from '../../data/transcript.js';
 import { ActButton } from '../../ui/act-button.js';
 import { CopyRecord } from '../../ui/copy-record.js';
@@ -25,7 +26,7 @@ const BranchDialog = lazy(async () => ({ default: (await import('./branch-dialog
 const stateOf = ({ turns }: Transcript): string => {
   const last = turns.at(-1);
   if (!last) return 'not begun';
-  const waits = last.parts.some((part) => part.kind === 'tool' && part.status === 'pending');
+  const waits = toolsOf(last).some(({ status }) => status === 'pending');
   if (waits && last.endedAt === null) return 'pending';
   return last.endedAt === null ? 'running' : 'idle';
 };

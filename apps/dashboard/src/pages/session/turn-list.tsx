@@ -1,7 +1,8 @@
 import { memo } from 'react';
 import { hasSingleKeys, isTyping } from '../../app/keys.js';
 import { Link, setParams } from '../../data/router.js';
-import type { Part, ToolPart, Turn } from '../../data/transcript.js';
+import type { Turn } from '../../data/transcript.js';
+import { partsOf, textLengthOf, type Part, type ToolPart } from '../../data/turn-parts.js';
 import { requestedDiff } from '../../data/requested-diff.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
 import { Diff } from '../../ui/diff.js';
@@ -30,8 +31,7 @@ const inputPreview = (input: unknown): string => {
 
 const Tool = ({ part }: { readonly part: ToolPart }) => {
   const { name, input, output, status, durationMs, approval, callId } = part;
-  if (approval?.status === 'pending')
-    return <ApprovalCard approval={{ ...approval, id: approval.approvalId, tool: name, input }} />;
+  if (approval?.status === 'pending') return <ApprovalCard approval={{ ...approval, tool: name, input }} />;
   const diff = approval?.preview ?? requestedDiff(name, input);
   return (
     <details className={css.tool} data-call={callId}>
@@ -106,8 +106,9 @@ interface FootProps {
 }
 
 const TurnFoot = ({ sessionId, turn, openBranch }: FootProps) => {
-  const { turnId, endVersion, status, model, inputTokens, outputTokens, costMicroUsd, position } = turn;
-  const cached = turn.cacheReadTokens > 0 ? ` (${formatCompact(turn.cacheReadTokens)} cached)` : '';
+  const { turnId, endVersion, status, model, usage, firstPosition: position } = turn;
+  const { inputTokens, outputTokens, costMicroUsd, cacheReadTokens = 0 } = usage;
+  const cached = cacheReadTokens > 0 ? ` (${formatCompact(cacheReadTokens)} cached)` : '';
   return (
     <footer className={css.foot}>
       {status === 'completed' ? null : <State of={status} />}
@@ -116,7 +117,7 @@ const TurnFoot = ({ sessionId, turn, openBranch }: FootProps) => {
         <span>
           {`${formatCompact(inputTokens)}${cached}`} + {formatCompact(outputTokens)} tokens ·{' '}
           {formatUsd(costMicroUsd)}
-          {turn.isEstimated && ' · estimated'}
+          {usage.isEstimated && ' · estimated'}
         </span>
       )}
       <Link to={`/sessions/${sessionId}/why/${turnId}`}>Why</Link>
@@ -151,14 +152,11 @@ interface TurnViewProps {
  * Returns the parts of a turn with keys. The text of an open model call has the key of the part
  * that its end adds, so that its elements stay.
  */
-const keyedParts = (
-  { parts, endedAt, textLength }: Turn,
-  live: string,
-): readonly (PartProps & { readonly key: string })[] => {
-  const tail = endedAt === null ? live.slice(textLength) : '';
+const keyedParts = (turn: Turn, live: string): readonly (PartProps & { readonly key: string })[] => {
+  const tail = turn.endedAt === null ? live.slice(textLengthOf(turn)) : '';
   const open: Part = { kind: 'text', key: 'open', text: tail, thought: '' };
   let texts = 0;
-  return [...parts, ...(tail === '' ? [] : [open])].map((part) => ({
+  return [...partsOf(turn), ...(tail === '' ? [] : [open])].map((part) => ({
     part,
     key: part.kind === 'text' ? `text ${texts++}` : part.key,
     isGrowing: part === open,
@@ -167,6 +165,7 @@ const keyedParts = (
 
 const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => {
   const parts = keyedParts(turn, live);
+  const { message } = turn;
   return (
     <article
       className={css.turn}
@@ -179,24 +178,24 @@ const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => 
       }}
     >
       <div className={css.user}>
-        {turn.deleted.includes('message') ? (
+        {message.isDeleted ? (
           <p className={css.small}>This message was deleted.</p>
-        ) : isLongText(turn.content) ? (
+        ) : isLongText(message.text) ? (
           <div className={css.said}>
-            <Code text={turn.content} label="Long text of the message" />
+            <Code text={message.text} label="Long text of the message" />
           </div>
         ) : (
-          <p dir={directionOf(turn.content)}>
-            <VisibleText text={turn.content} />
+          <p dir={directionOf(message.text)}>
+            <VisibleText text={message.text} />
           </p>
         )}
         <span className={css.small}>
-          <Time at={turn.requestedAt} />
-          {turn.isEdited && ' · edited'}
+          <Time at={message.at} />
+          {message.editedAt !== null && ' · edited'}
         </span>
       </div>
       <div className={css.answer}>
-        {turn.deleted.includes('answer') && <p className={css.small}>The answer was deleted.</p>}
+        {turn.isAnswerDeleted && <p className={css.small}>The answer was deleted.</p>}
         {parts.map(({ key, ...part }) => (
           <PartView key={key} {...part} />
         ))}
@@ -234,7 +233,7 @@ export const TurnList = (props: TurnListProps) => {
   const count = props.count ?? turns.length;
   const last = turns.at(-1);
   const length = last ? (texts.get(last.turnId)?.length ?? 0) : 0;
-  useFollowEnd(`${last?.turnId} ${last?.parts.length ?? 0} ${length}`, !isAtStart);
+  useFollowEnd(`${last?.turnId} ${last ? partsOf(last).length : 0} ${length}`, !isAtStart);
   return (
     <>
       {count > shown.length && (

@@ -1,7 +1,7 @@
 import type { RouteReply } from '@antiphon/client';
 import { client } from '../../data/gateway.js';
 import { forkPointOf, type ForkPoint } from '../../data/fork-point.js';
-import type { Transcript, Turn } from '../../data/transcript.js';
+import { sumUsage, type Transcript, type Turn } from '../../data/transcript.js';
 import { useFetched, useRead } from '../../data/use-read.js';
 import { formatCompact } from '../../ui/format.js';
 import type { SessionLog } from './session-log.js';
@@ -39,24 +39,21 @@ const readStart = async (sessionId: string, signal: AbortSignal): Promise<Start>
   };
 };
 
-const sum = (turns: readonly Turn[], field: 'inputTokens' | 'outputTokens' | 'costMicroUsd'): number =>
-  turns.reduce((total, turn) => total + turn[field], 0);
-
 const MAX_TITLE = 80;
 
 const shorten = (text: string): string => (text.length > MAX_TITLE ? `${text.slice(0, MAX_TITLE)}…` : text);
 
 const titleOf = (turn: Turn | undefined): string | null => {
   if (!turn) return null;
-  return turn.deleted.includes('message') ? 'a deleted message' : shorten(turn.content);
+  return turn.message.isDeleted ? 'a deleted message' : shorten(turn.message.text);
 };
 
 const foldSummary = ({ turns, agentId, startedAt, forkedFrom }: Transcript): Summary => {
-  const [tokensIn, tokensOut] = [sum(turns, 'inputTokens'), sum(turns, 'outputTokens')];
+  const [tokensIn, tokensOut] = [sumUsage(turns, 'inputTokens'), sumUsage(turns, 'outputTokens')];
   return {
     ...{ title: titleOf(turns[0]), agentId, startedAt, forkedFrom, count: turns.length },
     tokens: `${formatCompact(tokensIn)} in, ${formatCompact(tokensOut)} out`,
-    costMicroUsd: sum(turns, 'costMicroUsd'),
+    costMicroUsd: sumUsage(turns, 'costMicroUsd'),
   };
 };
 

@@ -2,7 +2,9 @@ import type { RouteReply } from '@antiphon/client';
 import type { ReactNode } from 'react';
 import { Link } from '../../data/router.js';
 import { client } from '../../data/gateway.js';
-import type { NotePart, ToolPart, Transcript, Turn } from '../../data/transcript.js';
+import { toolsOf } from '../../data/compare.js';
+import type { Transcript, Turn } from '../../data/transcript.js';
+import { partsOf } from '../../data/turn-parts.js';
 import { useFetched } from '../../data/use-read.js';
 import type { Explanation } from '../../data/why.js';
 import { countOf, formatNumber } from '../../ui/format.js';
@@ -48,7 +50,7 @@ const readFacts = async (
 
 const Facts = ({ sessionId, turn, at }: { sessionId: string; turn: Turn; at: number }) => {
   const { data, problem } = useFetched(`why facts ${sessionId} ${at}`, (signal) =>
-    readFacts(sessionId, { at, message: turn.content }, signal),
+    readFacts(sessionId, { at, message: turn.message.text }, signal),
   );
   if (problem)
     return (
@@ -77,9 +79,6 @@ const Facts = ({ sessionId, turn, at }: { sessionId: string; turn: Turn; at: num
   ));
 };
 
-const isTool = (part: Turn['parts'][number]): part is ToolPart => part.kind === 'tool';
-const isNote = (part: Turn['parts'][number]): part is NotePart => part.kind === 'note';
-
 interface ContextProps {
   readonly sessionId: string;
   readonly transcript: Transcript;
@@ -88,15 +87,15 @@ interface ContextProps {
 }
 
 const Earlier = ({ sessionId, transcript, turn }: ContextProps) => {
-  const earlier = transcript.turns.filter(({ version }) => version < turn.version);
+  const earlier = transcript.turns.filter(({ firstVersion }) => firstVersion < turn.firstVersion);
   const { forkedFrom } = transcript;
   return (
-    <Part what="Earlier turns" position={earlier.at(-1)?.position ?? null}>
+    <Part what="Earlier turns" position={earlier.at(-1)?.firstPosition ?? null}>
       {earlier.length === 0 ? 'none in this session' : countOf(earlier.length, 'turn')}
       {earlier.length > 0 && (
         <>
           {', of which the newest fit: '}
-          <Link to={`/sessions/${sessionId}?at=${turn.position}`}>the session as it was</Link>
+          <Link to={`/sessions/${sessionId}?at=${turn.firstPosition}`}>the session as it was</Link>
         </>
       )}
       {forkedFrom && (
@@ -116,14 +115,14 @@ const Earlier = ({ sessionId, transcript, turn }: ContextProps) => {
  */
 export const ContextPanel = (props: ContextProps) => {
   const { sessionId, transcript, turn, explanation } = props;
-  const at = explanation.contextPosition ?? turn.position;
+  const at = explanation.contextPosition ?? turn.firstPosition;
   const { agentId } = transcript;
   const isBeforeCall = explanation.calls.length === 0;
   return (
     <Panel title={`What the model had before it, at event ${formatNumber(at)}`}>
       <Table label="Context" columns={['Part', 'Content', { name: 'Event', isNumber: true }]}>
-        <Part what="Message" position={turn.position}>
-          <LongText text={turn.content} label="Message" />
+        <Part what="Message" position={turn.firstPosition}>
+          <LongText text={turn.message.text} label="Message" />
         </Part>
         <Part what="Instructions" position={null}>
           {agentId && (
@@ -144,12 +143,14 @@ export const ContextPanel = (props: ContextProps) => {
             <VisibleText text={path} />
           </Part>
         ))}
-        {turn.parts.filter(isNote).map(({ key, text }) => (
-          <Part key={key} what="Note" position={null}>
-            <LongText text={text} label="Note" />
-          </Part>
-        ))}
-        {turn.parts.filter(isTool).map(({ callId, name, output, status }) => (
+        {partsOf(turn)
+          .filter((part) => part.kind === 'note')
+          .map(({ key, text }) => (
+            <Part key={key} what="Note" position={null}>
+              <LongText text={text} label="Note" />
+            </Part>
+          ))}
+        {toolsOf(turn).map(({ callId, name, output, status }) => (
           <Part key={callId} what={`Result of ${name}`} position={null}>
             {output === null ? status : <LongText text={output} label={`Result of ${name}`} />}
           </Part>

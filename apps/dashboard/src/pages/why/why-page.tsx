@@ -78,9 +78,9 @@ const Cost = ({ calls }: Pick<Explanation, 'calls'>) => {
 };
 
 /** Summarizes an event without a text that a person deleted. */
-const summaryWithout = (event: LogEvent, { deleted }: Turn): string => {
+const summaryWithout = (event: LogEvent, { message, isAnswerDeleted }: Turn): string => {
   const isMessage = event.type === 'TurnRequested' || event.type === 'ChatMessageEdited';
-  return deleted.includes(isMessage ? 'message' : 'answer') ? '' : summaryOf(event);
+  return (isMessage ? message.isDeleted : isAnswerDeleted) ? '' : summaryOf(event);
 };
 
 type EventsProps = Pick<Explanation, 'events'> & FocusProps & { readonly turn: Turn };
@@ -168,8 +168,8 @@ interface ExplainedProps extends FocusProps {
 const Explained = ({ sessionId, transcript, turn, explanation, focus }: ExplainedProps) => (
   <>
     <PageHead
-      title={`Why: ${turn.content.slice(0, 80)}${turn.content.length > 80 ? '…' : ''}`}
-      tabTitle={`Why · ${turn.content.slice(0, 40)} · Sessions`}
+      title={`Why: ${turn.message.text.slice(0, 80)}${turn.message.length > 80 ? '…' : ''}`}
+      tabTitle={`Why · ${turn.message.text.slice(0, 40)} · Sessions`}
       question="What led to this answer: context, facts, events, cost and trace?"
     />
     <div className={pages.stack}>
@@ -177,7 +177,7 @@ const Explained = ({ sessionId, transcript, turn, explanation, focus }: Explaine
       <Answer turn={turn} sessionId={sessionId} />
       {explanation.calls.length > 0 && <ContextShares sessionId={sessionId} turnId={turn.turnId} />}
       <ContextPanel sessionId={sessionId} transcript={transcript} turn={turn} explanation={explanation} />
-      <Panel title={`Cost: ${formatUsd(turn.costMicroUsd)}`}>
+      <Panel title={`Cost: ${formatUsd(turn.usage.costMicroUsd)}`}>
         <Cost calls={explanation.calls} />
       </Panel>
       <Panel title="Events">
