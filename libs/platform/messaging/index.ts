@@ -32,6 +32,8 @@ export type { StreamName } from './link/streams.js';
 export { CALLER_WROTE_SUBJECT, KEY_CHANGED_SUBJECT, mayRequest, natsPermissions } from './permissions.js';
 export type { NatsPermissions } from './permissions.js';
 export { EVENT_HEADERS } from './relay/event-message.js';
+export { LeaderLoop } from './relay/leader-loop.js';
+export type { LeaderWork } from './relay/leader-loop.js';
 export { Leadership } from './relay/leadership.js';
 export { startRelay } from './relay/relay.js';
 export type { Announcement, Relay, RelayOptions, RelayStatus } from './relay/relay.js';
