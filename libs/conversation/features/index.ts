@@ -19,7 +19,7 @@ export { SessionRegistry } from './sessions/session-registry.js';
 export { Shutdown } from './sessions/shutdown.js';
 export { Stopped } from './sessions/stopped.js';
 export { TURN_END_SUBJECT, TurnEndWatcher, readOutcome } from './sessions/turn-ends.js';
-export type { TurnCommands, TurnLeaderDeps, TurnOutcome, TurnRef } from './sessions/turn-ends.js';
+export type { TurnCommands, TurnOutcome, TurnRef } from './sessions/turn-ends.js';
 export { FileAccess, describeWith, isWithin, resultOf } from './tools/file-access.js';
 export type { FileAccessDeps, FileInput } from './tools/file-access.js';
 export type { FileToolName } from './tools/file-schemas.js';

@@ -6,9 +6,8 @@ import type { cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { readBackwards } from '@antiphon/event-store';
-import type { EventStore, LeaseStore, RecordedEvent } from '@antiphon/event-store';
+import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
-import type { Clock } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
@@ -183,16 +182,3 @@ export interface TurnCommands {
 
 /** Commands of turns in this process. */
 export const TURN_COMMANDS = createToken<TurnCommands>('TURN_COMMANDS');
-
-/** Parts of a process that submits turns under a lease, and waits for their ends. */
-export interface TurnLeaderDeps {
-  readonly pool: pg.Pool;
-  readonly store: EventStore;
-  readonly leases: LeaseStore;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Owner of this process's leases. */
-  readonly owner: string;
-  readonly turns: TurnCommands;
-  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
-}
