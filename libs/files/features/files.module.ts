@@ -13,8 +13,8 @@ import {
   provide,
   provideClass,
 } from '@antiphon/service-host';
+import { createFilesOnDisk } from './disk/create-files-on-disk.js';
 import { FilesFollower, readFilesFolder } from './disk/files-follower.js';
-import { FilesOnDisk } from './disk/files-on-disk.js';
 import { VIRTUAL_FILES } from './files.tokens.js';
 import { EraseFiles } from './trees/erase-files.handler.js';
 import { FileTreeSnapshots } from './trees/file-tree-snapshots.js';
@@ -47,7 +47,9 @@ const providers = [
       const folder = readFilesFolder(env);
       if (folder === null) return new FilesFollower(null);
       const own = { trees, pool, leases, clock, logger, owner, limits: () => files };
-      return new FilesFollower(new FilesOnDisk({ ...own, folder, keepsExecutable: files.executableOnDisk }));
+      return new FilesFollower(
+        createFilesOnDisk({ ...own, folder, keepsExecutable: files.executableOnDisk }),
+      );
     },
   ),
 ];

@@ -11,7 +11,8 @@ import { createTreesWorld } from '../testing/trees-world.js';
 import type { TreesWorld } from '../testing/trees-world.js';
 import type { FileTrees } from '../trees/file-trees.js';
 import { readFilesFolder } from './files-follower.js';
-import { FilesOnDisk } from './files-on-disk.js';
+import { createFilesOnDisk } from './create-files-on-disk.js';
+import type { FilesOnDisk } from './files-on-disk.js';
 
 const LIMITS = { maxFileBytes: 1_000_000, maxFiles: 100, maxBytes: 1e9, maxVersions: 1e6 };
 const TIMES = { leaseMs: 900, pollMs: 20, compareMs: 50, searchMs: 50 };
@@ -37,7 +38,7 @@ afterEach(async () => {
 
 /** Starts what one process runs. */
 const start = (owner: string): FilesOnDisk => {
-  const files = new FilesOnDisk({
+  const files = createFilesOnDisk({
     ...{ folder, pool: world.pool, owner, clock: systemClock, times: TIMES, limits: () => LIMITS },
     ...{ trees: world.createTrees(), leases: createLeaseStore(world.pool) },
     logger: createLogger({ service: 'agent', level: 'fatal' }),

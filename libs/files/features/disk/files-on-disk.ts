@@ -1,24 +1,12 @@
 import { watch } from 'node:fs';
 import type { FSWatcher } from 'node:fs';
-import { join } from 'node:path';
-import type pg from 'pg';
-import type { FileLimits } from '@antiphon/files-domain';
-import { fileTreeStream } from '@antiphon/contracts/agent';
-import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
-import { WorkTrials, acrossWorkspaces, createWorkStarts } from '@antiphon/database';
-import type { Fence, LeaseStore } from '@antiphon/event-store';
-import { createWakeSignal, isAppError } from '@antiphon/kernel';
-import type { Clock } from '@antiphon/kernel';
-import { Leadership } from '@antiphon/messaging';
+import type { WorkTrials } from '@antiphon/database';
+import { isAppError } from '@antiphon/kernel';
+import type { LeaderLoop } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { fileTreeIdOf } from '@antiphon/agent-log';
-import type { FileTreesPort } from '../trees/file-trees.js';
-import { ignoreCopies } from './copy-mark.js';
-import { DiskStates } from './disk-state.js';
-import { SafeFolder } from './safe-folder.js';
-import { WorkspaceFolder } from './workspace-folder.js';
-import type { SyncResult } from './workspace-folder.js';
+import type { SyncResult, WorkspaceFolder } from './workspace-folder.js';
+import type { WorkspaceFolders } from './workspace-folders.js';
 
 /** Lease of the process that writes and compares the folders. */
 export const FILES_LEASE = 'files-disk';
@@ -41,29 +29,12 @@ export const FILES_ON_DISK_TIMES: FilesOnDiskTimes = {
 };
 
 export interface FilesOnDiskOptions {
-  readonly folder: string;
-  readonly trees: FileTreesPort;
-  readonly pool: pg.Pool;
-  readonly leases: LeaseStore;
-  readonly limits: (workspace: string) => FileLimits;
-  readonly clock: Clock;
+  readonly folders: WorkspaceFolders;
+  readonly loop: LeaderLoop;
+  readonly trials: WorkTrials;
   readonly logger: Logger;
-  /** Owner of this process's leases. */
-  readonly owner: string;
-  readonly times?: Partial<FilesOnDiskTimes>;
-  /** True if files are executable where their tree has them so. Default: false. */
-  readonly keepsExecutable?: boolean;
+  readonly times: FilesOnDiskTimes;
 }
-
-// Reads one row for each workspace: the smallest one after the one before.
-const WORKSPACES_SQL = `with recursive found as (
-    (select workspace from stream_heads order by workspace limit 1)
-    union all
-    select (select h.workspace from stream_heads h where h.workspace > f.workspace order by h.workspace limit 1)
-    from found f where f.workspace is not null)
-  select workspace from found where workspace is not null`;
-const VERSIONS_SQL = `select h.workspace, h.version from unnest($1::text[], $2::text[]) as wanted (workspace, stream_id)
-  join stream_heads h on h.workspace = wanted.workspace and h.stream_id = wanted.stream_id`;
 
 /** Time for which a folder that ended its processes is not compared, ms. */
 const PARKED_MS = 3_600_000;
@@ -93,52 +64,33 @@ interface Watched {
  * One process does so at a time. The tree in the log decides; the folder is a copy.
  */
 export class FilesOnDisk {
-  private readonly times: FilesOnDiskTimes;
-  private readonly leadership: Leadership;
-  private readonly wakeSignal = createWakeSignal();
   private readonly watched = new Map<string, Watched>();
-  private states: { readonly store: DiskStates; readonly folder: SafeFolder } | null = null;
   private searchAt = 0;
-  private readonly trials: WorkTrials;
-  private isFailing = false;
 
-  constructor(private readonly options: FilesOnDiskOptions) {
-    const { leases, owner, logger, times } = options;
-    this.times = { ...FILES_ON_DISK_TIMES, ...times };
-    this.trials = new WorkTrials(createWorkStarts(options.pool));
-    this.leadership = new Leadership({
-      ...{ leases, owner, logger, name: FILES_LEASE },
-      leaseMs: this.times.leaseMs,
-    });
-  }
+  constructor(private readonly options: FilesOnDiskOptions) {}
 
   /** Starts the next round soon. */
   wake(): void {
-    this.wakeSignal.wake();
+    this.options.loop.wake();
   }
 
   isLeader(): boolean {
-    return this.leadership.isLeader();
+    return this.options.loop.isLeader();
   }
 
   /** Follows the trees and their folders until the signal aborts, then releases the lease. */
-  async run(signal: AbortSignal): Promise<void> {
-    signal.addEventListener('abort', () => this.beginStop(), { once: true });
-    while (!signal.aborted) {
-      await this.tryRound(signal);
-      if (!signal.aborted) await this.wakeSignal.wait(this.times.pollMs);
-    }
-    await this.close();
-    await this.leadership.release().catch((err: unknown) => {
-      this.options.logger.warn({ err }, 'lease of files not released');
-    });
-  }
-
-  /** Releases a first comparison that runs: it did not end this process. */
-  private beginStop(): void {
-    this.wake();
-    this.trials.release().catch((err: unknown) => {
-      this.options.logger.warn({ work: 'files-disk', err }, 'work not released');
+  run(signal: AbortSignal): Promise<void> {
+    const { loop, trials, logger } = this.options;
+    // A first comparison that runs did not end this process.
+    const release = (): void =>
+      void trials
+        .release()
+        .catch((err: unknown) => logger.warn({ work: 'files-disk', err }, 'work not released'));
+    signal.addEventListener('abort', release, { once: true });
+    return loop.run(signal, {
+      round: () => this.round(signal),
+      endTerm: () => this.close(),
+      stop: () => this.close(),
     });
   }
 
@@ -150,33 +102,15 @@ export class FilesOnDisk {
     return results;
   }
 
-  private async tryRound(signal: AbortSignal): Promise<void> {
-    try {
-      await this.round(signal);
-      this.isFailing = false;
-    } catch (err) {
-      if (!this.isFailing) this.options.logger.warn({ err }, 'files on disk not followed');
-      this.isFailing = true;
-    }
-  }
-
   private async round(signal: AbortSignal): Promise<void> {
-    if (!this.leadership.isLeader()) {
-      await this.close();
-      if (!(await this.leadership.campaign())) return;
-    }
     const all = await this.findWorkspaces();
-    const versions = await this.readVersions(all);
+    const versions = await this.options.folders.readVersions([...this.watched.keys()]);
     for (const watched of all) {
       const isNew = (versions.get(watched.folder.workspace) ?? 0) !== watched.version;
       if (!isNew && performance.now() < watched.compareAt) continue;
-      if (signal.aborted || this.fence() === null) return;
+      if (signal.aborted || !this.isLeader()) return;
       await this.trySync(watched);
     }
-  }
-
-  private fence(): Fence | null {
-    return this.leadership.fence();
   }
 
   /** A folder that fails does not stop those of other workspaces. */
@@ -184,17 +118,18 @@ export class FilesOnDisk {
     const { workspace } = watched.folder;
     // A folder that ended three processes is left alone for some time.
     if (performance.now() < watched.parkedUntil) return;
+    const { trials, times, logger } = this.options;
     try {
       // The first comparison reads every file, and an earlier process may have ended by one.
       await (watched.version < 0
-        ? this.trials.run(FILES_LEASE, workspace, () => this.sync(watched))
+        ? trials.run(FILES_LEASE, workspace, () => this.sync(watched))
         : this.sync(watched));
       watched.isFailing = false;
     } catch (err) {
       if (isAppError(err) && err.code === 'WORK.PROCESS_LOST')
         watched.parkedUntil = performance.now() + PARKED_MS;
-      watched.compareAt = performance.now() + this.times.compareMs;
-      if (!watched.isFailing) this.options.logger.warn({ workspace, err }, 'files of workspace not compared');
+      watched.compareAt = performance.now() + times.compareMs;
+      if (!watched.isFailing) logger.warn({ workspace, err }, 'files of workspace not compared');
       watched.isFailing = true;
     }
   }
@@ -206,7 +141,7 @@ export class FilesOnDisk {
       if (result[kind] > 0) changes.add(result[kind], { kind });
     watched.version = watched.folder.version();
     const tookMs = performance.now() - startedAt;
-    watched.compareAt = performance.now() + Math.max(this.times.compareMs, tookMs * COMPARE_SHARE);
+    watched.compareAt = performance.now() + Math.max(this.options.times.compareMs, tookMs * COMPARE_SHARE);
     watched.hint ??= this.watch(watched);
     return result;
   }
@@ -227,44 +162,16 @@ export class FilesOnDisk {
 
   private async findWorkspaces(): Promise<Watched[]> {
     if (performance.now() >= this.searchAt) {
-      const { rows } = await acrossWorkspaces(this.options.pool).query<{ workspace: string }>({
-        ...{ name: 'files_disk_workspaces', text: WORKSPACES_SQL },
-      });
-      const { store } = await this.openStates();
-      for (const workspace of new Set([DEFAULT_WORKSPACE, ...rows.map((row) => row.workspace)]))
-        if (!this.watched.has(workspace)) this.watched.set(workspace, this.createWatched(workspace, store));
-      this.searchAt = performance.now() + this.times.searchMs;
+      const { folders, times } = this.options;
+      for (const workspace of await folders.find())
+        if (!this.watched.has(workspace))
+          this.watched.set(workspace, {
+            ...{ folder: await folders.open(workspace), version: -1, compareAt: 0 },
+            ...{ hint: null, isFailing: false, parkedUntil: 0 },
+          });
+      this.searchAt = performance.now() + times.searchMs;
     }
     return [...this.watched.values()];
-  }
-
-  private createWatched(workspace: string, states: DiskStates): Watched {
-    const { trees, limits, clock, logger, folder, keepsExecutable = false } = this.options;
-    const fence = (): Fence | null => this.fence();
-    const deps = { trees, states, limits: limits(workspace), clock, logger, fence, keepsExecutable };
-    const root = join(folder, workspace);
-    const own = new WorkspaceFolder(deps, workspace, root);
-    return { folder: own, version: -1, compareAt: 0, hint: null, isFailing: false, parkedUntil: 0 };
-  }
-
-  /** Returns the versions of the event streams of the workspaces' trees. */
-  private async readVersions(all: readonly Watched[]): Promise<ReadonlyMap<string, number>> {
-    const workspaces = all.map(({ folder }) => folder.workspace);
-    const streams = workspaces.map((workspace) => fileTreeStream(fileTreeIdOf(workspace)));
-    const { rows } = await acrossWorkspaces(this.options.pool).query<{ workspace: string; version: string }>({
-      ...{ name: 'files_disk_versions', text: VERSIONS_SQL, values: [workspaces, streams] },
-    });
-    return new Map(rows.map(({ workspace, version }) => [workspace, Number(version)]));
-  }
-
-  private async openStates() {
-    const own = join(this.options.folder, '.antiphon');
-    if (this.states === null) {
-      const folder = await SafeFolder.open(join(own, 'state'), join(own, 'partial'));
-      await ignoreCopies(this.options.folder);
-      this.states = { folder, store: new DiskStates(folder) };
-    }
-    return this.states;
   }
 
   private async close(): Promise<void> {
@@ -274,7 +181,6 @@ export class FilesOnDisk {
     }
     this.watched.clear();
     this.searchAt = 0;
-    await this.states?.folder.close();
-    this.states = null;
+    await this.options.folders.close();
   }
 }

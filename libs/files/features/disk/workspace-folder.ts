@@ -13,6 +13,7 @@ import { markCopy } from './copy-mark.js';
 import { NO_DISK_STATE } from './disk-state.js';
 import type { DiskState, DiskStates } from './disk-state.js';
 import { FolderScan } from './folder-scan.js';
+import { ReportedDifferences } from './reported-differences.js';
 import { SafeFolder, digestOfBytes } from './safe-folder.js';
 import { TreeCopy, contentOf } from './tree-copy.js';
 import type { Foreign, Written } from './tree-copy.js';
@@ -30,6 +31,12 @@ export interface WorkspaceFolderDeps {
   readonly fence: () => Fence | null;
   /** True if files of the folder are executable where the tree has them so. */
   readonly keepsExecutable?: boolean;
+}
+
+/** A workspace and its folder. */
+export interface FolderPlace {
+  readonly workspace: string;
+  readonly root: string;
 }
 
 /** Number of files that a round changed. */
@@ -78,15 +85,19 @@ export class WorkspaceFolder {
   private base: FileTree | null = null;
   private readonly treeId: string;
   private readonly copy: TreeCopy;
-  /** Paths whose refusal is in the log of this process. */
-  private reported = new Set<string>();
+  private readonly differences: ReportedDifferences;
+
+  readonly workspace: string;
+  readonly root: string;
 
   constructor(
     private readonly deps: WorkspaceFolderDeps,
-    readonly workspace: string,
-    readonly root: string,
+    { workspace, root }: FolderPlace,
   ) {
+    this.workspace = workspace;
+    this.root = root;
     this.treeId = fileTreeIdOf(workspace);
+    this.differences = new ReportedDifferences(deps.logger, workspace);
     this.copy = new TreeCopy(deps.keepsExecutable === true);
   }
 
@@ -111,7 +122,7 @@ export class WorkspaceFolder {
       ...refused,
       ...left.filter(({ path }) => !done.has(path)).map(({ path }) => path),
     ]);
-    this.report(present);
+    this.differences.set(present);
     const stillForeign = new Set(left.filter(isForeign).map(({ path }) => path));
     const count = (kind: DiskDifference['kind'], all: readonly DiskDifference[]): number =>
       all.filter((difference) => difference.kind === kind && !stillForeign.has(difference.path)).length;
@@ -163,7 +174,7 @@ export class WorkspaceFolder {
       if (!isAllowed(file))
         await folder.remove(file.path, file.digest).catch((error: unknown) => {
           if (!isOfOneFile(error)) throw error;
-          this.reportOne(file.path, error);
+          this.differences.add(file.path, error);
         });
     await markCopy(this.root);
   }
@@ -219,7 +230,7 @@ export class WorkspaceFolder {
         events.push(...decided);
       } catch (error) {
         if (!isOfOneFile(error)) throw error;
-        this.reportOne(change.path, error);
+        this.differences.add(change.path, error);
       }
     }
     return events;
@@ -266,7 +277,7 @@ export class WorkspaceFolder {
       return true;
     } catch (error) {
       if (!isOfOneFile(error)) throw error;
-      this.reportOne(difference.path, error);
+      this.differences.add(difference.path, error);
       return false;
     }
   }
@@ -279,20 +290,5 @@ export class WorkspaceFolder {
   private async save(state: DiskState): Promise<void> {
     await this.deps.states.write(this.workspace, state);
     this.state = state;
-  }
-
-  private report(paths: ReadonlySet<string>): void {
-    for (const path of paths) this.reportOne(path);
-    for (const path of this.reported) if (!paths.has(path)) this.reported.delete(path);
-  }
-
-  private reportOne(path: string, error?: unknown): void {
-    if (this.reported.has(path)) return;
-    this.reported.add(path);
-    const { logger } = this.deps;
-    logger.warn(
-      { workspace: this.workspace, path, ...(error ? { err: error } : {}) },
-      'file differs from its tree',
-    );
   }
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger, systemClock } from '@antiphon/observability';
-import { FilesOnDisk } from '../disk/files-on-disk.js';
+import { createFilesOnDisk } from '../disk/create-files-on-disk.js';
 import { WORKSPACE, testConfig, until } from '@antiphon/agent-features/testing/agent-world';
 import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
 import { SwapRace, secretDigest } from './swap-race.js';
@@ -26,7 +26,7 @@ export const startCopy = async (world: AgentWorld, agent: TestProcess): Promise<
   const folder = join(base, 'files');
   const root = join(folder, WORKSPACE);
   const { files: trees, workspaceFiles } = agent.runtime.services;
-  const onDisk = new FilesOnDisk({
+  const onDisk = createFilesOnDisk({
     ...{ folder, trees, pool: world.pool, leases: world.leases, clock: systemClock, times: TIMES },
     ...{ logger: silentLogger, owner: base, limits: () => testConfig().files },
   });

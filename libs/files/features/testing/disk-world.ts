@@ -67,7 +67,7 @@ export class DiskWorld {
       logger: createLogger({ service: 'agent', level: 'fatal' }),
       fence: () => this.fence,
     };
-    const folder = new WorkspaceFolder(deps, WORKSPACE, this.root);
+    const folder = new WorkspaceFolder(deps, { workspace: WORKSPACE, root: this.root });
     this.opened.push(
       () => folder.close(),
       () => states.close(),
