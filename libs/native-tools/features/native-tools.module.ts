@@ -6,18 +6,19 @@ import { FileTrees, Files } from '@antiphon/files-features';
 import { LogUsage, Plans, TASK_OF, Tasks } from '@antiphon/orchestration-features';
 import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, LOGGER, provideClass } from '@antiphon/service-host';
 import { AskAgent } from './tools/ask-agent.js';
+import { BlockedRequests } from './tools/blocked-requests.js';
 import { DelegateTools } from './tools/delegate-tools.js';
 import { FileTools } from './tools/file-tools.js';
 import { NativeTools } from './tools/run-native-tool.js';
 
 const providers = [
+  provideClass(BlockedRequests, { store: EVENT_STORE, configuredAgents: ConfiguredAgents, clock: CLOCK }),
   provideClass(AskAgent, {
     submitTurn: SubmitTurn,
     cancelTurn: CancelTurn,
     config: CONFIG,
     store: EVENT_STORE,
-    configuredAgents: ConfiguredAgents,
-    clock: CLOCK,
+    blocked: BlockedRequests,
     logger: LOGGER,
     turnEnds: TurnEndWatcher,
     agents: AgentDirectory,

@@ -1,21 +1,18 @@
 import { textOf } from '@antiphon/contracts/causes';
-import { agentStream } from '@antiphon/contracts/agent';
 import type { AgentActor, AgentHop, SessionAddress, cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { HANDOVER_LOOP, HAND_OVER, checkHop, factsOf, recipientOf } from '@antiphon/conversation-domain';
-import type { HopVerdict, OpenTurn, TurnToolCall } from '@antiphon/conversation-domain';
+import type { OpenTurn, TurnToolCall } from '@antiphon/conversation-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import { createFactLog, digestOf } from '@antiphon/event-store';
+import { digestOf } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
-import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
-import type { Clock } from '@antiphon/kernel';
+import { AppError, rejected } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { v5 } from 'uuid';
-import type { AgentDirectory, ConfiguredAgents } from '@antiphon/agents-features';
+import type { AgentDirectory } from '@antiphon/agents-features';
 import { requireReach } from '@antiphon/agents-features';
-import { agentUuidOf, eventMetadata } from '@antiphon/agent-log';
 import { readOutcome, keyOf, readBinding, Stopped } from '@antiphon/conversation-features';
 import type { TurnEndWatcher, TurnOutcome, TurnRef, NativeCall } from '@antiphon/conversation-features';
+import type { BlockedRequests } from './blocked-requests.js';
 
 type Submitted = Pick<z.output<typeof submitTurn.reply>, 'sessionId' | 'turnId'>;
 
@@ -27,8 +24,7 @@ export interface AskAgentDeps {
   readonly cancelTurn: { handle(request: z.output<typeof cancelTurn.request>): Promise<unknown> };
   readonly config: Pick<AntiphonConfig, 'messages'>;
   readonly store: EventStore;
-  readonly configuredAgents: Pick<ConfiguredAgents, 'record'>;
-  readonly clock: Clock;
+  readonly blocked: BlockedRequests;
   readonly logger: Logger;
   readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
   readonly agents: Pick<AgentDirectory, 'load'>;
@@ -103,7 +99,7 @@ export class AskAgent {
     };
     const verdict = checkHop(turn.chain, hop, this.deps.config.messages.maxHops);
     if (!verdict.allowed) {
-      await this.recordBlocked(call, verdict);
+      await this.deps.blocked.record(call, verdict);
       throw rejected(verdict.code, textOf(verdict.cause));
     }
     const submitted = await this.deps.submitTurn.handle(
@@ -142,27 +138,6 @@ export class AskAgent {
     await this.deps.cancelTurn
       .handle({ ...ref, caller })
       .catch((error: unknown) => this.deps.logger.warn({ err: error }, 'asked turn not cancelled'));
-  }
-
-  /** The id of the event is derived from the call: a repeated call adds no second one. */
-  private async recordBlocked(
-    { workspace, sessionId, agentId, turn, callId }: NativeCall,
-    { code, chain, cause }: Extract<HopVerdict, { allowed: false }>,
-  ): Promise<void> {
-    // Facts of an agent begin with its `AgentSpawned`.
-    await this.deps.configuredAgents.record(workspace);
-    const data = {
-      ...{ agentId, actor: 'runtime', reason: null, cause, at: isoTime(this.deps.clock) },
-      ...{ code, sessionId, turnId: turn.turnId, chain: [...chain] },
-    };
-    const event = { eventId: v5('blocked', callId), type: 'AgentBlocked', schemaVersion: 1, data };
-    const log = createFactLog(this.deps.store, (_workspace, id) => agentStream(agentUuidOf(workspace, id)));
-    try {
-      await log.appendAt(workspace, agentId, 'any', [{ ...event, metadata: eventMetadata() }]);
-    } catch (error) {
-      // An earlier driver of the turn recorded it, at another time.
-      if (!isAppError(error) || error.code !== 'LOG.EVENT_ID_CONFLICT') throw error;
-    }
   }
 }
 
