@@ -5,13 +5,16 @@ import { createToken, provide, provideClass } from '@antiphon/service-host';
 import * as tokens from './conversation.tokens.js';
 import { createPublishFrames, publishAndReport } from './sessions/live-frames.js';
 import type { PublishFrames } from './sessions/live-frames.js';
-import { SessionActors } from './sessions/session-actor.js';
+import { createLocalSession } from './sessions/local-session.js';
+import type { CreateSession } from './sessions/local-session.js';
+import { LocalSessions } from './sessions/local-sessions.js';
 import { createSessionLog, createSessionSnapshots, foldSignature } from './sessions/session-log.js';
 import { createReadVersions } from './sessions/session-queries.js';
+import type { ReadVersions } from './sessions/session-queries.js';
 import { SessionRecovery } from './sessions/session-recovery.js';
 import { SessionRegistry } from './sessions/session-registry.js';
-import type { RegistryDeps } from './sessions/session-registry.js';
 import type { StreamDeps } from './sessions/session-stream.js';
+import { SessionUpkeep } from './sessions/session-upkeep.js';
 import { Shutdown } from './sessions/shutdown.js';
 import { TurnEndWatcher } from './sessions/turn-ends.js';
 import { createReportAppended } from './turns/report-appended.js';
@@ -29,10 +32,11 @@ const { DRIVE_TIMES, SESSION_LOG, TAKES_TURNS } = tokens;
 const CHARS_PER_CONTEXT_TOKEN = 8;
 
 const ON_APPENDED = createToken<StreamDeps['onAppended']>('ON_APPENDED');
-const CREATE_SESSION = createToken<RegistryDeps['createSession']>('CREATE_SESSION');
+const CREATE_SESSION = createToken<CreateSession>('CREATE_SESSION');
 const PUBLISH_FRAMES = createToken<PublishFrames>('PUBLISH_FRAMES');
-const READ_VERSIONS = createToken<RegistryDeps['readVersions']>('READ_VERSIONS');
-const SESSION_FACTORY = createToken<RegistryDeps['createSession']>('SESSION_FACTORY');
+const READ_VERSIONS = createToken<ReadVersions>('READ_VERSIONS');
+const STREAM_DEPS = createToken<StreamDeps>('STREAM_DEPS');
+const SESSION_FACTORY = createToken<CreateSession>('SESSION_FACTORY');
 
 /** Provides the sessions of this process. */
 export const sessionProviders = [
@@ -50,41 +54,39 @@ export const sessionProviders = [
   provide(PUBLISH_FRAMES, [NATS, LOGGER, TurnEndWatcher], (nats, logger, turnEnds) =>
     publishAndReport(createPublishFrames(nats, logger), (sessionId) => turnEnds.notify(sessionId)),
   ),
-  provideClass(SessionActors, {
-    publish: PUBLISH_FRAMES,
-    leases: LEASE_STORE,
-    owner: LEASE_OWNER,
-    times: DRIVE_TIMES,
-    store: AGENT_STORE,
-    log: SESSION_LOG,
-    ids: IDS,
-    onAppended: ON_APPENDED,
-  }),
+  provide(STREAM_DEPS, [AGENT_STORE, SESSION_LOG, IDS, ON_APPENDED], (store, log, ids, onAppended) => ({
+    ...{ store, log, ids, onAppended },
+  })),
   provide(
     SESSION_FACTORY,
-    [SessionActors, TurnDrivers],
-    (actors, drivers) => (workspace, sessionId, known) => {
-      const actor = actors.create(workspace, sessionId, known);
-      return { actor, driver: drivers.create(actor) };
-    },
+    [STREAM_DEPS, LEASE_STORE, LEASE_OWNER, DRIVE_TIMES, PUBLISH_FRAMES, TurnDrivers],
+    (stream, leases, owner, times, publish, drivers) =>
+      createLocalSession({ ...stream, leases, owner, times, publish, drivers }),
   ),
-  // A driver submits turns by its tools, so the registry gets the drivers when it needs the first.
+  // A driver submits turns by its tools, so the sessions get the factory when they need the first.
   provide(CREATE_SESSION, [ModuleRef], (modules) => (...session) => {
-    const create = modules.get<RegistryDeps['createSession']>(SESSION_FACTORY, { strict: false });
+    const create = modules.get<CreateSession>(SESSION_FACTORY, { strict: false });
     return create(...session);
   }),
+  provide(LocalSessions, [CREATE_SESSION], (createSession) => new LocalSessions(createSession)),
   provide(READ_VERSIONS, [DATABASE_POOL], createReadVersions),
   provide(TAKES_TURNS, [Shutdown], ({ takesTurns }) => takesTurns),
-  provideClass(SessionRegistry, {
-    createSession: CREATE_SESSION,
+  provideClass(SessionUpkeep, {
+    sessions: LocalSessions,
+    leases: LEASE_STORE,
     log: SESSION_LOG,
     readVersions: READ_VERSIONS,
+    logger: LOGGER,
+    times: DRIVE_TIMES,
+  }),
+  provideClass(SessionRegistry, {
+    sessions: LocalSessions,
+    upkeep: SessionUpkeep,
     nats: NATS,
     logger: LOGGER,
     takesTurns: TAKES_TURNS,
     leases: LEASE_STORE,
     owner: LEASE_OWNER,
-    times: DRIVE_TIMES,
   }),
   provideClass(SessionRecovery, {
     registry: SessionRegistry,

@@ -4,10 +4,13 @@ import { createMemoryLeaseStore } from '@antiphon/event-store';
 import type { LeaseStore, MemoryLeaseStore } from '@antiphon/event-store';
 import { silentLogger } from '@antiphon/observability';
 import { sessionLease } from '@antiphon/contracts/agent';
-import { SessionActor } from './session-actor.js';
-import type { ActorDeps } from './session-actor.js';
+import { createLocalSession } from './local-session.js';
+import type { SessionDeps, SessionDriver } from './local-session.js';
+import { LocalSessions } from './local-sessions.js';
 import { SessionRegistry } from './session-registry.js';
-import type { RegistryDeps, SessionDriver } from './session-registry.js';
+import type { RegistryDeps } from './session-registry.js';
+import { SessionUpkeep } from './session-upkeep.js';
+import type { SessionUpkeepDeps } from './session-upkeep.js';
 
 const MAX_SESSIONS = 10;
 const WORKSPACE = 'default';
@@ -20,6 +23,8 @@ const idleDriver: SessionDriver = {
   reserveInCommit: () => ({}),
   isWorking: () => false,
   stop: () => Promise.resolve(),
+  onChange: () => undefined,
+  onAppending: () => undefined,
 };
 
 let leases: MemoryLeaseStore;
@@ -43,13 +48,12 @@ beforeEach(() => {
     },
   };
   const log = { readAfter: async () => [] };
-  const deps = { leases: watched, owner: OWNER, times, log } as unknown as ActorDeps;
-  const createSession: RegistryDeps['createSession'] = (workspace, sessionId, known) => ({
-    actor: new SessionActor(deps, workspace, sessionId, known),
-    driver: idleDriver,
-  });
-  const registryDeps = { ...deps, createSession, logger: silentLogger, readVersions: async () => [] };
-  registry = new SessionRegistry(registryDeps as unknown as RegistryDeps, MAX_SESSIONS);
+  const deps = { leases: watched, owner: OWNER, times, log, drivers: { create: () => idleDriver } };
+  const createSession = createLocalSession(deps as unknown as SessionDeps);
+  const sessions = new LocalSessions(createSession, MAX_SESSIONS);
+  const all = { ...deps, sessions, logger: silentLogger, readVersions: async () => [] };
+  const upkeep = new SessionUpkeep(all as unknown as SessionUpkeepDeps);
+  registry = new SessionRegistry({ ...all, upkeep } as unknown as RegistryDeps);
 });
 
 const create = async (count: number): Promise<string[]> => {

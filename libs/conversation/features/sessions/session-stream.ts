@@ -1,5 +1,5 @@
 import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
-import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
 import { CallExtensionResult } from '@antiphon/contracts/metering';
 import type { CallExtension } from '@antiphon/contracts/metering';
 import { NOTHING_IN_FLIGHT } from '@antiphon/conversation-domain';
@@ -16,10 +16,10 @@ import type {
 import { bug, isAppError } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
 import { toNewEvents } from './session-events.js';
-import type { FrameSender } from './live-frames.js';
 import type { FoldedEvent, SessionFold } from './session-fold.js';
 import type { SessionLease } from './session-lease.js';
 import type { SessionLog } from './session-log.js';
+import type { SessionRef } from './session-queries.js';
 
 /** Events to append in one transaction, with what must be appended together with them. */
 export interface Decision extends Omit<AppendDecision<SessionEvent>, 'also' | 'fence' | 'extension'> {
@@ -39,20 +39,16 @@ export interface StreamDeps {
   readonly log: SessionLog;
   readonly ids: Ids;
   /** Called after each append of this process, for measurements. */
-  readonly onAppended: (events: readonly FoldedEvent[], actor: StreamParts, fold: SessionFold) => void;
+  readonly onAppended: (events: readonly FoldedEvent[], session: SessionRef, fold: SessionFold) => void;
 }
 
-export interface StreamParts {
-  readonly workspace: string;
-  readonly sessionId: string;
-  readonly lease: Pick<SessionLease, 'held' | 'fence' | 'markAppended' | 'markLost'>;
-  readonly sender: FrameSender;
-  readonly onChange: () => void;
-  /**
-   * Called while an append under the lease is being committed, with the fold that it will give;
-   * with null when the append certainly failed. No effect of this call may be visible outside
-   * before the append is committed.
-   */
+/** Called by the stream of a session. */
+export interface StreamListener {
+  /** The event stream was read. `offset` is that of its last frame. */
+  onLoaded(offset: number): void;
+  /** The fold has changed. */
+  onAdvanced(frames: readonly Frame[]): void;
+  /** An append under the lease is being committed (`SessionDriver.onAppending`). */
   readonly onAppending: AppendListener;
 }
 
@@ -105,8 +101,10 @@ export class SessionStream {
    */
   constructor(
     private readonly deps: StreamDeps,
-    private readonly parts: StreamParts,
+    private readonly session: SessionRef,
+    private readonly lease: Pick<SessionLease, 'held' | 'fence' | 'markAppended' | 'markLost'>,
     private current: SessionFold | null,
+    private readonly listener: StreamListener,
   ) {
     this.log = createFactLog(deps.store, (_workspace, id) => sessionStream(id));
   }
@@ -135,14 +133,14 @@ export class SessionStream {
 
   /** Reads the events that other processes appended. */
   async refresh(): Promise<void> {
-    const { workspace, sessionId, sender } = this.parts;
+    const { workspace, sessionId } = this.session;
     const { log } = this.deps;
     if (this.current) {
       const events = await log.readAfter(workspace, sessionId, this.current);
       if (events.length > 0) this.advance(log.advance(this.fold(), events));
     } else {
       this.current = await log.load(workspace, sessionId);
-      sender.startAfter(this.current.cursor.lastOffset);
+      this.listener.onLoaded(this.current.cursor.lastOffset);
     }
     this.isStale = false;
   }
@@ -154,7 +152,7 @@ export class SessionStream {
 
   /** Decides and appends. Decides again after a conflict of the session's own event stream. */
   commit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> {
-    const streamId = sessionStream(this.parts.sessionId);
+    const streamId = sessionStream(this.session.sessionId);
     const isStale = (error: unknown): boolean => isVersionConflict(error, streamId);
     return retryConflicts(() => this.tryCommit(decide), { maxRounds: Infinity, isStale });
   }
@@ -168,15 +166,16 @@ export class SessionStream {
     } catch (error) {
       // The append may have been committed all the same: the next refresh shows it.
       this.isStale = true;
-      if (isAppError(error) && error.kind === 'conflict') this.parts.onAppending(null);
-      if (codeOf(error) === 'LOG.FENCED') this.parts.lease.markLost();
+      if (isAppError(error) && error.kind === 'conflict') this.listener.onAppending(null);
+      if (codeOf(error) === 'LOG.FENCED') this.lease.markLost();
       throw error;
     }
   }
 
   private async append<D extends Decision>(decision: D): Promise<Commit<D>> {
     const { log, ids, onAppended } = this.deps;
-    const { workspace, sessionId, lease, onAppending } = this.parts;
+    const { lease, listener } = this;
+    const { workspace, sessionId } = this.session;
     const held = lease.held();
     const added = toNewEvents(decision.events, this.fold(), held?.epoch ?? null, ids);
     const folded = added.map(({ eventId, metadata }, index) => {
@@ -189,10 +188,10 @@ export class SessionStream {
     const advanced = log.advance(this.fold(), folded);
     const reserved = decision.extension?.reserve && reservedBy(appending);
     reserved?.catch(() => undefined); // reported to the listener
-    if (held) onAppending(advanced.fold, reserved);
+    if (held) listener.onAppending(advanced.fold, reserved);
     const result = await appending;
     if (result.outcome === 'joined') {
-      onAppending(null);
+      listener.onAppending(null);
       return { outcome: 'joined', answer: result.response ?? {} };
     }
     if (held) {
@@ -200,13 +199,12 @@ export class SessionStream {
       this.started = trackInFlight(this.started, decision.events);
     }
     this.advance(advanced);
-    onAppended(folded, this.parts, advanced.fold);
+    onAppended(folded, this.session, advanced.fold);
     return { outcome: 'appended', decision, extended: extendedBy(result) };
   }
 
   private advance({ fold, frames }: ReturnType<SessionLog['advance']>): void {
     this.current = fold;
-    this.parts.sender.send(frames);
-    this.parts.onChange();
+    this.listener.onAdvanced(frames);
   }
 }

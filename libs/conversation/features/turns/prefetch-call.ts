@@ -38,8 +38,8 @@ export class CallPrefetch {
   ) {}
 
   /**
-   * Starts to prepare the call that an append will start (`StreamParts.onAppending`), or drops the
-   * prepared call when the append failed. `openCall` is the call that is open already.
+   * Starts to prepare the call that an append will start, or drops the prepared call when the
+   * append failed (`SessionDriver.onAppending`). `openCall` is the call that is open already.
    */
   onAppending(
     fold: SessionFold | null,

@@ -12,7 +12,7 @@ import { recordTurnStage } from '@antiphon/observability';
 import type { z } from 'zod';
 import type { DirectoryAgent } from '@antiphon/agents-features';
 import type { SessionActor } from '../sessions/session-actor.js';
-import type { UpcomingTurn } from '../sessions/session-registry.js';
+import type { UpcomingTurn } from '../sessions/local-session.js';
 import type { ReservedInCommit } from '../sessions/session-stream.js';
 import { retryTransient } from '../sessions/retry-transient.js';
 import { Stopped } from '../sessions/stopped.js';

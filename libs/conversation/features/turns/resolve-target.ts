@@ -7,7 +7,8 @@ import type { PolicyAgents } from '@antiphon/agents-features';
 import { requireChatOfSession } from '../sessions/session-chat.js';
 import { keyOf, readBinding } from '../sessions/session-keys.js';
 import type { KeyBinding } from '../sessions/session-keys.js';
-import type { ClaimedSession, LocalSession, SessionRegistry } from '../sessions/session-registry.js';
+import type { LocalSession } from '../sessions/local-session.js';
+import type { ClaimedSession, SessionRegistry } from '../sessions/session-registry.js';
 
 export interface ResolveTargetDeps {
   readonly agents: PolicyAgents;

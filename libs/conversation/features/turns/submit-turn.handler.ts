@@ -18,7 +18,7 @@ import { recordTurnStage, runWithContextFields } from '@antiphon/observability';
 import { eventMetadata } from '@antiphon/agent-log';
 import type { SessionFold } from '../sessions/session-fold.js';
 import { bindKey } from '../sessions/session-keys.js';
-import type { LocalSession } from '../sessions/session-registry.js';
+import type { LocalSession } from '../sessions/local-session.js';
 import type { Decision } from '../sessions/session-stream.js';
 import { MessageReceiver } from './receive-messages.js';
 import { TargetResolver } from './resolve-target.js';

@@ -1,7 +1,7 @@
 import { rejected } from '@antiphon/kernel';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { SessionFold } from '../sessions/session-fold.js';
-import type { UpcomingTurn } from '../sessions/session-registry.js';
+import type { UpcomingTurn } from '../sessions/local-session.js';
 import type { CallPreparer, TurnContext } from './prepare-call.js';
 import type { TurnPolicy } from './turn-policy.js';
 

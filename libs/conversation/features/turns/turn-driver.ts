@@ -6,8 +6,8 @@ import { runWithContext } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { SessionFold } from '../sessions/session-fold.js';
-import type { SessionDriver, UpcomingTurn } from '../sessions/session-registry.js';
-import type { Decision } from '../sessions/session-stream.js';
+import type { SessionDriver, UpcomingTurn } from '../sessions/local-session.js';
+import type { AppendListener, Decision } from '../sessions/session-stream.js';
 import { retryTransient } from '../sessions/retry-transient.js';
 import { Stopped, type StopReason } from '../sessions/stopped.js';
 import { EarlyTools } from './early-tools.js';
@@ -63,7 +63,6 @@ export class TurnDriver implements SessionDriver {
   private readonly reserves: ReservesInCommit;
   private readonly earlyTools: EarlyTools;
 
-  /** Sets the actor's listeners. */
   constructor(
     private readonly deps: DriverDeps,
     private readonly actor: SessionActor,
@@ -73,15 +72,9 @@ export class TurnDriver implements SessionDriver {
     const contextOf = (fold: SessionFold): Promise<TurnContext> => this.contexts.of(fold);
     this.reserves = new ReservesInCommit(deps, workspace);
     this.prefetch = new CallPrefetch(deps, workspace, contextOf, () => this.epoch(), this.reserves);
-    actor.onChange(() => this.onChange());
     this.earlyTools = new EarlyTools(deps.policy, actor, (turnId, call, signal) =>
       deps.steps.runToolEarly({ actor, signal, confirmLease: this.confirmLease(signal) }, turnId, call),
     );
-    actor.onAppending((fold, reserved) => {
-      const { state } = actor.fold();
-      this.prefetch.onAppending(fold, state.open?.call ?? null, reserved);
-      this.earlyTools.onAppending(fold?.state ?? null, state);
-    });
   }
 
   wake(): void {
@@ -116,7 +109,13 @@ export class TurnDriver implements SessionDriver {
     await this.running;
   }
 
-  private onChange(): void {
+  onAppending(...[fold, reserved]: Parameters<AppendListener>): void {
+    const { state } = this.actor.fold();
+    this.prefetch.onAppending(fold, state.open?.call ?? null, reserved);
+    this.earlyTools.onAppending(fold?.state ?? null, state);
+  }
+
+  onChange(): void {
     if (!this.actor.lease.held()) {
       abort(this.recording, 'lost');
       this.stopStep('lost');
