@@ -59,9 +59,13 @@ const closeApproval = (
 
 const decide = (
   turn: SessionTurn,
-  { callId, answeredBy = null, answeredByName = null, reason = null }: Data<'ApprovalGranted'>,
+  { callId, answeredBy, answeredByName, reason }: Data<'ApprovalGranted'>,
   status: TurnApproval['status'],
-): SessionTurn => closeApproval(turn, callId, { status, answeredBy, answeredByName, reason });
+): SessionTurn =>
+  closeApproval(turn, callId, {
+    ...{ status, answeredBy: answeredBy ?? null },
+    ...{ answeredByName: answeredByName ?? null, reason: reason ?? null },
+  });
 
 /** Closes an approval that no person decided. Its cause is the result of the call. */
 const lapse =

@@ -75,6 +75,7 @@ import { SubmitTurns } from './sessions/submit-turns.js';
 import { ConnectionMethods } from './sockets/connection-methods.js';
 import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
 import { SocketMethods } from './sockets/socket-adapter.js';
+import { AuthenticatedSockets } from './sockets/authenticated-sockets.js';
 import { SocketLifecycle } from './sockets/socket-lifecycle.js';
 import { ConfigController } from './status/config.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './status/status.controller.js';
@@ -216,6 +217,7 @@ const statusProvider: Provider = {
     MessageMethods,
     TaskMethods,
     MemoryMethods,
+    AuthenticatedSockets,
     SocketLifecycle,
   ],
 })

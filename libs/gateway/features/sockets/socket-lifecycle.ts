@@ -7,13 +7,11 @@ import type { Logger } from '@antiphon/observability';
 import { IDS, LOGGER } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
-import type { Identities } from '../access/identities.port.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
-import { AGENT_STATE_FEED, AUTHENTICATOR, IDENTITIES, SESSION_FEEDS } from '../gateway.ports.js';
-import type { AgentStateFeed } from './agent-state-feed.port.js';
+import { AUTHENTICATOR, SESSION_FEEDS } from '../gateway.ports.js';
 import { authenticateSocket } from './authenticate-socket.js';
+import { AuthenticatedSockets } from './authenticated-sockets.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
-import { EngineStatusBroadcaster } from './engine-status-broadcaster.js';
 import { subscribeRequest } from './events-socket.js';
 import { RpcSession } from './rpc-session.js';
 import { SocketMethods } from './socket-adapter.js';
@@ -23,27 +21,20 @@ import type { SocketPeer } from './socket-server.js';
 /** Maximum number of open sockets of one gateway. An idle socket costs about 20 kB. */
 const MAX_SOCKETS = 20_000;
 
-/** Close code for a client whose key was revoked or expired. */
-const CLOSE_REVOKED = 4403;
-/** Time for such a client to answer the close, ms. */
-const CLOSE_GRACE_MS = 300;
-
 /** Accepts sockets while the gateway runs. */
 @Injectable()
 export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly shared = createSharedOutput();
   private server: { close(): Promise<void> } | null = null;
-  @Inject(AGENT_STATE_FEED) private readonly agentStates!: AgentStateFeed;
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(AUTHENTICATOR) private readonly authenticator: Authenticator,
-    @Inject(IDENTITIES) private readonly identities: Identities,
     @Inject(SocketMethods) private readonly methods: SocketMethods,
     @Inject(SESSION_FEEDS) private readonly feeds: SessionFeeds,
     @Inject(LOGGER) private readonly logger: Logger,
     @Inject(IDS) private readonly ids: Ids,
-    @Inject(EngineStatusBroadcaster) private readonly engineStatus: EngineStatusBroadcaster,
+    @Inject(AuthenticatedSockets) private readonly sockets: AuthenticatedSockets,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -75,14 +66,12 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
         methods,
         principal: authenticated,
         limits: authenticator.limits,
-        onTyped: () => this.agentStates.begin(connection, authenticated),
+        onTyped: () => this.sockets.beginTyped(connection, authenticated),
         traceparent,
         logger,
         ids,
       });
-      this.closeWithCredential(socket, connection, authenticated);
-      this.engineStatus.subscribe(connection);
-      this.agentStates.beginFor(connection, authenticated, named);
+      this.sockets.begin(socket, connection, authenticated, named);
       const first = subscribeRequest(peer.url);
       if (first !== undefined) session.receive(first, Buffer.byteLength(first));
       return (text: string, bytes: number) => session.receive(text, bytes);
@@ -99,16 +88,5 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
       logger,
     };
     authenticateSocket({ ...options, onReady });
-  }
-
-  /** Closes the socket once its key is revoked or expires. A peer that does not answer is cut off. */
-  private closeWithCredential(socket: WebSocket, connection: ClientConnection, principal: Principal): void {
-    const { keyId } = principal;
-    const unwatch = this.identities.watch(principal, () => {
-      this.logger.info({ connectionId: connection.connectionId, keyId }, 'socket credential ended');
-      connection.close(CLOSE_REVOKED, 'the key was revoked or expired');
-      setTimeout(() => socket.terminate(), CLOSE_GRACE_MS).unref();
-    });
-    connection.addCleanup(unwatch);
   }
 }
