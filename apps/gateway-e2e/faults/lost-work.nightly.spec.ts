@@ -101,7 +101,7 @@ describe('work that ends each process that takes it up', () => {
     const ended = await nextToOthers(() => waitForEvent(stack, 'PlanRunEnded', () => true));
     expect(ended.data).toMatchObject({
       reason: 'failed',
-      cause: { kind: 'error', code: 'WORK.PROCESS_LOST' },
+      cause: { kind: 'failed_with', code: 'WORK.PROCESS_LOST', why: { kind: 'work_processes_lost' } },
     });
   });
 

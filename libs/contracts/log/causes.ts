@@ -7,6 +7,8 @@ interface Fields {
   text: { readonly text: string };
   /** Error of a dependency, with its code. */
   error: { readonly code: string; readonly text: string };
+  /** Failure with a code of this system, because of `why`. */
+  failed_with: { readonly code: string; readonly why: Cause };
   internal_error: unknown;
 
   provider_paused: {
@@ -54,6 +56,23 @@ interface Fields {
   tool_outcome_unknown: { readonly why: Cause };
   tool_answer_lost: unknown;
   tool_running_at_cancel: unknown;
+  /** The sandbox has the tool, and refused it at its start: `status` and `reason` are of it. */
+  tool_refused: { readonly name: string; readonly status: string; readonly reason: string };
+  tool_missing: { readonly name: string };
+  tool_unapproved: unknown;
+  /** An edit whose text is in the file in another form, which is the `proposal`. */
+  edit_not_made: { readonly why: Cause; readonly proposal: string };
+  tool_changed: unknown;
+  tool_input_too_large: { readonly bytes: number; readonly max: number };
+  tool_output_too_large: { readonly bytes: number; readonly max: number };
+  /** `sample` is base64 of the first bytes. */
+  tool_output_not_text: { readonly bytes: number; readonly sample: string };
+  tool_timeout: { readonly timeoutMs: number };
+  tool_call_cancelled: unknown;
+  tool_trapped: { readonly detail: string };
+  tool_process_ended: { readonly detail: string };
+  tool_memory_limit: { readonly detail: string };
+  tool_output_limit: { readonly detail: string };
   /** The turn `of` is null if no turn is made again. */
   tool_not_recorded: { readonly call: string; readonly of: string | null; readonly recorded: string };
 
@@ -74,6 +93,11 @@ interface Fields {
   deadline_reached: unknown;
 
   agent_missing: { readonly agentId: string };
+  agent_answers_late: { readonly timeoutMs: number };
+  agent_turn_cancelled: { readonly agentId: string };
+  agent_failed: { readonly agentId: string; readonly why: Cause };
+  work_processes_lost: { readonly processes: number };
+  prompt_too_large: { readonly bytes: number };
   agent_terminated: { readonly agentId: string };
   attempt_failed: unknown;
   plan_file_removed: unknown;
@@ -114,6 +138,7 @@ const showStanding = ({ scope, used, limit }: Standing): string => `${scope}: ${
 export const TEXTS: Texts = {
   text: ({ text }) => text,
   error: ({ code, text }) => `${code}: ${text}`,
+  failed_with: ({ code, why }) => `${code}: ${textOf(why)}`,
   internal_error: () => 'an internal error',
 
   provider_paused: ({ provider, until, lastError }) => {
@@ -160,6 +185,23 @@ export const TEXTS: Texts = {
     `${textOf(why)}; whether the tool acted is unknown, and it was not run again`,
   tool_answer_lost: () => 'the answer of the tool was lost',
   tool_running_at_cancel: () => 'the turn was cancelled while the tool ran',
+  tool_refused: ({ name, status, reason }) => `the tool ${name} is ${status}: ${reason}`,
+  tool_missing: ({ name }) => `there is no tool ${name}`,
+  edit_not_made: ({ why, proposal }) =>
+    `${textOf(why)}\nNothing was changed. The file has this text there; repeat the edit with it as \`old\` if you mean it:\n${proposal}`,
+  tool_unapproved: () => 'this call needs an approval and came without one; it was not run',
+  tool_changed: () => 'the tool has changed since this call was approved; it was not run',
+  tool_input_too_large: ({ bytes, max }) => `an input of ${bytes} bytes, at most ${max}`,
+  tool_output_too_large: ({ bytes, max }) =>
+    `output_limit: the tool's output takes ${bytes} bytes, at most ${max} are kept`,
+  tool_output_not_text: ({ bytes, sample }) =>
+    `invalid_output: ${bytes} bytes that are not UTF-8, base64 ${sample}`,
+  tool_timeout: ({ timeoutMs }) => `timeout: the tool did not answer within ${timeoutMs} ms`,
+  tool_call_cancelled: () => 'the call was cancelled',
+  tool_trapped: ({ detail }) => `the tool trapped: ${detail}`,
+  tool_process_ended: ({ detail }) => `the tool's process ended: ${detail}`,
+  tool_memory_limit: ({ detail }) => `memory_limit: ${detail}`,
+  tool_output_limit: ({ detail }) => `output_limit: ${detail}`,
   tool_not_recorded: ({ call, of, recorded }) => {
     const has = recorded === '' ? 'which has none' : `which has ${recorded}`;
     const whose = of === null ? 'this turn is made again of none' : `of turn ${of}, ${has}`;
@@ -185,6 +227,12 @@ export const TEXTS: Texts = {
   tree_place_free: () => 'a place in the tree is free',
   deadline_reached: () => 'the deadline has passed',
 
+  agent_answers_late: ({ timeoutMs }) => `the agent did not answer within ${timeoutMs} ms`,
+  agent_turn_cancelled: ({ agentId }) => `the turn of the agent ${agentId} was cancelled`,
+  agent_failed: ({ agentId, why }) => `the agent ${agentId} failed: ${textOf(why)}`,
+  prompt_too_large: ({ bytes }) => `its prompt has ${bytes} bytes`,
+  work_processes_lost: ({ processes }) =>
+    `${processes} processes that took up this work were lost, and the work may be the reason`,
   agent_missing: ({ agentId }) => `there is no agent "${agentId}"`,
   agent_terminated: ({ agentId }) => `the agent "${agentId}" is terminated`,
   attempt_failed: () => 'failed',
@@ -204,6 +252,12 @@ export const textOf = (cause: Cause | undefined): string => {
 
 /** Returns a text of outside as a cause. */
 export const textCause = (text: string): Cause => ({ kind: 'text', text });
+
+/** Returns the cause that an error of this process has, or its message as a text of outside. */
+export const causeOf = ({ message, cause }: { readonly message: string; readonly cause?: unknown }): Cause =>
+  typeof (cause as Partial<Cause> | undefined)?.kind === 'string' && !(cause instanceof Error)
+    ? (cause as Cause)
+    : textCause(message);
 
 /** Returns the text of a fact. Its first schema version has it as `message`. */
 export const messageOf = ({

@@ -37,13 +37,15 @@ export const eventOfCause = <T extends string, S extends z.ZodRawShape>(type: T,
   z.object({ type: z.literal(type), schemaVersion: z.literal(2), data: z.object(data) });
 
 const Field = z.union([z.string(), z.number(), z.null()]);
+/** Fields of a cause that is a field of another cause. */
+const Nested: z.ZodType = z.lazy(() => z.record(z.string(), z.union([Field, Nested])));
 /**
  * Kind of a cause with its fields. A field may be a cause itself. Kinds of newer versions are
  * kept.
  */
 export const Cause: z.ZodType<CauseOfFact> = z
   .object({ kind: z.string() })
-  .catchall(z.union([Field, z.record(z.string(), Field)])) as unknown as z.ZodType<CauseOfFact>;
+  .catchall(z.union([Field, Nested])) as unknown as z.ZodType<CauseOfFact>;
 
 /** Origin of an event. It never holds a secret or a payload. */
 export const EventMetadata = z.object({

@@ -51,15 +51,15 @@ const TURN = {
     ...{ text: 'Where is my order?', length: 18, at: '2026-11-22T10:14:00.000Z', editedAt: null },
     ...{ isDeleted: false, position: 181_060 },
   },
-  isAnswerDeleted: false,
+  ...{ model: 'claude-opus-4-1', answerEditedAt: null, isAnswerDeleted: false },
   items: [
     {
       ...{ kind: 'text' as const, text: 'It arrives tomorrow.', length: 20, provider: 'anthropic' },
       ...{ model: 'claude-opus-4-1', position: 181_076 },
     },
   ],
-  error: null,
-  endedAt: '2026-11-22T10:14:02.118Z',
+  ...{ cutBy: null, error: null },
+  ...{ endedAt: '2026-11-22T10:14:02.118Z', endVersion: 15, endPosition: 181_077 },
   usage: { calls: 1, inputTokens: 1_204, outputTokens: 12, costMicroUsd: 7_176 },
   ...{ firstVersion: 12, lastVersion: 15, firstPosition: 181_060, lastPosition: 181_077 },
 };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
+import { Cause } from '../log/stored-event.js';
 import { defineRequest } from '../messaging/index.js';
 import { MAX_TOOL_TIMEOUT_MS, ToolRetry } from './tool-policy.js';
 
@@ -64,6 +65,8 @@ export const ToolReply = z.discriminatedUnion('outcome', [
      */
     code: z.string(),
     message: z.string(),
+    /** Cause whose text `message` is. Absent in replies of older versions. */
+    cause: Cause.optional(),
     /**
      * True if the tool had sent a request to the outside before it failed. Unless the tool is
      * idempotent, the outcome is unknown then.

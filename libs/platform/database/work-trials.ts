@@ -54,7 +54,10 @@ export class WorkTrials {
       throw rejected(
         'WORK.PROCESS_LOST',
         `${MAX_LOST_PROCESSES} processes that took up this work were lost, and the work may be the reason`,
-        { data: { kind, item, lost } },
+        {
+          data: { kind, item, lost },
+          cause: { kind: 'work_processes_lost', processes: MAX_LOST_PROCESSES },
+        },
       );
     }
     // The last start is made alone, so that no other work is counted with it.

@@ -1,3 +1,5 @@
+import { textCause, textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { assertNever, findJsonExcess, toStorable } from '@antiphon/kernel';
 
 /** End of one run of an export in a cell, with its output still unparsed. */
@@ -35,14 +37,18 @@ export type ToolFailure = (typeof TOOL_FAILURES)[number];
 
 export type ToolOutcome =
   | { readonly outcome: 'completed'; readonly content: string; readonly isError: boolean }
-  | { readonly outcome: 'failed'; readonly code: ToolFailure; readonly message: string };
+  | {
+      readonly outcome: 'failed';
+      readonly code: ToolFailure;
+      /** Text of the cause, for processes of a version that knew no causes. */
+      readonly message: string;
+      readonly cause: Cause;
+    };
 
 const SAMPLE_BYTES = 256;
 
-export const toolFailed = (code: ToolFailure, message: string): ToolOutcome => ({
-  outcome: 'failed',
-  code,
-  message,
+export const toolFailed = (code: ToolFailure, cause: Cause): ToolOutcome => ({
+  ...{ outcome: 'failed', code, message: textOf(cause), cause },
 });
 
 const completed = (content: string, isError: boolean, maxBytes: number): ToolOutcome => {
@@ -50,10 +56,7 @@ const completed = (content: string, isError: boolean, maxBytes: number): ToolOut
   // The limit holds for the JSON that is sent, where a control character takes six bytes.
   const bytes = new TextEncoder().encode(JSON.stringify(storable)).length;
   return bytes > maxBytes
-    ? toolFailed(
-        'TOOL.OUTPUT',
-        `output_limit: the tool's output takes ${bytes} bytes, at most ${maxBytes} are kept`,
-      )
+    ? toolFailed('TOOL.OUTPUT', { kind: 'tool_output_too_large', bytes, max: maxBytes })
     : { outcome: 'completed', content: storable, isError };
 };
 
@@ -90,10 +93,9 @@ const asResultObject = (text: string): ResultObject | null => {
 const readOutput = (output: Uint8Array, maxBytes: number): ToolOutcome => {
   const text = decode(output);
   if (text === null)
-    return toolFailed(
-      'TOOL.OUTPUT',
-      `invalid_output: ${output.length} bytes that are not UTF-8, base64 ${encodeSample(output)}`,
-    );
+    return toolFailed('TOOL.OUTPUT', {
+      ...{ kind: 'tool_output_not_text', bytes: output.length, sample: encodeSample(output) },
+    });
   const result = asResultObject(text);
   return result === null
     ? completed(text, false, maxBytes)
@@ -111,19 +113,19 @@ export const toToolOutcome = (run: RunEnd, maxBytes: number): ToolOutcome => {
         return completed(`the tool answered with status ${run.status}`, true, maxBytes);
       return markError(readOutput(run.output, maxBytes), run.status !== 0);
     case 'trapped':
-      return toolFailed('TOOL.TRAP', `the tool trapped: ${run.message}`);
+      return toolFailed('TOOL.TRAP', { kind: 'tool_trapped', detail: run.message });
     case 'memory':
-      return toolFailed('TOOL.MEMORY', `memory_limit: ${run.message}`);
+      return toolFailed('TOOL.MEMORY', { kind: 'tool_memory_limit', detail: run.message });
     case 'output':
-      return toolFailed('TOOL.OUTPUT', `output_limit: ${run.message}`);
+      return toolFailed('TOOL.OUTPUT', { kind: 'tool_output_limit', detail: run.message });
     case 'denied':
-      return toolFailed('TOOL.DENIED', run.message);
+      return toolFailed('TOOL.DENIED', textCause(run.message));
     case 'timeout':
-      return toolFailed('TOOL.TIMEOUT', `timeout: the tool did not answer within ${run.timeoutMs} ms`);
+      return toolFailed('TOOL.TIMEOUT', { kind: 'tool_timeout', timeoutMs: run.timeoutMs });
     case 'cancelled':
-      return toolFailed('TOOL.CANCELLED', 'the call was cancelled');
+      return toolFailed('TOOL.CANCELLED', { kind: 'tool_call_cancelled' });
     case 'died':
-      return toolFailed('TOOL.TRAP', `the tool's process ended: ${run.message}`);
+      return toolFailed('TOOL.TRAP', { kind: 'tool_process_ended', detail: run.message });
     default:
       return assertNever(run);
   }

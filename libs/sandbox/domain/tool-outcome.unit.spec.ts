@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { toToolOutcome } from '@antiphon/sandbox-domain';
 import type { RunEnd } from '@antiphon/sandbox-domain';
+import type { Cause } from '@antiphon/contracts/causes';
 
 const MAX = 1_000;
 const returned = (output: string | Uint8Array, status = 0, error: string | null = null): RunEnd => ({
@@ -67,14 +68,37 @@ describe('toToolOutcome', () => {
   it('replaces characters that the log cannot store', () =>
     expect(outcome(returned('{"content":"a\\u0000b\\ud800"}'))).toMatchObject({ content: 'a\ufffdb\ufffd' }));
 
-  it.each<[RunEnd, string, string]>([
-    [{ end: 'trapped', message: 'unreachable' }, 'TOOL.TRAP', 'unreachable'],
-    [{ end: 'memory', message: 'memory access out of bounds' }, 'TOOL.MEMORY', 'memory_limit'],
-    [{ end: 'output', message: 'too much' }, 'TOOL.OUTPUT', 'output_limit'],
-    [{ end: 'timeout', timeoutMs: 50 }, 'TOOL.TIMEOUT', 'within 50 ms'],
-    [{ end: 'cancelled' }, 'TOOL.CANCELLED', 'cancelled'],
-    [{ end: 'died', message: 'signal SIGSEGV' }, 'TOOL.TRAP', 'signal SIGSEGV'],
-  ])('converts %j to %s', (run, code, text) =>
-    expect(outcome(run)).toEqual({ outcome: 'failed', code, message: expect.stringContaining(text) }),
+  it.each<[RunEnd, string, string, Cause]>([
+    [
+      { end: 'trapped', message: 'unreachable' },
+      ...(['TOOL.TRAP', 'unreachable'] as const),
+      { kind: 'tool_trapped', detail: 'unreachable' },
+    ],
+    [
+      { end: 'memory', message: 'out of bounds' },
+      ...(['TOOL.MEMORY', 'memory_limit'] as const),
+      { kind: 'tool_memory_limit', detail: 'out of bounds' },
+    ],
+    [
+      { end: 'output', message: 'too much' },
+      ...(['TOOL.OUTPUT', 'output_limit'] as const),
+      { kind: 'tool_output_limit', detail: 'too much' },
+    ],
+    [
+      { end: 'timeout', timeoutMs: 50 },
+      ...(['TOOL.TIMEOUT', 'within 50 ms'] as const),
+      { kind: 'tool_timeout', timeoutMs: 50 },
+    ],
+    [{ end: 'cancelled' }, 'TOOL.CANCELLED', 'cancelled', { kind: 'tool_call_cancelled' }],
+    [
+      { end: 'died', message: 'signal SIGSEGV' },
+      ...(['TOOL.TRAP', 'signal SIGSEGV'] as const),
+      { kind: 'tool_process_ended', detail: 'signal SIGSEGV' },
+    ],
+  ])('converts %j to %s, with its cause', (run, code, text, cause) =>
+    expect(outcome(run)).toEqual({
+      ...{ outcome: 'failed', code, cause },
+      message: expect.stringContaining(text),
+    }),
   );
 });

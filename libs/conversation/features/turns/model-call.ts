@@ -1,4 +1,4 @@
-import { textCause, textOf } from '@antiphon/contracts/causes';
+import { causeOf, textOf } from '@antiphon/contracts/causes';
 import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPort, ModelPrompt } from '@antiphon/providers-domain';
 import { DEFAULT_TRIES } from '@antiphon/conversation-domain';
@@ -264,12 +264,12 @@ class ModelCall {
     }
     if (isModelFailure) return this.toResult({ ...error, cause: error.why }, error.retryAfterMs);
     if (!isAppError(error)) this.deps.logger.error({ err: error }, 'model call failed unexpectedly');
-    const { code, message } = toAppError(error);
+    const known = toAppError(error);
     // The reservation was released before its call reached the log, or is smaller than the prompt:
     // the next attempt has another one.
-    const retryable = OTHER_RESERVATION.has(code) && !this.isDispatched;
+    const retryable = OTHER_RESERVATION.has(known.code) && !this.isDispatched;
     const dispatched = this.isDispatched;
-    return this.toResult({ reason: 'dependency_failed', cause: textCause(message), dispatched, retryable });
+    return this.toResult({ reason: 'dependency_failed', cause: causeOf(known), dispatched, retryable });
   }
 
   /** Reports a failed call to the provider's circuit breaker, once. */

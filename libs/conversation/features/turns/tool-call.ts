@@ -1,5 +1,5 @@
 import { storableCause } from '@antiphon/agent-log';
-import { textCause } from '@antiphon/contracts/causes';
+import { causeOf, textCause } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import { CALLER_CLOCK_SUBJECT, TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
 import type { CallerTime, ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
@@ -84,10 +84,12 @@ const failed = (turnId: string, callId: string, code: string, cause: Cause): Too
  * failed after it had reached the outside.
  */
 const toOutcome = (turnId: string, { callId, idempotent }: TurnToolCall, reply: ToolReply): ToolOutcome => {
-  if (reply.outcome === 'failed')
+  if (reply.outcome === 'failed') {
+    const why = reply.cause ?? textCause(reply.message);
     return reply.mayHaveActed && !idempotent
-      ? unknownOutcome(turnId, callId, { kind: 'error', code: reply.code, text: reply.message })
-      : failed(turnId, callId, reply.code, textCause(reply.message));
+      ? unknownOutcome(turnId, callId, { kind: 'failed_with', code: reply.code, why })
+      : failed(turnId, callId, reply.code, why);
+  }
   const { content, isError, moduleDigest, durationMs } = reply;
   return {
     type: 'ToolCallCompleted',
@@ -137,9 +139,9 @@ const afterError = (
 ): Attempted => {
   if (error.code === 'MESSAGING.NO_RESPONDERS') return unsent(turnId, call);
   if (error.kind === 'transient' || error.kind === 'bug')
-    return afterLostResponse(turnId, call, textCause(error.message), permit);
+    return afterLostResponse(turnId, call, causeOf(error), permit);
   if (error.code === 'SANDBOX.FENCED') throw new Stopped('lost');
-  return { outcome: failed(turnId, call.callId, error.code, textCause(error.message)) };
+  return { outcome: failed(turnId, call.callId, error.code, causeOf(error)) };
 };
 
 const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Attempted => {

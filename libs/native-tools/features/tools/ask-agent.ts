@@ -1,4 +1,5 @@
 import { textOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentActor, AgentHop, SessionAddress, cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { HANDOVER_LOOP, HAND_OVER, checkHop, factsOf, recipientOf } from '@antiphon/conversation-domain';
@@ -6,7 +7,8 @@ import type { OpenTurn, TurnToolCall } from '@antiphon/conversation-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { digestOf } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
-import { AppError, rejected } from '@antiphon/kernel';
+import { rejected } from '@antiphon/kernel';
+import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { AgentDirectory } from '@antiphon/agents-features';
 import { requireReach } from '@antiphon/agents-features';
@@ -100,7 +102,7 @@ export class AskAgent {
     const verdict = checkHop(turn.chain, hop, this.deps.config.messages.maxHops);
     if (!verdict.allowed) {
       await this.deps.blocked.record(call, verdict);
-      throw rejected(verdict.code, textOf(verdict.cause));
+      throw withCause(verdict.code, verdict.cause);
     }
     const submitted = await this.deps.submitTurn.handle(
       {
@@ -125,7 +127,8 @@ export class AskAgent {
       const isCancelled =
         signal.aborted && signal.reason instanceof Stopped && signal.reason.reason === 'cancelled';
       if (isCancelled || !signal.aborted) await this.cancel(ref, actorOf(call).caller);
-      if (!signal.aborted) throw rejected('TOOL.TIMEOUT', `the agent did not answer within ${timeoutMs} ms`);
+      if (!signal.aborted)
+        throw withCause('TOOL.TIMEOUT', { kind: 'agent_answers_late', timeoutMs: timeoutMs ?? 0 });
       throw error;
     }
     return readOutcome(this.deps.store, ref);
@@ -141,13 +144,14 @@ export class AskAgent {
   }
 }
 
+/** Creates an error whose cause is recorded, and not the text of it. */
+const withCause = (code: string, cause: Cause): AppError => rejected(code, textOf(cause), { cause });
+
 /** Returns the answer of an asked turn. Throws its failure: that of a circle ends every turn of it. */
 const answerOf = (agentId: string, outcome: TurnOutcome): string => {
   if (outcome.kind === 'completed') return outcome.text;
   if (outcome.kind === 'cancelled')
-    throw rejected('TURN.CANCELLED', `the turn of the agent ${agentId} was cancelled`);
+    throw withCause('TURN.CANCELLED', { kind: 'agent_turn_cancelled', agentId });
   const { code, cause } = outcome;
-  const message = textOf(cause);
-  if (code === HANDOVER_LOOP) throw new AppError('rejected', code, message);
-  throw rejected(code, `the agent ${agentId} failed: ${message}`);
+  throw withCause(code, code === HANDOVER_LOOP ? cause : { kind: 'agent_failed', agentId, why: cause });
 };

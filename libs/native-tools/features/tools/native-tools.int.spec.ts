@@ -150,7 +150,9 @@ describe('Native tools', () => {
     const before = (await blocked('a')).length;
     const { sessionId } = await begin('a', `circle ${_name}`);
     const events = await world.ended(sessionId);
-    expect(events.at(-1)).toMatchObject({ type: 'TurnFailed', data: { code: 'AGENT.HANDOVER_LOOP' } });
+    // Each turn of the circle has the cause itself, and no text of it.
+    const data = { code: 'AGENT.HANDOVER_LOOP', cause: { kind: 'request_circle' } };
+    expect(events.at(-1)).toMatchObject({ type: 'TurnFailed', data });
     const made = Object.values(calls).reduce((sum, count) => sum + count, 0);
     expect(made).toBeLessThanOrEqual(length + 1);
     const after = await blocked('a');

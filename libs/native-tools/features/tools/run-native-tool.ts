@@ -1,4 +1,6 @@
-import { textCause } from '@antiphon/contracts/causes';
+import { storableCause } from '@antiphon/agent-log';
+import { causeOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
 import type { NativeToolName } from '@antiphon/config';
 
@@ -56,12 +58,13 @@ const MAX_PREVIEW = 20_000;
 const MAX_CONTENT = 200_000;
 
 /** Returns the message of an error, with the text that an edit may have meant. */
-const withProposal = ({ message, data }: AppError): string => {
-  const proposal = data?.['proposal'];
-  return typeof proposal === 'string'
-    ? `${message}\nNothing was changed. The file has this text there; repeat the edit with it as \`old\` if you mean it:\n${proposal}`
-    : message;
+const withProposal = (error: AppError): Cause => {
+  const proposal = error.data['proposal'];
+  if (typeof proposal !== 'string') return causeOf(error);
+  return { kind: 'edit_not_made', why: causeOf(error), proposal };
 };
+
+const clipContent = (text: string): string => clipText(text, MAX_CONTENT);
 
 /**
  * Runs the native tools in this process. A repeated call has the same effect and result: the id of
@@ -124,9 +127,9 @@ export class NativeTools implements NativeToolPort {
     const turnId = open?.turnId ?? '';
     const { callId } = call;
     const startedAt = performance.now();
-    const failed = (code: string, message: string): ToolOutcome => ({
+    const failed = (code: string, cause: Cause): ToolOutcome => ({
       type: 'ToolCallFailed',
-      data: { turnId, callId, code, cause: textCause(clipText(toStorable(message), MAX_CONTENT)) },
+      data: { turnId, callId, code, cause: storableCause(cause, clipContent) },
     });
     if (!open || !started) throw new Stopped('lost');
     const completed = (content: string): ToolOutcome => {
@@ -155,7 +158,7 @@ export class NativeTools implements NativeToolPort {
       return completed(content);
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled')
-        return failed('TOOL.CANCELLED', 'the turn was cancelled while the tool ran');
+        return failed('TOOL.CANCELLED', { kind: 'tool_running_at_cancel' });
       if (!isAppError(error)) throw error;
       return failed(error.code, withProposal(error));
     }

@@ -1,6 +1,6 @@
 import { storableCause } from '@antiphon/agent-log';
 import type { Cause } from '@antiphon/contracts/causes';
-import { textCause } from '@antiphon/contracts/causes';
+import { causeOf } from '@antiphon/contracts/causes';
 import type { PlanFold, PlanRun, PlanStep } from '@antiphon/orchestration-domain';
 import type { EventStore } from '@antiphon/event-store';
 import { failpoint, isAppError } from '@antiphon/kernel';
@@ -126,7 +126,7 @@ export class PlanRunDriver {
   ): Promise<void> {
     const turn = await this.submit(ref, state, run, step).catch((error: unknown) => {
       if (!isAppError(error) || !isPermanentError(error.kind)) throw error;
-      return { code: error.code, cause: textCause(error.message) };
+      return { code: error.code, cause: causeOf(error) };
     });
     if ('code' in turn) return this.fail(ref, run, step, turn);
     this.turns.set(run.runId, turn);

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { causeOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import { WorkTrials, createWorkStarts } from '@antiphon/database';
 import { createLogMarks } from '@antiphon/event-store';
@@ -119,7 +120,7 @@ export class PlanRuns {
     }
     logger.error({ err: error, runId }, 'plan run failed');
     const cause: Cause = isAppError(error)
-      ? { kind: 'error', code: error.code, text: error.message }
+      ? { kind: 'failed_with', code: error.code, why: causeOf(error) }
       : { kind: 'internal_error' };
     // This process lost the lease during the step. The new leader decides about the run.
     if (loop.isLeader()) await driver.giveUp({ workspace, path }, runId, cause);

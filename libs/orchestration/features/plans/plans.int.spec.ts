@@ -157,7 +157,7 @@ describe('a run of a plan', () => {
     const end = await until(async () => (await factsOf(path)).find(({ type }) => type === 'PlanRunEnded'));
     expect(end.data).toMatchObject({
       reason: 'failed',
-      cause: { kind: 'error', code: 'FILE.NO_BYTES' },
+      cause: { kind: 'failed_with', code: 'FILE.NO_BYTES' },
     });
   });
 
@@ -183,7 +183,7 @@ describe('a run of a plan', () => {
     const end = await until(readEnd).finally(() => peek.mockRestore());
     expect(end.data).toMatchObject({
       reason: 'failed',
-      cause: { kind: 'error', code: 'TEST.BROKEN', text: 'broken' },
+      cause: { kind: 'failed_with', code: 'TEST.BROKEN', why: { kind: 'text', text: 'broken' } },
     });
     expect(isCancelled).toBe(true);
   });

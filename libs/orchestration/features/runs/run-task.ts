@@ -1,4 +1,5 @@
-import { textCause } from '@antiphon/contracts/causes';
+import { causeOf } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { MAX_CONTENT_BYTES } from '@antiphon/contracts/agent';
 import type { RunProgress, RunRef, TaskResult } from '@antiphon/agent-workflows';
 import { isOpenRun, openTasks, renderPrompt, runDecider } from '@antiphon/orchestration-domain';
@@ -113,11 +114,8 @@ export class TaskRunner {
   }
 
   /** Fails a task without another attempt. */
-  private async fail(
-    { workspace, runId, nodeId }: NodeRef,
-    { code, message }: AppError,
-  ): Promise<TaskResult> {
-    const data = { nodeId, code, cause: textCause(message), retryable: false };
+  private async fail({ workspace, runId, nodeId }: NodeRef, error: AppError): Promise<TaskResult> {
+    const data = { nodeId, code: error.code, cause: causeOf(error), retryable: false };
     const now = isoTime(this.deps.clock);
     const state = await this.record(workspace, runId, { type: 'FailTask', data, now });
     return { ...progressOf(state), sessionId: state.tasks.get(nodeId)?.sessionId ?? null };
@@ -179,7 +177,7 @@ export class TaskRunner {
     // Measured as it is stored. A client's message is also limited by its frame.
     const bytes = Buffer.byteLength(JSON.stringify(content), 'utf8') - 2;
     if (bytes > MAX_CONTENT_BYTES)
-      return this.refuse(nodeId, 'TASK.PROMPT_TOO_LARGE', `its prompt has ${bytes} bytes`);
+      return this.refuse(nodeId, 'TASK.PROMPT_TOO_LARGE', { kind: 'prompt_too_large', bytes });
     const peer = attempt === 1 ? nodeId : `${nodeId}/${attempt}`;
     try {
       const turn = await this.deps.turns.submitTurn({
@@ -192,12 +190,12 @@ export class TaskRunner {
       return { turn, attempt };
     } catch (error) {
       if (!isAppError(error) || !isPermanentError(error.kind)) throw error;
-      return this.refuse(nodeId, error.code, error.message);
+      return this.refuse(nodeId, error.code, causeOf(error));
     }
   }
 
-  private refuse(nodeId: string, code: string, message: string): Submitted {
-    const data = { nodeId, code, cause: textCause(message), retryable: false };
+  private refuse(nodeId: string, code: string, cause: Cause): Submitted {
+    const data = { nodeId, code, cause, retryable: false };
     return { refused: { type: 'FailTask', data, now: isoTime(this.deps.clock) } };
   }
 

@@ -1,4 +1,4 @@
-import { textCause } from '@antiphon/contracts/causes';
+import { causeOf } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import { CLOCK, CONFIG, IDS } from '@antiphon/service-host';
 import { WORKFLOW_STREAMS } from './run-streams.js';
@@ -39,7 +39,7 @@ const validateDraft = (config: AntiphonConfig, definition: WorkflowDefinition): 
     return { order: orderOf(config, definition) };
   } catch (error) {
     if (!isAppError(error) || error.kind !== 'rejected') throw error;
-    return { code: error.code, cause: textCause(error.message) };
+    return { code: error.code, cause: causeOf(error) };
   }
 };
 

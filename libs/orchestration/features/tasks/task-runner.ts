@@ -1,4 +1,4 @@
-import { textCause } from '@antiphon/contracts/causes';
+import { causeOf } from '@antiphon/contracts/causes';
 import type { TaskFold } from '@antiphon/orchestration-domain';
 import type { EventStore, Fence } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
@@ -64,8 +64,8 @@ export class AgentTaskRunner {
   }
 
   /** Ends a task as failed, without another attempt. */
-  async fail(task: OpenTask, { code, message }: AppError, fence: Fence): Promise<void> {
-    await this.end(task, { kind: 'failed', code, cause: textCause(message) }, fence, false);
+  async fail(task: OpenTask, error: AppError, fence: Fence): Promise<void> {
+    await this.end(task, { kind: 'failed', code: error.code, cause: causeOf(error) }, fence, false);
   }
 
   /** Requests the cancel of a task's turn. An ended turn stays as it is. */
@@ -84,7 +84,7 @@ export class AgentTaskRunner {
     const turn = await this.submit(task, whole.queued?.prompt ?? '', agentId ?? '').catch(
       (error: unknown) => {
         if (!isAppError(error) || !isPermanentError(error.kind)) throw error;
-        return { refused: { code: error.code, cause: textCause(error.message) } };
+        return { refused: { code: error.code, cause: causeOf(error) } };
       },
     );
     if ('refused' in turn) {

@@ -3,6 +3,7 @@ import { Controller, Inject } from '@nestjs/common';
 import { findApprovalRule } from '@antiphon/config';
 import type { AgentConfig } from '@antiphon/config';
 import { beginToolCall } from '@antiphon/contracts/agent';
+import { textCause } from '@antiphon/contracts/causes';
 import { MAX_TOOL_OUTPUT_BYTES, callTool } from '@antiphon/contracts/sandbox';
 import { failpoint, isAppError, rejected, retry, transient } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -36,10 +37,8 @@ export const MAX_TOOL_INPUT_BYTES = 1024 * 1024;
 const ENTRY = 'handle_tool_call';
 const LATE = 'the request came after its deadline; the tool was not run';
 const GIVEN_UP = 'the caller gave the call up before a cell was free; the tool was not run';
-const UNAPPROVED = 'this call needs an approval and came without one; it was not run';
 const UNCOMMITTED = 'the tool has capabilities, and the request of its call is not in the log yet';
 const NOT_PERMITTED = 'the caller gave the call up before its first effect; the tool did not act';
-const CHANGED = 'the tool has changed since this call was approved; it was not run';
 
 const isTransient = (error: unknown): boolean => isAppError(error) && error.kind === 'transient';
 
@@ -50,11 +49,16 @@ const findTool = (entries: readonly PluginEntry[], name: string): LoadedPlugin |
   entries.find(({ plugin }) => plugin?.source.kind === 'tool' && plugin.source.name === name)?.plugin ??
   undefined;
 
+/** The tool did not run. The caller may try again, and records no text of this. */
+const unavailable = (message: string): ToolOutcome => toolFailed('TOOL.UNAVAILABLE', textCause(message));
+
 const unknownTool = (entries: readonly PluginEntry[], name: string): ToolOutcome => {
   const refused = entries.find(({ view }) => view.name === name)?.view;
   return toolFailed(
     'TOOL.UNKNOWN',
-    refused?.reason ? `the tool ${name} is ${refused.status}: ${refused.reason}` : `there is no tool ${name}`,
+    refused?.reason
+      ? { kind: 'tool_refused', name, status: refused.status, reason: refused.reason }
+      : { kind: 'tool_missing', name },
   );
 };
 
@@ -94,12 +98,15 @@ const findRefusal = (
   { approved, agentId, onlyWithoutGrants }: CallToolRequest,
   { length }: Buffer,
 ): ToolOutcome | null => {
-  if (onlyWithoutGrants && sortedGrants(tool).length > 0) return toolFailed('TOOL.UNAVAILABLE', UNCOMMITTED);
+  if (onlyWithoutGrants && sortedGrants(tool).length > 0) return unavailable(UNCOMMITTED);
   if (approved === undefined && needsApproval(agents, tool, agentId))
-    return toolFailed('TOOL.DENIED', UNAPPROVED);
-  if (approved !== undefined && !isApproved(tool, approved)) return toolFailed('TOOL.CHANGED', CHANGED);
+    return toolFailed('TOOL.DENIED', { kind: 'tool_unapproved' });
+  if (approved !== undefined && !isApproved(tool, approved))
+    return toolFailed('TOOL.CHANGED', { kind: 'tool_changed' });
   if (length > MAX_TOOL_INPUT_BYTES)
-    return toolFailed('TOOL.DENIED', `an input of ${length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`);
+    return toolFailed('TOOL.DENIED', {
+      ...{ kind: 'tool_input_too_large', bytes: length, max: MAX_TOOL_INPUT_BYTES },
+    });
   return null;
 };
 
@@ -162,16 +169,15 @@ export class CallTool {
         ? { ...outcome, moduleDigest, durationMs }
         : { ...outcome, durationMs, ...(attempt.hasReachedOutside ? { mayHaveActed: true } : {}) };
     };
-    if (attempt.call.isLate()) return reply(toolFailed('TOOL.UNAVAILABLE', LATE));
+    if (attempt.call.isLate()) return reply(unavailable(LATE));
     const tool = findTool(entries, request.name);
     if (!tool) return reply(unknownTool(entries, request.name));
     const refusal = findRefusal(agents, tool, request, input);
     if (refusal !== null) return reply(refusal);
     const end = await this.runInPool(tool, request, input, attempt);
     if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
-    if (end.end === 'unavailable') return reply(toolFailed('TOOL.UNAVAILABLE', end.message));
-    if (attempt.isHeldBack && !attempt.hasReachedOutside)
-      return reply(toolFailed('TOOL.UNAVAILABLE', NOT_PERMITTED));
+    if (end.end === 'unavailable') return reply(unavailable(end.message));
+    if (attempt.isHeldBack && !attempt.hasReachedOutside) return reply(unavailable(NOT_PERMITTED));
     return reply(toToolOutcome(end, MAX_TOOL_OUTPUT_BYTES), tool.image.digest);
   }
 
