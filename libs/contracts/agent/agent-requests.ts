@@ -2,14 +2,7 @@ import { z } from 'zod';
 import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
-import {
-  AgentBudget,
-  AgentPhase,
-  AgentResult,
-  AgentSpec,
-  AgentState,
-  TreeLimits,
-} from './agent-definition.js';
+import { AgentBudget, AgentPhase, AgentResult, AgentSpec, AgentState } from './agent-definition.js';
 import { AgentId } from './agent-id.js';
 import { Caller, IdempotencyKey } from './requests.js';
 
@@ -167,12 +160,4 @@ export const readAgentMetrics = defineRequest({
   request: z.strictObject({ ...target, limit: z.int().min(1).max(2_880).default(120), ...asOfRequest }),
   reply: z.object({ samples: z.array(AgentMetrics), ...asOfReply }),
   timeoutMs: 5_000,
-});
-
-/** A tree of agents: its limits, and how much of them is used. */
-export const AgentTreeView = z.object({
-  rootId: z.string(),
-  limits: TreeLimits,
-  living: z.int().nonnegative(),
-  queued: z.int().nonnegative(),
 });

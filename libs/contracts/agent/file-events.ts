@@ -104,6 +104,3 @@ export const fileErasuresStream = (id: string): string => `file-erasures-${id}`;
 
 /** Returns the event stream of a tree (`fileTreeIdOf` derives the UUID). */
 export const fileTreeStream = (treeId: string): string => `file-tree-${treeId}`;
-
-/** Subject that tells agent processes that a tree changed. */
-export const FILE_CHANGE_SUBJECT = 'hint.agent.files';

@@ -136,8 +136,6 @@ const From = z
   );
 export const EventsSubscribeParams = z.strictObject({ filter: EventFilter.optional(), from: From });
 export type EventsSubscribeParams = z.infer<typeof EventsSubscribeParams>;
-/** Query of the upgrade of `/ws/events`. */
-export const EventsSocketQuery = EventFilter.extend({ from: From });
 export const EventsUnsubscribeParams = z.strictObject({
   subscription: z.union([z.string().max(200), NumericId]).describe('Id of the request `events.subscribe`.'),
 });
