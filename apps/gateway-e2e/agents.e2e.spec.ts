@@ -200,7 +200,7 @@ describe('messages of both vendors', () => {
         },
         { role: 'user', content: [{ type: 'tool_result', content: '42' }] },
         { role: 'assistant', content: [{ type: 'text', text: 'The sum is 42.' }] },
-        { role: 'user', content: 'and now?' },
+        { role: 'user', content: [{ type: 'text', text: 'and now?' }] },
       ],
     });
     await send('same-gpt', 'and now?', { agent: 'gpt' });

@@ -373,6 +373,8 @@ describe('antiphon session', () => {
     expect(fork).toMatch(UUID);
     await say('and now?', '--session', fork);
     expect(await run('session', 'diff', origin, fork)).toContain('only in the second');
+    expect(await run('session', 'explain', origin)).toContain('input tokens read from the cache');
+    expect(await run('provider', 'show')).toContain('scripted');
     expect(await run('session', 'whatif', origin, '--model', 'other')).toMatch(/^what-if \S+, from version /);
   });
 });

@@ -171,7 +171,7 @@ const Memory = z.strictObject({
   episodic_window: int(
     1,
     100,
-    'recent turns that a model sees verbatim; the window moves when it has twice as many',
+    'recent turns that a model sees verbatim; the window moves when it has half as many more',
     'episodic_window = 5',
   ).default(5),
   context_tokens: int(

@@ -95,7 +95,7 @@ describe('a prompt', () => {
       last = before;
       recent = fitWindow([...recent, past(`q${n}`, `answer ${n} `.repeat(10))], window);
     }
-    expect(breaks).toBe(8);
+    expect(breaks).toBe(14);
   });
 
   const asked = ({ messages }: ReturnType<typeof buildPrompt>) =>

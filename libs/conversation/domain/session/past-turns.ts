@@ -61,13 +61,14 @@ const jsonLength = (value: unknown): number => JSON.stringify(value)?.length ?? 
 
 /**
  * Returns the newest turns that fit the window, at least the last one. The window moves in steps:
- * it grows to twice its turns, and is cut to its turns then. So the prompts of some turns begin
+ * it grows by half of its turns, and is cut to its turns then. So the prompts of some turns begin
  * alike, and a vendor can cache that beginning.
  */
 export const fitWindow = (turns: readonly PastTurn[], window: RecentWindow): readonly PastTurn[] => {
   const sizes = turns.map(sizeOf);
   let total = sizes.reduce((sum, size) => sum + size, 0);
-  if (turns.length < 2 * window.turns && total <= window.chars) return turns;
+  const most = window.turns + Math.ceil(window.turns / 2);
+  if (turns.length < most && total <= window.chars) return turns;
   let from = 0;
   const isOver = (): boolean => turns.length - from > window.turns || total > window.chars / 2;
   while (from < turns.length - 1 && isOver()) total -= sizes[from++] ?? 0;

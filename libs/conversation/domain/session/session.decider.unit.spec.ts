@@ -184,10 +184,10 @@ describe('the recent turns of a fold', () => {
 
   it.each([
     [4, 1],
-    [9, 1],
-    [10, 6],
-    [14, 6],
-    [15, 11],
+    [7, 1],
+    [8, 4],
+    [10, 4],
+    [11, 7],
   ])('are at least the last turns of the window, which moves in steps: of %d, from %d', (count, first) => {
     const events = Array.from({ length: count }, (_, index) => turn(String(index + 1), 'ok')).flat();
     const recent = recentOf(events).map(({ turnId }) => Number(turnId));
