@@ -69,8 +69,9 @@ export const fitWindow = (turns: readonly PastTurn[], window: RecentWindow): rea
   let total = sizes.reduce((sum, size) => sum + size, 0);
   const most = window.turns + Math.ceil(window.turns / 2);
   if (turns.length < most && total <= window.chars) return turns;
+  const chars = total > window.chars ? window.chars / 2 : window.chars;
   let from = 0;
-  const isOver = (): boolean => turns.length - from > window.turns || total > window.chars / 2;
+  const isOver = (): boolean => turns.length - from > window.turns || total > chars;
   while (from < turns.length - 1 && isOver()) total -= sizes[from++] ?? 0;
   return turns.slice(from);
 };

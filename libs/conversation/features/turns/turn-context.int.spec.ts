@@ -99,7 +99,7 @@ describe('the context of a model call', () => {
     expect(last.turns.map(({ form, reason }) => [form, reason])).toEqual([
       ['without_tools', 'room'],
       ['without_tools', 'room'],
-      ['without_tools', 'room'],
+      ['left_out', 'window'],
     ]);
     expect(last.earlierTurns).toBe(3);
     expect(last.results[0]?.wholeTokens).toBeGreaterThan(300);
