@@ -179,7 +179,10 @@ export class AnthropicReader {
   private addBlock(index: unknown, type: string, content: Fields): Block {
     if (this.blocks.length === MAX_BLOCKS)
       throw brokenAnswer(`the answer has over ${MAX_BLOCKS} content blocks`);
-    if (type === 'tool_use') this.bounds.addCall();
+    if (type === 'tool_use') {
+      this.answer.begin();
+      this.bounds.addCall();
+    }
     this.openBlocks++;
     const [id, name] = [textOf(content['id']), textOf(content['name'])];
     const signature = textOf(content['signature']);

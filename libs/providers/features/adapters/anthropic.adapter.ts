@@ -44,11 +44,11 @@ const eventReader = (
   { redact }: CallEnvironment,
 ): EventReader => ({
   read: ({ event, data }) => {
-    if (event === 'error') throw streamedFailure(parseJson(data) ?? data, redact);
+    if (event === 'error') throw streamedFailure(parseJson(data) ?? data, redact, answer);
     if (event === PING) return;
     for (const part of answer.parseEvent(data)) {
       const type = textOf(fieldsOf(part)?.['type']);
-      if (type === 'error') throw streamedFailure(part, redact);
+      if (type === 'error') throw streamedFailure(part, redact, answer);
       reader.event(part);
     }
   },

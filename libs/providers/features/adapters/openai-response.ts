@@ -11,6 +11,7 @@ const FINISH_REASONS: Readonly<Record<string, ModelAnswer['finishReason']>> = {
   tool_calls: 'tool_calls',
   function_call: 'tool_calls',
   length: 'length',
+  model_length: 'length',
   content_filter: 'content_filter',
 };
 
@@ -116,12 +117,15 @@ export class OpenAiReader {
   private read(value: unknown, part: 'delta' | 'message'): boolean {
     const fields = fieldsOf(value);
     this.answer.model(textOf(fields?.['model']));
-    const usage = fieldsOf(fields?.['usage']);
-    // The last usage wins: some servers send a running total with every chunk.
-    if (usage !== undefined) this.lastUsage = readUsage(usage);
     const choice = listOf(fields?.['choices'])
       .map(fieldsOf)
       .find((one) => (one?.['index'] ?? 0) === 0);
+    // Kimi has it in the choice, Groq in a field of its own.
+    const usage = [fields, choice, fieldsOf(fields?.['x_groq'])]
+      .map((at) => fieldsOf(at?.['usage']))
+      .find(Boolean);
+    // The last usage wins: some servers send a running total with every chunk.
+    if (usage !== undefined) this.lastUsage = readUsage(usage);
     // A server that does not stream sends one whole message; others repeat it at the end.
     const content = fieldsOf(choice?.[part]) ?? (this.hasContent ? undefined : fieldsOf(choice?.['message']));
     if (content !== undefined) this.readContent(content);
@@ -136,7 +140,9 @@ export class OpenAiReader {
     this.answer.text(text);
     // A refusal replaces the model's text.
     this.answer.text(textOf(content['refusal']));
-    for (const piece of listOf(content['tool_calls'])) this.toolCalls.add(piece);
+    const calls = listOf(content['tool_calls']);
+    if (calls.length > 0) this.answer.begin();
+    for (const piece of calls) this.toolCalls.add(piece);
     this.toolCalls.addFunction(content['function_call']);
     this.hasContent = true;
   }

@@ -35,10 +35,10 @@ const eventReader = (
     read: ({ event, data }) => {
       isDone ||= data.startsWith(END_OF_STREAM);
       if (isDone) return;
-      if (event === 'error') throw streamedFailure(parseJson(data) ?? data, redact);
+      if (event === 'error') throw streamedFailure(parseJson(data) ?? data, redact, answer);
       for (const chunk of answer.parseEvent(data)) {
         const error = errorOf(chunk);
-        if (error !== undefined) throw streamedFailure(error, redact);
+        if (error !== undefined) throw streamedFailure(error, redact, answer);
         reader.chunk(chunk);
       }
     },

@@ -178,17 +178,30 @@ export class AnswerBuilder {
   private readonly thoughtChannel: TextChannel;
   private skipped = 0;
   private hasLostPart = false;
+  private begun = false;
 
   constructor(sink: ModelSink) {
     this.textChannel = new TextChannel((delta) => sink.onText(delta));
     this.thoughtChannel = new TextChannel((delta) => sink.onThought(delta));
   }
 
+  /** True once a part of the answer has arrived: the model has worked, and may be billed. */
+  get hasBegun(): boolean {
+    return this.begun;
+  }
+
+  /** Notes that a tool call has begun to arrive. */
+  begin(): void {
+    this.begun = true;
+  }
+
   text(delta: string): void {
+    this.begun ||= delta !== '';
     this.textChannel.push(delta);
   }
 
   thought(delta: string): void {
+    this.begun ||= delta !== '';
     this.thoughtChannel.push(delta);
   }
 

@@ -20,6 +20,8 @@ const toText = (value: unknown): string | undefined => {
  * Returns the message of an error body, in any of the shapes that vendors and their proxies use.
  */
 export const messageOf = (body: unknown): string | undefined => {
+  // Google's errors are a list of one.
+  if (Array.isArray(body)) return messageOf(body[0]);
   if (!isObject(body)) return toText(body);
   return toText(body['error']) ?? toText(body['message']) ?? toText(body['detail']) ?? toText(body['errors']);
 };
@@ -29,6 +31,7 @@ export const messageOf = (body: unknown): string | undefined => {
  * a number.
  */
 export const codesOf = (body: unknown): readonly string[] => {
+  if (Array.isArray(body)) return codesOf(body[0]);
   const error = isObject(body) && isObject(body['error']) ? body['error'] : body;
   if (!isObject(error)) return [];
   return [error['code'], error['type']].filter((code) => code !== undefined && code !== null).map(String);

@@ -49,13 +49,18 @@ const refused = (message: string, details: Details): ModelFailure =>
   );
 
 /** Vendors' codes for failures that no retry can change, with any status. */
-const FINAL_CODES = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'invalid_api_key']);
+const FINAL_CODES = new Set([
+  'insufficient_quota',
+  'exceeded_current_quota_error',
+  'billing_hard_limit_reached',
+  'invalid_api_key',
+]);
 /** Vendors' codes for failures that a retry may change. Errors within a stream have no status. */
 const TRANSIENT_CODES =
   /overloaded|rate_limit|api_error|server_error|timeout|unavailable|internal|^(?:408|409|425|429|5\d\d)$/;
 
 const isTransientStatus = (status: number): boolean =>
-  status >= 500 || status === 408 || status === 409 || status === 425 || status === 429;
+  status >= 500 || status === 498 || status === 408 || status === 409 || status === 425 || status === 429;
 
 const isRetryable = (refusal: HttpRefusal, codes: readonly string[]): boolean => {
   const advice = refusal.headers['x-should-retry'];
@@ -71,12 +76,25 @@ export interface CallTarget extends ConnectionTarget {
 }
 
 const REFUSED_KEY = /^(?:401|403|invalid_api_key|authentication_error|permission_error)$/;
-const NO_CREDIT = /^(?:402|insufficient_quota|billing_hard_limit_reached|billing_error)$/;
+const NO_CREDIT =
+  /^(?:402|insufficient_quota|exceeded_current_quota_error|billing_hard_limit_reached|billing_error)$/;
 const NOT_FOUND = /^(?:404|model_not_found|not_found_error)$/;
 
+/** Words of vendors whose status does not say it, and the code that the words stand for. */
+const SAYINGS: readonly (readonly [words: string, code: string])[] = [
+  ['credit balance is too low', '402'],
+  ['insufficient balance', '402'],
+  ['api key not valid', '401'],
+  ['invalid api key', '401'],
+];
+const saidCodes = (message: string): string[] => {
+  const text = message.slice(0, MAX_ERROR_MESSAGE).toLowerCase();
+  return SAYINGS.filter(([words]) => text.includes(words)).map(([, code]) => code);
+};
+
 /** Returns what to do about a refusal that no retry can change; null where nothing is known. */
-const adviceFor = (status: number, codes: readonly string[]): string | null => {
-  const reasons = [...codes, String(status)];
+const adviceFor = (status: number, codes: readonly string[], message: string): string | null => {
+  const reasons = [...codes, ...saidCodes(message), String(status)];
   const is = (pattern: RegExp): boolean => reasons.some((reason) => pattern.test(reason));
   if (is(NO_CREDIT)) return 'the account at the vendor has no credit: add some, or use another provider';
   if (is(REFUSED_KEY))
@@ -108,7 +126,7 @@ const refusalMessage = (
   { endpoint, model }: CallTarget,
 ): string => {
   const what = `provider error ${status}${message === '' ? '' : `: ${message}`}`;
-  const advice = adviceFor(status, codes);
+  const advice = adviceFor(status, codes, message);
   if (advice === null) return toOneLine(what);
   const where = `model ${toOneLine(model).slice(0, MAX_ENDPOINT)} at ${endpoint.slice(0, MAX_ENDPOINT)}`;
   const isBare = status === 404 && !/\/v\d/.test(endpoint);
@@ -137,11 +155,19 @@ export const refusalFailure = (
   });
 };
 
-/** Creates the failure for an error event of a stream that began with 200. */
-export const streamedFailure = (body: unknown, redact: Redact): ModelFailure => {
+/**
+ * Creates the failure for an error event of a stream that began with 200. It is a refusal only
+ * before a part of the answer: the vendor may bill that part.
+ */
+export const streamedFailure = (
+  body: unknown,
+  redact: Redact,
+  { hasBegun }: { readonly hasBegun: boolean },
+): ModelFailure => {
   const codes = codesOf(body);
   const message = messageOf(body) ?? 'without a message';
   return refused(toOneLine(redact(`provider error in the stream: ${message}`)), {
+    refused: !hasBegun,
     retryable: codes.length === 0 || codes.some((code) => TRANSIENT_CODES.test(code)),
     refusal: redact(clipLine([message, ...codes].join(' '), MAX_REFUSAL)),
     status: codes.map(Number).find((code) => code >= 400 && code <= 599),
