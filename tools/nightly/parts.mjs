@@ -287,6 +287,10 @@ const SPECS = {
     ...{ shows: 'turns resume within 1 s (p50) and 5 s (p99) after kill -9', minutes: 75 },
     quick: { ANTIPHON_KILLS: '4' },
   },
+  'provider-zoo': {
+    shows: '1,000 turns against servers that misbehave end right, charged what these reported',
+    ...{ minutes: 10, quick: { ANTIPHON_ZOO_TURNS: '150' } },
+  },
   'read-after-write': { shows: 'lists contain the writes before them, over two gateways', minutes: 10 },
   'rewind-model': { shows: 'rewound files equal those of the event, in random histories', minutes: 20 },
   simulation: {
