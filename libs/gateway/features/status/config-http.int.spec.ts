@@ -73,9 +73,12 @@ describe('GET /api/v1/config', () => {
     expect(settings.find(({ key }) => key === 'gateway.token')).toEqual({
       ...{ key: 'gateway.token', value: 'set', origin: 'environment', isSecret: true },
     });
-    expect(settings.filter(({ isSecret }) => isSecret).map(({ value }) => value)).toEqual(
-      Array<string>(4).fill('set'),
-    );
+    const secrets = settings.filter(({ isSecret }) => isSecret);
+    expect(secrets.map(({ value }) => value).toSorted()).toEqual([
+      'not set',
+      ...Array<string>(4).fill('set'),
+    ]);
+    expect(secrets.find(({ value }) => value === 'not set')?.key).toMatch(/\.proxy$/);
   });
 
   it('has the agents of the workspace only', async () => {
