@@ -7,6 +7,8 @@ export const TURN_FAILPOINTS = [
   'agent.turn.dispatched',
   'agent.turn.streamed',
   'agent.turn.answered',
+  /** The log has refused an outcome that does not fit, and its failure is not recorded yet. */
+  'agent.turn.oversized',
   'agent.turn.recorded',
   'agent.tool.requested',
   'agent.tool.claimed',

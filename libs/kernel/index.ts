@@ -45,6 +45,7 @@ export {
   toStorableJson,
 } from './json.js';
 export type { JsonBounds, JsonObject, JsonPrimitive, JsonValue } from './json.js';
+export { clipToJsonBytes, cutToJsonBytes, jsonBytes } from './json-size.js';
 export { createBatcher, createCoalescer, createReadBatcher } from './async/batcher.js';
 export { backoffDelay, retry } from './async/retry.js';
 export type { Backoff, RetryOptions } from './async/retry.js';

@@ -17,6 +17,7 @@ import { findTreeFaults, liveTree, spawnChain } from './agent-trees.js';
 import { GUARDED_AGENT, GUARDED_CONFIG, answerApprovals, findApprovalFaults } from './approval-turns.js';
 import { FailpointPlan } from './failpoint-plan.js';
 import type { Fault, FaultCase, Job } from './fault-cases.js';
+import { OVERSIZED_AGENT, OVERSIZED_ENDS, prepareOversized } from './oversized-turns.js';
 
 export interface SweepCase extends FaultCase {
   readonly fault: Fault;
@@ -51,6 +52,7 @@ const WORKFLOW = {
   ],
 };
 const SESSIONS = 8;
+const OVERSIZED_SESSIONS = 2;
 const RUNS = 2;
 const TREES = 3;
 /** Number of agents from the root of a tree to the one that asks for approvals. */
@@ -69,6 +71,7 @@ export class FailpointSweep {
   private constructor(
     private readonly stack: TestStack,
     private readonly plan: FailpointPlan,
+    private readonly oversized: ReturnType<typeof prepareOversized>,
     /** Agents of a tree, the root first. The last one makes the calls that need an approval. */
     private readonly guarded: readonly string[],
   ) {}
@@ -79,15 +82,16 @@ export class FailpointSweep {
    */
   static async start(): Promise<FailpointSweep> {
     const plan = new FailpointPlan();
+    const oversized = prepareOversized();
     const stack = await startStack({
       watchesHealth: false,
       shareDatabase: true,
-      config: `${CHAOS_CONFIG}${GUARDED_CONFIG}`,
+      config: `${CHAOS_CONFIG}${GUARDED_CONFIG}${oversized.config}`,
       env: { FAILPOINTS: plan.variable },
       scale: { gateway: 2, agent: 2 },
     });
     const guarded = await spawnChain(rotateGateways(stack), GUARDED_AGENT, GUARDED_DEPTH);
-    return new FailpointSweep(stack, plan, guarded);
+    return new FailpointSweep(stack, plan, oversized, guarded);
   }
 
   /**
@@ -109,9 +113,11 @@ export class FailpointSweep {
       const faults = await findApprovalFaults(this.stack, commands.turns);
       if (faults.length > 0) throw new Error(faults.join('\n'));
     }
-    this.all.turns.push(...commands.turns);
+    const isOversized = sweepCase.job === 'oversized';
+    if (!isOversized) this.all.turns.push(...commands.turns);
     this.all.runs.push(...commands.runs);
-    const verdict = checkCommands(commands, await readFacts(this.stack), SWEEP_ENDS);
+    const ends = isOversized ? OVERSIZED_ENDS : SWEEP_ENDS;
+    const verdict = checkCommands(commands, await readFacts(this.stack), ends);
     return { accepted: commands.turns.length + commands.runs.length, resumedMs, verdict };
   }
 
@@ -125,6 +131,7 @@ export class FailpointSweep {
   async close(): Promise<void> {
     await this.stack.stop();
     this.plan.remove();
+    this.oversized.remove();
   }
 
   private async breakAt({ point, fault, stoppedMs }: SweepCase): Promise<void> {
@@ -148,6 +155,8 @@ export class FailpointSweep {
       if (job === 'run' || job === 'cancel') sent.runs.push(...(await this.startRuns(prefix, job)));
       else if (job === 'agents') await this.liveTrees(prefix);
       else if (job === 'approval') sent.turns.push(...(await this.sendGuardedTurns(prefix)));
+      else if (job === 'oversized')
+        sent.turns.push(...(await this.sendTurns(prefix, OVERSIZED_AGENT, OVERSIZED_SESSIONS)));
       else sent.turns.push(...(await this.sendTurns(prefix)));
     }
     return sent;
@@ -170,7 +179,7 @@ export class FailpointSweep {
     if (faults.length > 0) throw new Error(faults.join('\n'));
   }
 
-  private sendTurns(prefix: string, agent?: string): Promise<SentTurn[]> {
+  private sendTurns(prefix: string, agent?: string, sessions = SESSIONS): Promise<SentTurn[]> {
     const nextGateway = rotateGateways(this.stack);
     const send = (i: number): Promise<SentTurn> => {
       const gateway = createReconnectingClient(() => `${nextGateway().replace(/^http/, 'ws')}/ws`);
@@ -180,7 +189,7 @@ export class FailpointSweep {
       const command = { key, peer, content: `/tool echo {"of":"${key}"}` };
       return sendTurn(gateway, command, undefined, { agent }).finally(() => gateway.disconnect());
     };
-    return Promise.all(Array.from({ length: SESSIONS }, (_, i) => send(i)));
+    return Promise.all(Array.from({ length: sessions }, (_, i) => send(i)));
   }
 
   private async sendGuardedTurns(prefix: string): Promise<SentTurn[]> {

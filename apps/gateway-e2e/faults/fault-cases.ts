@@ -1,10 +1,11 @@
 import type { FailpointName } from '@antiphon/kernel';
 
 /**
- * Work that reaches a failpoint: a turn with a tool call, or the same with an approval. A run of
- * two tasks, or a cancelled run. The life of a tree of two agents.
+ * Work that reaches a failpoint: a turn with a tool call, the same with an approval, or a turn
+ * whose answer does not fit into an event. A run of two tasks, or a cancelled run. The life of a
+ * tree of two agents.
  */
-export type Job = 'turn' | 'approval' | 'run' | 'cancel' | 'agents';
+export type Job = 'turn' | 'approval' | 'oversized' | 'run' | 'cancel' | 'agents';
 
 export interface FaultCase {
   readonly point: FailpointName;
@@ -25,6 +26,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
   ...during('turn', 'agent.turn.claimed', 'agent.turn.accepted', 'agent.turn.assembled'),
   ...during('turn', 'agent.turn.reserved', 'agent.turn.dispatched', 'agent.turn.streamed'),
   ...during('turn', 'agent.turn.answered', 'agent.turn.recorded'),
+  ...during('oversized', 'agent.turn.oversized'),
   ...during('turn', 'agent.tool.requested', 'agent.tool.claimed', 'agent.tool.dispatched'),
   ...during('turn', 'agent.tool.answered', 'agent.tool.recorded'),
   ...during('turn', 'sandbox.call.taken', 'sandbox.call.returned'),

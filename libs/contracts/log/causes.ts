@@ -36,6 +36,7 @@ interface Fields {
   circuit_open: { readonly provider: string; readonly until: string; readonly failures: number };
   answer_too_long: unknown;
   answer_not_storable: unknown;
+  fact_not_storable: unknown;
   too_many_tool_calls: { readonly calls: number };
   tool_name_too_long: unknown;
   tool_input_too_deep: unknown;
@@ -162,6 +163,7 @@ export const TEXTS: Texts = {
     `provider ${provider} is paused until ${until}, after ${failures} failures in a row`,
   answer_too_long: () => 'the answer is longer than can be kept',
   answer_not_storable: () => 'the answer of the provider cannot be stored',
+  fact_not_storable: () => 'the result is larger than an event may be, or is no text that can be stored',
   too_many_tool_calls: ({ calls }) => `the model asked for ${calls} tool calls at once`,
   tool_name_too_long: () => 'the model named a tool at length',
   tool_input_too_deep: () => 'the arguments of a tool call nest too deep',

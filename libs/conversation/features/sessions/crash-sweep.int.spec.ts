@@ -64,8 +64,10 @@ const expectWhole = (events: Awaited<ReturnType<AgentWorld['events']>>): void =>
 
 /** Failpoint before the append: no turn is accepted yet, so none is left to finish. */
 const BEFORE_ACCEPTED: TurnFailpoint = 'agent.turn.claimed';
+/** Failpoint of an outcome that does not fit (`oversized-outcome.int.spec.ts`): its turn fails. */
+const OVERSIZED: TurnFailpoint = 'agent.turn.oversized';
 
-describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
+describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED && name !== OVERSIZED))(
   'a driver that dies at %s',
   (point) => {
     it.each([1, 2])('at pass %d is followed by a driver that finishes the turn', async (nth) => {

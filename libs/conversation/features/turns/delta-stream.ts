@@ -1,7 +1,7 @@
 import { ATTEMPT_SPAN } from '@antiphon/contracts/agent';
 import type { Frame, FrameCursor, StreamedFrame } from '@antiphon/contracts/agent';
 import type { ModelSink } from '@antiphon/providers-domain';
-import { toStorable } from '@antiphon/kernel';
+import { cutToJsonBytes, jsonBytes, toStorable } from '@antiphon/kernel';
 
 /**
  * Number of frames after which only large ones are sent, which bounds the list of frames of a long
@@ -16,9 +16,6 @@ const LARGE_FRAME = 256;
 export const MAX_STREAMED_BYTES = 800_000;
 /** Upper bound of an entry in the list of frames, bytes of JSON. */
 const FRAME_BYTES = 36;
-
-/** Returns the size of a text in JSON without its quotes, bytes. */
-const jsonBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2;
 
 /**
  * Streamed part of a response, as its event stores it. The frames divide its text and thought, in
@@ -95,7 +92,8 @@ export class DeltaStream implements ModelSink {
       this.flush();
       this.pending = { kind, text: '' };
     }
-    this.pending.text += delta;
+    // One delta may be larger than an event: its start is kept.
+    this.pending.text += cutToJsonBytes(delta, MAX_STREAMED_BYTES - this.bytes);
     this.bytes += jsonBytes(delta);
     if (this.isFull()) this.onOverflow();
     if (this.frames.length === 0) this.flushComplete();

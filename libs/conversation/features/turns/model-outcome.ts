@@ -35,7 +35,8 @@ const refuse = (why: Cause, answer: ModelAnswer): never => {
     message: textOf(why),
     why,
     dispatched: true,
-    retryable: true,
+    // A second answer as long as the first one would be paid for, too.
+    retryable: why.kind !== 'tool_input_too_long',
     usage: answer.usage ?? undefined,
     reportedInput: answer.reportedInput,
   });

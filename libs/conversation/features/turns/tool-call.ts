@@ -5,7 +5,7 @@ import { CALLER_CLOCK_SUBJECT, TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/c
 import type { CallerTime, ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
 import { retryDelay, retryPolicyOf } from '@antiphon/conversation-domain';
 import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
-import { clipText, isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
+import { clipToJsonBytes, isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { PolicyAgents } from '@antiphon/agents-features';
@@ -67,12 +67,7 @@ const START_WITHIN_MS = 3_000;
 /** Maximum size of a result, bytes of JSON. An event holds 1 MiB. */
 const MAX_CONTENT_BYTES = 900_000;
 
-const storableContent = (content: string): string => {
-  const storable = toStorable(content);
-  const bytes = Buffer.byteLength(JSON.stringify(storable));
-  if (bytes <= MAX_CONTENT_BYTES) return storable;
-  return clipText(storable, Math.floor((storable.length * MAX_CONTENT_BYTES) / bytes));
-};
+const storableContent = (content: string): string => clipToJsonBytes(toStorable(content), MAX_CONTENT_BYTES);
 
 const failed = (turnId: string, callId: string, code: string, cause: Cause): ToolOutcome => ({
   type: 'ToolCallFailed',
@@ -110,6 +105,12 @@ export const unknownOutcome = (turnId: string, callId: string, why: Cause): Tool
 export const lostOutcome = (turnId: string, callId: string): ToolOutcome => ({
   type: 'ToolCallFailed',
   data: { turnId, callId, code: 'TOOL.DRIVER_LOST', cause: { kind: 'tool_callers_lost' } },
+});
+
+/** Returns the outcome of a call whose result the log refuses. */
+export const unstorableOutcome = (turnId: string, callId: string): ToolOutcome => ({
+  type: 'ToolCallFailed',
+  data: { turnId, callId, code: 'TOOL.RESULT_NOT_STORABLE', cause: { kind: 'fact_not_storable' } },
 });
 
 const unsent = (turnId: string, { callId }: TurnToolCall): Attempted => ({

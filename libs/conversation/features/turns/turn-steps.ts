@@ -9,7 +9,7 @@ import type { CallResult, ModelCalls } from './model-call.js';
 import { toFailure } from './model-outcome.js';
 import type { ToolResult, ToolRunner } from './run-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
-import { lostOutcome, unknownOutcome } from './tool-call.js';
+import { lostOutcome, unknownOutcome, unstorableOutcome } from './tool-call.js';
 import type { TurnPolicy } from './turn-policy.js';
 
 export interface StepDeps {
@@ -28,6 +28,15 @@ export type ActiveStep = Exclude<Step, { kind: 'idle' | 'await_approvals' | 'awa
 
 const DRIVER_LOST = { kind: 'driver_lost' } as const;
 
+/** Failure of a call whose outcome the log refuses. */
+const NOT_STORABLE = {
+  ...{ reason: 'provider_protocol', cause: { kind: 'answer_not_storable' } },
+  ...{ dispatched: true, retryable: false },
+} as const;
+
+/** Returns true if the log refuses the events themselves, so that a repeat is refused as well. */
+const isUnstorable = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.INVALID';
+
 /** Performs the steps of turns and records their outcomes. */
 export class TurnSteps {
   /** A lane of turns alone: a turn holds it for the time of a trial, and other work would wait. */
@@ -42,8 +51,13 @@ export class TurnSteps {
    * that the provider asked for, ms. Throws `Stopped` if the step was stopped without an outcome.
    */
   async perform(context: StepContext, step: ActiveStep, retryAfterMs: number): Promise<number> {
-    if (step.kind === 'run_call') return this.runCall(context, step);
-    await this.performOther(context, step, retryAfterMs);
+    try {
+      if (step.kind === 'run_call') return await this.runCall(context, step);
+      await this.performOther(context, step, retryAfterMs);
+    } catch (error) {
+      if (!isUnstorable(error)) throw error;
+      await this.failUnstorable(context, error);
+    }
     return 0;
   }
 
@@ -113,18 +127,39 @@ export class TurnSteps {
    * Records a failure instead of a response that the log refuses: the next response would be
    * refused as well.
    */
-  private async recordResult({ record }: StepContext, { command }: CallResult): Promise<void> {
+  private async recordResult(context: StepContext, { command }: CallResult): Promise<void> {
     try {
-      await record(command);
+      await context.record(command);
     } catch (error) {
-      if (!isAppError(error) || error.code !== 'LOG.INVALID') throw error;
+      if (!isUnstorable(error)) throw error;
       this.deps.logger.error({ err: error }, 'model call outcome not storable');
-      const cause = { kind: 'answer_not_storable' } as const;
-      const failure = { reason: 'provider_protocol' as const, cause, dispatched: true, retryable: false };
+      await context.failpoint('agent.turn.oversized');
       // Clients have received the streamed text, so it is stored.
-      const { attempt, text, thought, frames } = command.data;
-      await record(toFailure(attempt, failure, command.now, { text, thought, frames }));
+      const { attempt, text, thought, frames, usage } = command.data;
+      const reported = usage && !usage.estimated ? { usage } : {};
+      const failure = { ...NOT_STORABLE, ...reported };
+      await context.record(toFailure(attempt, failure, command.now, { text, thought, frames }));
     }
+  }
+
+  /**
+   * Ends the work whose fact the log refuses as failed. A next driver would get the same refusal,
+   * and would count as lost.
+   */
+  private async failUnstorable({ actor, record }: StepContext, error: unknown): Promise<void> {
+    const { open: turn } = actor.fold().state;
+    if (!turn) throw error;
+    this.deps.logger.error({ err: error }, 'turn step not storable');
+    const now = this.deps.policy.now();
+    if (turn.call) return record(toFailure(turn.call.attempt, NOT_STORABLE, now));
+    const { turnId } = turn;
+    const calls = turn.steps.flatMap((step) => step.calls).filter(({ status }) => status === 'requested');
+    if (calls.length > 0) {
+      const outcomes = calls.map(({ callId }) => unstorableOutcome(turnId, callId));
+      return record({ type: 'RecordToolOutcomes', data: { outcomes }, now });
+    }
+    const failure = { code: 'TURN.NOT_STORABLE', cause: { kind: 'fact_not_storable' } } as const;
+    return record({ type: 'EndTurn', data: { turnId, ending: 'failed', ...failure }, now });
   }
 
   private abandonCall({ record }: StepContext, { call }: StepOf<'abandon_call'>): Promise<void> {

@@ -4,7 +4,15 @@ import type { Cause } from '@antiphon/contracts/causes';
 import type { ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
 import type { NativeToolName } from '@antiphon/config';
 
-import { clipText, invalid, isAppError, isoTime, rejected, toStorable } from '@antiphon/kernel';
+import {
+  clipText,
+  clipToJsonBytes,
+  invalid,
+  isAppError,
+  isoTime,
+  rejected,
+  toStorable,
+} from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
@@ -54,8 +62,13 @@ const nativeCallOf = (
 
 /** Maximum length of a preview, UTF-16 units. */
 const MAX_PREVIEW = 20_000;
-/** Maximum length of a result, UTF-16 units, so that its event fits. */
+/** Maximum length of a result, UTF-16 units. */
 const MAX_CONTENT = 200_000;
+/** Maximum size of a result, bytes of JSON, so that its event fits. */
+const MAX_CONTENT_BYTES = 900_000;
+
+const storableContent = (content: string): string =>
+  clipToJsonBytes(clipText(toStorable(content), MAX_CONTENT), MAX_CONTENT_BYTES);
 
 /** Returns the message of an error, with the text that an edit may have meant. */
 const withProposal = (error: AppError): Cause => {
@@ -63,8 +76,6 @@ const withProposal = (error: AppError): Cause => {
   if (typeof proposal !== 'string') return causeOf(error);
   return { kind: 'edit_not_made', why: causeOf(error), proposal };
 };
-
-const clipContent = (text: string): string => clipText(text, MAX_CONTENT);
 
 /**
  * Runs the native tools in this process. A repeated call has the same effect and result: the id of
@@ -129,12 +140,12 @@ export class NativeTools implements NativeToolPort {
     const startedAt = performance.now();
     const failed = (code: string, cause: Cause): ToolOutcome => ({
       type: 'ToolCallFailed',
-      data: { turnId, callId, code, cause: storableCause(cause, clipContent) },
+      data: { turnId, callId, code, cause: storableCause(cause, storableContent) },
     });
     if (!open || !started) throw new Stopped('lost');
     const completed = (content: string): ToolOutcome => {
       const durationMs = performance.now() - startedAt;
-      const data = { turnId, callId, content: clipText(toStorable(content), MAX_CONTENT), isError: false };
+      const data = { turnId, callId, content: storableContent(content), isError: false };
       return { type: 'ToolCallCompleted', data: { ...data, moduleDigest: NATIVE_MODULE, durationMs } };
     };
     const recordWith: NativeCall['recordWith'] = async (content, { stream, blobs }) => {
