@@ -16,6 +16,7 @@ const turn = client.chat(
 
 for await (const frame of turn) {
   if (frame.event === 'text') process.stdout.write(frame.data);
+  if (frame.event === 'blocked') process.stdout.write(`\n[waits: ${frame.data.message}]\n`);
   if (frame.event === 'restart') process.stdout.write('\n[the answer starts again]\n');
 }
 

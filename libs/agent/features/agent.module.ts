@@ -15,7 +15,7 @@ import {
 import {
   ConversationModule,
   MODEL_PORT,
-  ON_DRIVERS_LOST,
+  ON_TURN_SETTLED,
   SessionRegistry,
   TURN_COMMANDS,
 } from '@antiphon/conversation-features';
@@ -53,9 +53,11 @@ const providers = [
     owner: LEASE_OWNER,
   }),
   provide(
-    ON_DRIVERS_LOST,
+    ON_TURN_SETTLED,
     [AgentUpkeep],
-    (upkeep) => (workspace, agentId) => void upkeep.fail({ workspace, agentId }, DRIVER_LOST),
+    ({ errors }) =>
+      (turn) =>
+        void (turn.hasLostDrivers ? errors.fail(turn, DRIVER_LOST) : errors.endTrial(turn)),
   ),
   provide(
     FOLLOWERS,

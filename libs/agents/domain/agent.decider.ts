@@ -10,6 +10,25 @@ const schemaVersion = 1;
 export const AGENT_STATUSES = ['none', 'spawning', 'ready', 'paused', 'error', 'terminated'] as const;
 export type AgentStatus = (typeof AGENT_STATUSES)[number];
 
+/** Why an agent is in the state `error`, and how that ends. */
+export interface AgentFailure {
+  readonly code: string;
+  /** Number of failures in a row. */
+  readonly count: number;
+  /** Time from which one waiting turn is tried, ISO 8601. */
+  readonly retryAt: string;
+  /** The turn that is tried; null before. */
+  readonly trial: { readonly sessionId: string; readonly turnId: string; readonly since: string } | null;
+}
+
+/** Time for which an agent is held after its first failure, ms. Each further one doubles it. */
+const FIRST_HOLD_MS = 5_000;
+const MAX_HOLD_MS = 600_000;
+
+/** Returns the time for which an agent is held after that many failures in a row, ms. */
+export const holdMs = (failures: number): number =>
+  Math.min(MAX_HOLD_MS, FIRST_HOLD_MS * 2 ** Math.min(failures - 1, 20));
+
 /** Lifecycle of one agent. */
 export interface AgentRecord {
   readonly status: AgentStatus;
@@ -29,6 +48,8 @@ export interface AgentRecord {
   /** True between `AgentUnresponsive` and `AgentResponsive`. */
   readonly isUnresponsive: boolean;
   readonly result: AgentResult | null;
+  /** Absent unless the status is `error`. */
+  readonly failure?: AgentFailure;
 }
 
 export const initialAgent = (): AgentRecord => ({
@@ -72,7 +93,13 @@ export type SpawnAgent = Change<
 >;
 export type RedefineAgent = Change<'Redefine', { readonly definition: AgentDefinition }>;
 export type PauseAgent = Change<'Pause', { readonly with?: string }>;
-export type FailAgent = Change<'Fail', { readonly code: string }>;
+interface TurnRef {
+  readonly sessionId: string;
+  readonly turnId: string;
+}
+export type FailAgent = Change<'Fail', TurnRef & { readonly code: string; readonly retryAt: string }>;
+/** Tries one waiting turn of an agent in error. */
+export type StartTrial = Change<'StartTrial', TurnRef>;
 export type MarkUnresponsive = Change<'MarkUnresponsive', { readonly lastSeenAt: string }>;
 export type BlockAgent = Change<
   'Block',
@@ -91,6 +118,7 @@ export type AgentCommand =
   | PauseAgent
   | Change<'Resume'>
   | FailAgent
+  | StartTrial
   | MarkUnresponsive
   | Change<'MarkResponsive'>
   | BlockAgent
@@ -113,7 +141,9 @@ export const AGENT_RULES: Readonly<Record<AgentCommand['type'], Rule>> = {
   Redefine: { from: LIVING, repeats: [], to: null },
   Pause: { from: ['ready'], repeats: ['paused'], to: 'paused' },
   Resume: { from: ['paused', 'error'], repeats: ['ready'], to: 'idle' },
-  Fail: { from: ['spawning', 'ready', 'paused'], repeats: ['error'], to: 'error' },
+  // A paused agent stays paused: the end of an error would start it.
+  Fail: { from: ['spawning', 'ready'], repeats: ['paused', 'error'], to: 'error' },
+  StartTrial: { from: ['error'], repeats: ['spawning', 'ready', 'paused'], to: 'error' },
   MarkUnresponsive: { from: ['ready', 'paused'], repeats: ['spawning', 'error', 'terminated'], to: null },
   MarkResponsive: { from: ['ready', 'paused'], repeats: ['spawning', 'error', 'terminated'], to: null },
   Block: { from: LIVING, repeats: ['terminated'], to: null },
@@ -122,9 +152,18 @@ export const AGENT_RULES: Readonly<Record<AgentCommand['type'], Rule>> = {
 
 const publicName = (status: AgentStatus): string => agentStateOf(status, false) ?? 'none';
 
+/** Returns the number of failures in a row that the failure of a turn makes. */
+export const failuresWith = ({ failure }: AgentRecord, turnId: string): number =>
+  failure?.trial?.turnId === turnId ? failure.count + 1 : 1;
+
 /** Returns true if the command changes an agent with this status; false where it changes nothing. */
-const isChange = ({ type, agentId }: AgentCommand, { status }: AgentRecord): boolean => {
+const isChange = (command: AgentCommand, { status, failure }: AgentRecord): boolean => {
+  const { type, agentId } = command;
   const { from, repeats, to } = AGENT_RULES[type];
+  // The failure of a trial lengthens the error. Another turn of the agent may fail in the meantime.
+  if (type === 'Fail' && status === 'error') return failure?.trial?.turnId === command.data.turnId;
+  if (type === 'StartTrial' && status === 'error')
+    return failure !== undefined && failure.trial === null && failure.retryAt <= command.now;
   if (from.includes(status)) return true;
   if (repeats.includes(status)) return false;
   const target = to ?? publicName(status);
@@ -134,7 +173,7 @@ const isChange = ({ type, agentId }: AgentCommand, { status }: AgentRecord): boo
   });
 };
 
-const toEvent = (command: AgentCommand): AgentEvent => {
+const toEvent = (command: AgentCommand, agent: AgentRecord): AgentEvent => {
   const { agentId, actor, reason, cause, now: at } = command;
   const change = { agentId, actor, reason, ...(cause ? { cause } : {}), at };
   switch (command.type) {
@@ -149,7 +188,13 @@ const toEvent = (command: AgentCommand): AgentEvent => {
     case 'Resume':
       return { type: 'AgentResumed', schemaVersion, data: change };
     case 'Fail':
-      return { type: 'AgentFailed', schemaVersion, data: { ...change, ...command.data } };
+      return {
+        type: 'AgentFailed',
+        schemaVersion,
+        data: { ...change, ...command.data, failures: failuresWith(agent, command.data.turnId) },
+      };
+    case 'StartTrial':
+      return { type: 'AgentTrialStarted', schemaVersion, data: { ...change, ...command.data } };
     case 'MarkUnresponsive':
       return { type: 'AgentUnresponsive', schemaVersion, data: { ...change, ...command.data } };
     case 'MarkResponsive':
@@ -171,7 +216,7 @@ const decide = (command: AgentCommand, agent: AgentRecord): AgentEvent[] => {
   if (!isChange(command, agent)) return [];
   if (command.type === 'MarkUnresponsive' && agent.isUnresponsive) return [];
   if (command.type === 'MarkResponsive' && !agent.isUnresponsive) return [];
-  return [toEvent(command)];
+  return [toEvent(command, agent)];
 };
 
 const NEXT: Readonly<
@@ -181,13 +226,22 @@ const NEXT: Readonly<
   AgentReady: [['spawning'], 'ready'],
   AgentPaused: [['ready'], 'paused'],
   AgentResumed: [['paused', 'error'], 'ready'],
-  AgentFailed: [['spawning', 'ready', 'paused'], 'error'],
+  // Facts of earlier versions have it after a pause.
+  AgentFailed: [['spawning', 'ready', 'paused', 'error'], 'error'],
   AgentTerminated: [LIVING, 'terminated'],
 };
 
 const spawnedFields = ({ data }: Extract<AgentEvent, { type: 'AgentSpawned' }>): Partial<AgentRecord> => {
   const { definition, origin, parentId, rootId, depth, actor, at } = data;
   return { definition, origin, parentId, rootId, depth, spawnedAt: at, spawnedBy: actor };
+};
+
+const startTrial = (
+  agent: AgentRecord,
+  { data }: Extract<AgentEvent, { type: 'AgentTrialStarted' }>,
+): AgentRecord => {
+  const { sessionId, turnId, at: since } = data;
+  return agent.failure ? { ...agent, failure: { ...agent.failure, trial: { sessionId, turnId, since } } } : agent;
 };
 
 /** Returns the fields of an event that are not common to all changes of state. */
@@ -199,6 +253,10 @@ const ownFields = (event: AgentEvent): Partial<AgentRecord> => {
       return { pausedWith: event.data.with ?? null };
     case 'AgentResumed':
       return { pausedWith: null, isUnresponsive: false };
+    case 'AgentFailed': {
+      const { code, failures: count = 1, retryAt = event.data.at } = event.data;
+      return { failure: { code, count, retryAt, trial: null } };
+    }
     case 'AgentTerminated':
       return { result: event.data.result, isUnresponsive: false };
     default:
@@ -214,9 +272,11 @@ const evolve = (agent: AgentRecord, event: AgentEvent): AgentRecord => {
     if (!from.includes(agent.status)) return agent;
     const { actor, cause, at: changedAt } = event.data;
     const reason = cause ? textOf(cause) : event.data.reason;
-    return { ...agent, status, actor, reason, changedAt, ...ownFields(event) };
+    const { failure: _ended, ...kept } = agent;
+    return { ...kept, status, actor, reason, changedAt, ...ownFields(event) };
   }
   if (agent.status === 'none' || agent.status === 'terminated') return agent;
+  if (event.type === 'AgentTrialStarted') return startTrial(agent, event);
   if (event.type === 'AgentRedefined') return { ...agent, definition: event.data.definition };
   if (event.type === 'AgentUnresponsive') return { ...agent, isUnresponsive: true };
   return event.type === 'AgentResponsive' ? { ...agent, isUnresponsive: false } : agent;

@@ -39,7 +39,12 @@ const COMMANDS: Readonly<Record<AgentCommand['type'], AgentCommand>> = {
   Redefine: { ...common, type: 'Redefine', data: { definition: { ...DEFINITION, name: 'Bob' } } },
   Pause: { ...common, type: 'Pause', data: {} },
   Resume: { ...common, type: 'Resume', data: {} },
-  Fail: { ...common, type: 'Fail', data: { code: 'TURN.DRIVER_LOST' } },
+  Fail: {
+    ...common,
+    type: 'Fail',
+    data: { code: 'TURN.DRIVER_LOST', sessionId: id, turnId: id, retryAt: NOW },
+  },
+  StartTrial: { ...common, type: 'StartTrial', data: { sessionId: id, turnId: id } },
   MarkUnresponsive: { ...common, type: 'MarkUnresponsive', data: { lastSeenAt: NOW } },
   MarkResponsive: { ...common, type: 'MarkResponsive', data: {} },
   Block: {

@@ -2,5 +2,5 @@ export { NO_TURNS, visibleState } from './agent-activity.js';
 export type { Activity, VisibleState } from './agent-activity.js';
 export { agentTreeDecider, initialTree, subtreeOf, treeQueue } from './agent-tree.decider.js';
 export type { AgentTree, AgentTreeCommand, TreeMember } from './agent-tree.decider.js';
-export { agentDecider, agentStateOf, initialAgent } from './agent.decider.js';
-export type { AgentCommand, AgentRecord, AgentStatus } from './agent.decider.js';
+export { agentDecider, agentStateOf, failuresWith, holdMs, initialAgent } from './agent.decider.js';
+export type { AgentCommand, AgentFailure, AgentRecord, AgentStatus } from './agent.decider.js';

@@ -18,6 +18,7 @@ import { AgentDirectory } from './lifecycle/agent-directory.js';
 import { AgentRows } from './lifecycle/agent-rows.js';
 import { AgentTrees } from './lifecycle/agent-trees.js';
 import { ConfiguredAgents } from './lifecycle/configured-agents.js';
+import { FailedAgents } from './lifecycle/failed-agents.js';
 import { ControlAgent } from './lifecycle/control-agent.handler.js';
 import { ReadAgents } from './lifecycle/read-agents.handler.js';
 import { SpawnAgent } from './lifecycle/spawn-agent.handler.js';
@@ -51,6 +52,7 @@ const providers = [
   provide(AGENT_STORE, [EVENT_STORE, AgentFolders, InboxSignals], (store, folders, signals) =>
     announceMessages(createFoldersOnStart(store, folders), signals),
   ),
+  FailedAgents,
   provideClass(AgentTrees, { store: AGENT_STORE, ids: IDS }),
   provideClass(ConfiguredAgents, {
     config: CONFIG,

@@ -25,6 +25,8 @@ export interface Parsed<Content> {
   readonly content: Content;
   /** Epoch of the lease under which it was appended, if any. */
   readonly epoch: number | undefined;
+  /** Time of its append, ISO 8601. Only events of sessions have it. */
+  readonly recordedAt?: string;
 }
 
 /** A broken rule at an event, or something that has begun and not ended yet. */

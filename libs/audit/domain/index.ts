@@ -33,6 +33,7 @@ export type { CommandClaim, CommandFact, CommandInput } from './log-checks.js';
 export { approvalsPrecedeCalls } from './session-checks/approvals.js';
 export { modelAttemptsAreNumbered } from './session-checks/model-attempts.js';
 export { leaseEpochsGrow, sessionsBeginOnce, turnsEndOnce } from './session-checks/session-order.js';
+export { TAKEN_UP_WITHIN_MS, turnsAreTakenUp } from './session-checks/waiting-turns.js';
 export { toolCallsHaveOneOutcome } from './session-checks/tool-calls.js';
 export { chatsBeginOnce } from './chat-checks.js';
 export { FileFold } from './file-fold.js';

@@ -49,6 +49,7 @@ describe('an unchanged log', () => {
       'model-attempts-are-numbered': 3,
       'lease-epochs-grow': 15,
       'messages-are-received-once': 0,
+      'turns-are-taken-up': 3,
       'runs-follow-their-graph': 0,
       'reservations-end-once': 3,
       'agents-follow-their-lifecycle': 0,
@@ -67,6 +68,16 @@ describe('an unchanged log', () => {
 
   it('passes when it is empty', async () =>
     expect(await audit(true)).toMatchObject({ ok: true, events: 0, headPosition: 0 }));
+
+  it('reports a turn that no process has taken up, by the time of a running system', async () => {
+    const { stream } = await playTurn();
+    await append(stream, [
+      event('TurnRequested', { turnId: randomUUID(), content: 'more', requestedAt: AT }),
+    ]);
+    expect(broken(await audit())).toEqual([]);
+    const now = new Date(Date.now() + 11 * 60_000);
+    expect(broken(await runAudit({ pool: reader, now }))).toEqual(['turns-are-taken-up']);
+  });
 
   it('reports running work as open, and as a violation in a strict audit', async () => {
     const { stream } = await playTurn();

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { violation } from '@antiphon/audit-domain';
+import { TAKEN_UP_WITHIN_MS, violation } from '@antiphon/audit-domain';
 import { readLogRootInTransaction, readStoredRoots } from '@antiphon/event-store';
 import { type AuditCheckpoint, requireSameHistory, type SignedAuditCheckpoint } from './audit-checkpoint.js';
 import { type AuditReport, type CheckReport, findFirst, nowhere, Tally } from './audit-report.js';
@@ -40,6 +40,11 @@ export interface AuditOptions {
   readonly maxUnsignedAgeS?: number;
   /** Starts at this checkpoint: checks only later events, and the streams that contain them. */
   readonly since?: SignedAuditCheckpoint;
+  /**
+   * Time of the audit of a running system. Default: the time of the newest event, since turns of a
+   * stopped one wait for its start.
+   */
+  readonly now?: Date;
   /** Folder of the archive files; default is the current folder. */
   readonly archives?: string;
   /** Called with the name of each step at its start. */
@@ -80,6 +85,15 @@ const collectRoots = async (
 ): Promise<TrustedRoots> => {
   const stored = await readStoredRoots(client);
   return { ...trusted, roots: [...(since ? [since] : []), ...trusted.roots, ...stored] };
+};
+
+/** Returns the time since which a process must have taken up every turn that may continue. */
+const readTakenUpSince = async (client: pg.ClientBase, now: Date | undefined): Promise<string> => {
+  const { rows } = await client.query<{ at: Date }>(
+    'select recorded_at as at from events order by position desc limit 1',
+  );
+  const at = now ?? rows[0]?.at ?? new Date(0);
+  return new Date(at.getTime() - TAKEN_UP_WITHIN_MS).toISOString();
 };
 
 const reportArchives = ({ ids, findings }: LoadedArchives): CheckReport => {
@@ -128,7 +142,8 @@ const auditSnapshot = async (
   const start = since ? { position: since.position, trees: since.state.trees ?? [] } : null;
   const roots = new RootsAudit(await collectRoots(client, trusted, since), bounds, start);
   await roots.prepare(client);
-  const byStream = await passByStream(client, { strict, roots, after });
+  const takenUpSince = await readTakenUpSince(client, options.now);
+  const byStream = await passByStream(client, { strict, roots, after, takenUpSince });
   onProgress('reading the log by position');
   const { reports, book, events, state } = await passByPosition(client, bounds, strict, roots, since);
   onProgress('comparing balances and projections');

@@ -9,6 +9,9 @@ import { readLogBounds } from './read-log/read-log.js';
 import { RootsAudit, type TrustedRoots } from './signed-roots.js';
 import type { SignedEnd } from './signing-state.js';
 
+/** Turns of a restored log wait for the start of its services. */
+const NO_DEADLINE = '';
+
 export interface RestoredLogOptions {
   /** Known roots, those of the replaced history too. */
   readonly trusted: TrustedRoots;
@@ -65,7 +68,12 @@ export const verifyRestoredLog = async (
   const base = archives.ids.length > 0 ? 0 : bounds.base;
   const { selected, isOtherEpoch } = selectRoots(trusted, bounds);
   const roots = new RootsAudit({ publicKeys: trusted.publicKeys, roots: selected }, bounds, null);
-  const streams = await passByStream(client, { strict: false, roots, after: null });
+  const streams = await passByStream(client, {
+    strict: false,
+    roots,
+    after: null,
+    takenUpSince: NO_DEADLINE,
+  });
   const tree = new LogTree({ base: treeBase ?? base, position: treeBase ?? base, peaks: [] });
   for await (const leaf of readLeaves(client, base, bounds.head)) {
     roots.seeInLog(leaf);

@@ -41,8 +41,27 @@ export const AgentPaused = event('AgentPaused', {
 });
 /** Ends a pause or an error. */
 export const AgentResumed = event('AgentResumed', change);
-/** The agent cannot work: its process crashed again and again, or its definition is unusable. */
-export const AgentFailed = event('AgentFailed', { ...change, code: z.string() });
+/**
+ * The agent is held for a time, because a turn of it lost too many processes, or the trial turn
+ * did. Absent fields: an older event.
+ */
+export const AgentFailed = event('AgentFailed', {
+  ...change,
+  code: z.string(),
+  /** Turn that failed. */
+  sessionId: z.uuid().optional(),
+  turnId: z.uuid().optional(),
+  /** Number of failures in a row, of which all but the first are trials. */
+  failures: z.int().positive().optional(),
+  /** Time from which one waiting turn is tried. */
+  retryAt: z.iso.datetime().optional(),
+});
+/** One waiting turn of an agent in error is tried. The others wait for its end. */
+export const AgentTrialStarted = event('AgentTrialStarted', {
+  ...change,
+  sessionId: z.uuid(),
+  turnId: z.uuid(),
+});
 /** No heartbeat of a working agent for 60 s. */
 export const AgentUnresponsive = event('AgentUnresponsive', { ...change, lastSeenAt: z.iso.datetime() });
 /** The first heartbeat after `AgentUnresponsive`. */
@@ -95,6 +114,7 @@ export const AgentEvent = z.discriminatedUnion('type', [
   AgentPaused,
   AgentResumed,
   AgentFailed,
+  AgentTrialStarted,
   AgentUnresponsive,
   AgentResponsive,
   AgentBlocked,

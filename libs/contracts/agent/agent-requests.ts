@@ -29,6 +29,15 @@ export const AgentView = z.object({
   state: AgentState.describe('`working` while a turn of any of its sessions is open.'),
   phase: AgentPhase.nullable().describe('Phase of its newest open turn; null unless it works.'),
   reason: z.string().nullable().describe('Reason of the last change of state.'),
+  error: z
+    .object({
+      code: z.string().describe('Code of the turn that failed.'),
+      failures: z.int().positive().describe('Failures in a row. Each doubles the time until the next try.'),
+      retryAt: z.iso.datetime().describe('Time from which one waiting turn is tried.'),
+      trialTurnId: z.uuid().nullable().describe('The turn that is tried; null before.'),
+    })
+    .optional()
+    .describe('Present while `state` is `error`.'),
   origin: z.enum(['configuration', 'request']),
   base: z.string().describe('Configured agent whose approval rules and tool limits apply.'),
   parentId: z.string().nullable().describe('Agent that spawned it; null for the root of a tree.'),

@@ -89,6 +89,16 @@ export const TurnRequested = event('TurnRequested', {
   caller: z.string().max(200).optional(),
   requestedAt: z.iso.datetime(),
 });
+/** The turn waits, because its agent may not continue. The next model call ends the wait. */
+export const TurnBlocked = event('TurnBlocked', {
+  turnId: z.uuid(),
+  code: z.enum(['AGENT.PAUSED', 'AGENT.ERROR', 'AGENT.QUEUED']),
+  cause: Cause,
+  /** Time at which the wait ends by itself, or is tried to end; null if a person has to end it. */
+  until: z.iso.datetime().nullable(),
+  blockedAt: z.iso.datetime(),
+});
+export type BlockCode = z.infer<typeof TurnBlocked>['data']['code'];
 export const TurnCancelRequested = event('TurnCancelRequested', {
   turnId: z.uuid(),
   requestedAt: z.iso.datetime(),
@@ -256,6 +266,7 @@ export const SessionEvent = z.discriminatedUnion('type', [
   SessionStarted,
   SessionForked,
   TurnRequested,
+  TurnBlocked,
   TurnCancelRequested,
   ModelCallStarted,
   ModelCallCompleted,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { textOf } from '../log/causes.js';
 import { approvalFrames } from './approval-events.js';
 import type { ApprovalEvent } from './approval-events.js';
-import type { AnswerCut, SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
+import type { AnswerCut, BlockCode, SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
 import type { TurnEndStatus } from './turn-ends.js';
 
 /** Offsets of an attempt start at attempt × 2²⁰, so that offsets only grow within a session. */
@@ -17,6 +17,7 @@ export const AFTER_LOSS = 2 ** 19;
 
 export const FRAME_EVENTS = [
   'accepted',
+  'blocked',
   'text',
   'thought',
   'tool_use',
@@ -202,6 +203,29 @@ const modelCallAborted = (cursor: FrameCursor, { data }: SessionEventOf<'ModelCa
 const restartOfLostText = ({ nextIndex, attemptTextFrom }: FrameCursor): FrameContent[] =>
   nextIndex === AFTER_LOSS ? [['restart', { offset: attemptTextFrom }]] : [];
 
+/** Action that ends the wait of a blocked turn, by the code of the wait. */
+const REMEDIES: Readonly<Record<BlockCode, (agentId: string) => string>> = {
+  'AGENT.PAUSED': (agentId) => `resume the agent (antiphon agent resume ${agentId}), or cancel the turn`,
+  'AGENT.ERROR': (agentId) =>
+    `wait, or resume the agent now (antiphon agent resume ${agentId}); its log lines have the reason`,
+  'AGENT.QUEUED': () => 'wait for the end of another agent of the tree, or cancel the turn',
+};
+
+/**
+ * A turn that waits. Its frame has a place behind the frames before it, since the turn may have no
+ * attempt yet. Offset 0 is the position before all frames.
+ */
+const turnBlocked = (cursor: FrameCursor, { data }: SessionEventOf<'TurnBlocked'>): Fold => {
+  const { turnId, code, cause, until } = data;
+  const isFirst = cursor.attempt === 0 && cursor.nextIndex === 0;
+  const at = isFirst ? { ...cursor, nextIndex: 1 } : cursor;
+  const remedy = REMEDIES[code](cursor.agentId);
+  return appendFrames(unchanged(at), turnId, [
+    ...restartOfLostText(at),
+    ['blocked', { turnId, code, message: textOf(cause), remedy, until }],
+  ]);
+};
+
 const turnEnded = (
   cursor: FrameCursor,
   turnId: string,
@@ -225,6 +249,7 @@ const FOLDS: Folds = {
   SessionStarted: (cursor, { data: { sessionId, agentId } }) => unchanged({ ...cursor, sessionId, agentId }),
   SessionForked: unchanged,
   TurnRequested: unchanged,
+  TurnBlocked: turnBlocked,
   TurnCancelRequested: unchanged,
   ToolCallRequested: unchanged,
   ToolCallClaimed: unchanged,

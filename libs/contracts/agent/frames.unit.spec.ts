@@ -215,3 +215,46 @@ describe('framesOf', () => {
     );
   });
 });
+
+describe('a turn that waits for its agent', () => {
+  const blocked = (turnId: string): SessionEvent => ({
+    type: 'TurnBlocked',
+    schemaVersion: 1,
+    data: {
+      ...{ turnId, code: 'AGENT.PAUSED', until: null, blockedAt: at },
+      cause: { kind: 'agent_held', agentId: 'main', reason: 'lunch' },
+    },
+  });
+  it('gets the reason and what to do, at an offset after the position before all frames', () => {
+    const [frame] = framesFor([started, blocked(FIRST)]);
+    expect(frame).toEqual({
+      ...{ event: 'blocked', offset: 1, prev: 0, turnId: FIRST },
+      data: {
+        ...{ turnId: FIRST, code: 'AGENT.PAUSED', message: 'agent "main" is paused: lunch', until: null },
+        remedy: 'resume the agent (antiphon agent resume main), or cancel the turn',
+      },
+    });
+  });
+
+  it('has one accepted frame when it runs, and offsets that only grow', () => {
+    const frames = framesFor([
+      ...[started, blocked(FIRST), blocked(SECOND), callStarted(FIRST, 1), completed(FIRST, 1)],
+      ...[done(FIRST), blocked(SECOND), callStarted(SECOND, 2)],
+    ]);
+    const offsets = frames.map(({ offset }) => offset);
+    expect(offsets).toEqual([...offsets].sort((a, b) => a - b));
+    expect(new Set(offsets).size).toBe(offsets.length);
+    expect(frames.map(({ event, turnId }) => [event, turnId])).toEqual([
+      ['blocked', FIRST],
+      ['blocked', SECOND],
+      ['accepted', FIRST],
+      ['text', FIRST],
+      ['text', FIRST],
+      ['usage', FIRST],
+      ['done', FIRST],
+      ['blocked', SECOND],
+      ['accepted', SECOND],
+    ]);
+    expect(frames.slice(1).map(({ prev }) => prev)).toEqual(offsets.slice(0, -1));
+  });
+});

@@ -19,6 +19,15 @@ interface Fields {
   };
   max_iterations: { readonly limit: number };
   agent_ended: unknown;
+  /** The person's or the runtime's reason is null if there is none. */
+  agent_held: { readonly agentId: string; readonly reason: string | null };
+  agent_in_error: {
+    readonly agentId: string;
+    readonly code: string;
+    readonly failures: number;
+    readonly until: string;
+  };
+  agent_without_place: { readonly agentId: string };
   agent_unknown: { readonly agentId: string };
   preparers_lost: unknown;
 
@@ -88,6 +97,7 @@ interface Fields {
   agent_configured_again: unknown;
   agent_processes_lost: unknown;
   agent_turn_ended: unknown;
+  agent_trial: unknown;
   agent_silent: { readonly lastSeenAt: string };
   agent_works_again: unknown;
   tree_place_free: unknown;
@@ -150,6 +160,11 @@ export const TEXTS: Texts = {
   max_iterations: ({ limit }) =>
     `the agent made ${limit} model calls without coming to an end (max_iterations)`,
   agent_ended: () => 'the agent of this turn has ended',
+  agent_held: ({ agentId, reason }) => `agent "${agentId}" is paused${reason === null ? '' : `: ${reason}`}`,
+  agent_in_error: ({ agentId, code, failures, until }) =>
+    `agent "${agentId}" is held after ${failures === 1 ? 'a turn' : `${failures} turns in a row`} that failed with ${code}; ` +
+    `one waiting turn is tried at ${until}`,
+  agent_without_place: ({ agentId }) => `agent "${agentId}" waits for a place in its tree`,
   agent_unknown: ({ agentId }) => `the agent "${agentId}" is not configured any more`,
   preparers_lost: () => 'the processes that prepared a tool call for its approval were lost',
 
@@ -224,6 +239,7 @@ export const TEXTS: Texts = {
   agent_configured_again: () => 'in the configuration again',
   agent_processes_lost: () => 'the processes that drove a turn of it were lost again and again',
   agent_turn_ended: () => 'the turn that lost its processes has ended',
+  agent_trial: () => 'one waiting turn is tried',
   agent_silent: ({ lastSeenAt }) => `no heartbeat since ${lastSeenAt}`,
   agent_works_again: () => 'a process works for it again',
   tree_place_free: () => 'a place in the tree is free',

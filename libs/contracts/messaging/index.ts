@@ -60,6 +60,10 @@ export const HealthReport = z.object({
   checks: z
     .array(z.object({ name: z.string(), healthy: z.boolean(), detail: z.string().optional() }))
     .describe('Engines that the service needs, each checked now.'),
+  warnings: z
+    .array(z.object({ name: z.string(), detail: z.string() }))
+    .optional()
+    .describe('Restrictions of a service that is ready. Absent without any.'),
   facts: z
     .record(z.string(), z.json())
     .default({})

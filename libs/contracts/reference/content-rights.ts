@@ -37,6 +37,7 @@ const AGENT_FRAMES: Rights<(typeof AGENT_FRAME_KINDS)[number]> = {
 /** Rights to the frames of a session, by a socket or as events of a chat. */
 const SESSION_FRAMES: Rights<FrameEvent> = {
   accepted: 'sessions:read',
+  blocked: 'sessions:read',
   text: 'sessions:read',
   thought: 'sessions:read',
   tool_use: 'sessions:read',

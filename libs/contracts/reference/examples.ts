@@ -23,6 +23,7 @@ export const STATUS = {
   provider: { name: 'anthropic', kind: 'anthropic', model: 'claude-sonnet-4-5' },
   services: { agent: { healthy: true, service: 'agent', pid: 4_242, uptimeMs: 3_600_000, version: '0.1.0' } },
   engines: { postgres: { healthy: true }, nats: { healthy: true }, temporal: { healthy: true } },
+  agentsInError: [],
   plugins: [{ name: 'calculator', kind: 'tool', status: 'loaded' }],
   sessions: 17,
   stale: [],

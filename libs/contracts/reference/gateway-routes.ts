@@ -36,7 +36,9 @@ export const EventView = z.object({
 
 /** Result of `status` and `GET /api/v1/health`. */
 export const StatusView = z.object({
-  status: z.enum(['ok', 'degraded']).describe('`degraded` if any service is unhealthy.'),
+  status: z
+    .enum(['ok', 'degraded'])
+    .describe('`degraded` if a service is unhealthy, or an agent of the workspace is in the state `error`.'),
   version: z.string(),
   uptime: z.int().nonnegative().describe('Time since this gateway started, seconds.'),
   provider: z
@@ -48,6 +50,10 @@ export const StatusView = z.object({
   engines: z
     .record(z.string(), z.object({ healthy: z.boolean(), detail: z.string().optional() }))
     .describe('Health of PostgreSQL, NATS and Temporal, as the services see them.'),
+  agentsInError: z
+    .array(z.object({ agentId: z.string(), code: z.string(), retryAt: z.string() }))
+    .nullable()
+    .describe('Agents of the workspace whose turns wait after failures, 100 at most; null if unknown.'),
   plugins: z.array(z.json()).nullable().describe('Configured plug-ins; null if the sandbox did not respond.'),
   sessions: z.int().nonnegative().nullable().describe('Number of sessions so far; null if unknown.'),
   stale: z
@@ -163,12 +169,15 @@ export const GATEWAY_ROUTES = {
     access: 'open',
     tag: 'Operations',
     summary: 'Readiness probe',
-    description: 'Checks every engine that the gateway needs, now. Each check takes at most one second.',
+    description:
+      'Checks every engine that the gateway needs, now. Each check takes at most one second. With agents in the state ' +
+      '`error` the status is `degraded`, with 200, because requests are served.',
     reply: {
       schema: z.object({
-        status: z.literal('ready'),
+        status: z.enum(['ready', 'degraded']),
         service: z.string(),
         checks: HealthReport.shape.checks,
+        warnings: HealthReport.shape.warnings,
       }),
     },
     example: {

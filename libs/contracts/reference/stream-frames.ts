@@ -19,6 +19,24 @@ const FRAMES = {
     data: z.object({ sessionId: z.uuid(), turnId: z.uuid(), agent: z.string() }),
     example: { sessionId: IDS.session, turnId: IDS.turn, agent: 'support' },
   },
+  blocked: {
+    summary:
+      'The turn waits, because its agent may not continue: it is paused, held after failures, or waits for a place in its tree. `until` is the time of the next try, or null if a person has to end the wait. The next frame of the turn ends it.',
+    data: z.object({
+      turnId: z.uuid(),
+      code: z.enum(['AGENT.PAUSED', 'AGENT.ERROR', 'AGENT.QUEUED']),
+      message: z.string(),
+      remedy: z.string().describe('What to do.'),
+      until: z.iso.datetime().nullable(),
+    }),
+    example: {
+      turnId: IDS.turn,
+      code: 'AGENT.PAUSED',
+      message: 'agent "support" is paused: maintenance',
+      remedy: 'resume the agent (antiphon agent resume support), or cancel the turn',
+      until: null,
+    },
+  },
   text: {
     summary:
       'Part of the answer. The answer is the texts of the turn, joined, minus those voided by `restart`.',

@@ -16,6 +16,7 @@ export { initialSession } from './session/session-state.js';
 export type {
   CallApproval,
   Fork,
+  BlockedBy,
   OpenCall,
   OpenTurn,
   PastTurn,
@@ -39,7 +40,7 @@ export {
   retryPolicyOf,
 } from './session/retry-policy.js';
 export type { DeferralReason } from './session/retry-policy.js';
-export type { AgentHalt, AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
+export type { AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
 export { replaySession } from './replay/replay-session.js';
 export type { ReplayedEvent, ReplayOverrides } from './replay/replay-session.js';
 export type { ReplayNames } from './replay/replay-input.js';

@@ -6,7 +6,7 @@ export { SESSION_LOG } from './sessions/session-log.js';
 export { TAKES_TURNS } from './sessions/shutdown.js';
 export { TURN_COMMANDS } from './sessions/turn-ends.js';
 export { NATIVE_TOOLS } from './tools/native-tool.port.js';
-export { ON_DRIVERS_LOST } from './turns/report-appended.js';
+export { ON_TURN_SETTLED } from './turns/report-appended.js';
 export { MODEL_PORT, TASK_BUDGETS } from './turns/reserve-budget.js';
 export { FAILPOINT } from './turns/step-context.js';
 export { RANDOM } from './turns/tool-call.js';

@@ -50,7 +50,7 @@ export const sessionProviders = [
     return createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window);
   }),
   provideClass(TurnEndWatcher, { pool: DATABASE_POOL, nats: NATS, logger: LOGGER }),
-  provide(ON_APPENDED, [CLOCK, AgentMetricsSampler, NATS, tokens.ON_DRIVERS_LOST], createReportAppended),
+  provide(ON_APPENDED, [CLOCK, AgentMetricsSampler, NATS, tokens.ON_TURN_SETTLED], createReportAppended),
   provide(PUBLISH_FRAMES, [NATS, LOGGER, TurnEndWatcher], (nats, logger, turnEnds) =>
     publishAndReport(createPublishFrames(nats, logger), (sessionId) => turnEnds.notify(sessionId)),
   ),

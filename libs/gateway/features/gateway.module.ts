@@ -77,6 +77,7 @@ import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js'
 import { SocketMethods } from './sockets/socket-adapter.js';
 import { AuthenticatedSockets } from './sockets/authenticated-sockets.js';
 import { SocketLifecycle } from './sockets/socket-lifecycle.js';
+import { AgentWarnings } from './status/agent-warnings.js';
 import { ConfigController } from './status/config.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './status/status.controller.js';
 
@@ -204,6 +205,7 @@ const statusProvider: Provider = {
       useFactory: (env: Environment) => new DashboardFiles(dashboardFolder(env['ANTIPHON_DASHBOARD_FOLDER'])),
     },
     statusProvider,
+    AgentWarnings,
     EngineStatusBroadcaster,
     SocketMethods,
     ConnectionMethods,

@@ -15,6 +15,11 @@ export interface HealthRegistry {
    * Adds a fact for the report, such as the provider or the plug-ins; it does not affect readiness.
    */
   addFact(name: string, fact: () => JsonValue | Promise<JsonValue>): void;
+  /**
+   * Adds a restriction that does not affect readiness, such as agents in error. `warn` returns its
+   * text, or null while there is none. An error or a timeout counts as none.
+   */
+  addWarning(name: string, warn: () => Promise<string | null>): void;
   /** Runs all checks now. Concurrent reports share one run. */
   report(): Promise<HealthReport>;
 }
@@ -47,6 +52,15 @@ const createChecker = (logger: Logger): ((name: string, check: HealthCheck) => P
   };
 };
 
+type Warning = NonNullable<HealthReport['warnings']>[number];
+
+const readWarning = async (name: string, warn: () => Promise<string | null>): Promise<Warning[]> => {
+  const detail = await withTimeout(warn(), CHECK_TIMEOUT_MS, () =>
+    transient('HEALTH.TIMEOUT', `${name} did not answer within ${CHECK_TIMEOUT_MS} ms`),
+  ).catch(() => null);
+  return detail === null ? [] : [{ name, detail }];
+};
+
 export const createHealthRegistry = (
   identity: ServiceIdentity,
   clock: Clock,
@@ -54,11 +68,15 @@ export const createHealthRegistry = (
 ): HealthRegistry => {
   const checks = new Map<string, HealthCheck>();
   const facts = new Map<string, () => JsonValue | Promise<JsonValue>>();
+  const warnings = new Map<string, () => Promise<string | null>>();
   const runCheck = createChecker(logger);
   let running: Promise<HealthReport> | undefined;
 
   const runChecks = async (): Promise<HealthReport> => {
-    const checked = await Promise.all([...checks].map(([name, check]) => runCheck(name, check)));
+    const [checked, warned] = await Promise.all([
+      Promise.all([...checks].map(([name, check]) => runCheck(name, check))),
+      Promise.all([...warnings].map(([name, warn]) => readWarning(name, warn))),
+    ]);
     const known = await Promise.all([...facts].map(async ([name, fact]) => [name, await fact()] as const));
     return {
       service: identity.service,
@@ -67,12 +85,14 @@ export const createHealthRegistry = (
       uptimeMs: clock.now() - identity.startedAt,
       version: identity.version,
       checks: checked,
+      ...(warned.flat().length > 0 ? { warnings: warned.flat() } : {}),
       facts: Object.fromEntries(known) as HealthReport['facts'],
     };
   };
 
   return {
     addCheck: (name, check) => void checks.set(name, check),
+    addWarning: (name, warn) => void warnings.set(name, warn),
     addFact: (name, fact) => void facts.set(name, fact),
     report: () => (running ??= runChecks().finally(() => (running = undefined))),
   };

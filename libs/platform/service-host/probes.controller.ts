@@ -10,7 +10,10 @@ import type { HealthRegistry } from './health-registry.js';
 import type { ServiceIdentity } from './service-env.js';
 import { HEALTH, LOGGER, SERVICE_IDENTITY } from './tokens.js';
 
-/** Serves `/healthz` (the process runs), `/readyz` (its dependencies work) and `/metrics`. */
+/**
+ * Serves `/healthz` (the process runs), `/readyz` (its dependencies work; `degraded` if a part of
+ * its work waits) and `/metrics`.
+ */
 @Controller()
 export class ProbesController {
   constructor(
@@ -26,9 +29,11 @@ export class ProbesController {
   }
 
   @Get('readyz')
-  async ready(): Promise<{ status: string; service: string; checks: HealthReport['checks'] }> {
-    const { healthy, checks } = await this.health.report();
-    if (healthy) return { status: 'ready', service: this.identity.service, checks };
+  async ready(): Promise<{ status: string; service: string } & Pick<HealthReport, 'checks' | 'warnings'>> {
+    const { healthy, checks, warnings } = await this.health.report();
+    const { service } = this.identity;
+    if (healthy && warnings) return { status: 'degraded', service, checks, warnings };
+    if (healthy) return { status: 'ready', service, checks };
     const failed = checks.filter((check) => !check.healthy);
     const detail = failed.map((check) => `${check.name}: ${check.detail ?? 'not reachable'}`).join('; ');
     throw transient('SERVICE.NOT_READY', `${this.identity.service} is not ready (${detail})`);

@@ -224,7 +224,8 @@ export const runAudit = async (context: CommandContext, options: AuditCommandOpt
     };
     const projections = file?.since ? [] : createProjectionAudits(pool, archives);
     const since = file?.since ? { since: file.since } : {};
-    const logAudit = await auditLog({ ...common, ...age, trusted, projections, ...since });
+    const now = engines === null ? {} : { now: new Date() };
+    const logAudit = await auditLog({ ...common, ...age, ...now, trusted, projections, ...since });
     const live = { ...common, filesFolder: filesFolderOf(context) };
     const report = engines === null ? logAudit.report : await auditEngines(engines, live, logAudit.report);
     if (logAudit.checkpoint) file?.write(logAudit.checkpoint(new Date().toISOString()));

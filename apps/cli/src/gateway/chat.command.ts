@@ -40,7 +40,7 @@ const toRequest = (content: string, options: ChatOptions): ChatRequest => {
     : { method: 'session.send', params: { sessionId, content, idempotencyKey } };
 };
 
-interface FrameData {
+export interface FrameData {
   readonly name?: string;
   readonly approvalId?: string;
   readonly input?: unknown;
@@ -49,7 +49,12 @@ interface FrameData {
   readonly message?: string;
   readonly status?: string;
   readonly preview?: string;
+  readonly remedy?: string;
 }
+
+/** Renders why a turn waits, and what to do. */
+export const blockedNotice = ({ message, remedy }: FrameData): string =>
+  `[waits: ${message ?? 'the agent may not continue'}. What to do: ${remedy ?? 'wait'}]`;
 
 /** Renders the change of files that an approval is about. */
 const renderPreview = ({ preview }: FrameData): string => (preview === undefined ? '' : `${preview}\n`);
@@ -65,6 +70,8 @@ export class ChatRenderer {
       case 'text':
         this.hasShownText ||= String(data) !== '';
         return String(data);
+      case 'blocked':
+        return `${blockedNotice(fields)}\n`;
       case 'restart':
         return this.restart();
       case 'tool_use':

@@ -2,7 +2,8 @@ import { ClientError, createClient, type ChatEvent } from '@antiphon/client';
 import { AppError } from '@antiphon/kernel';
 import { KIND_OF_STATUS } from '../connection/gateway-http.js';
 import { INTERRUPTED, type CommandContext } from '../output.js';
-import { cutNotice } from './chat.command.js';
+import { blockedNotice, cutNotice } from './chat.command.js';
+import type { FrameData } from './chat.command.js';
 import { ChatInput } from './chat-input.js';
 
 export interface InteractiveOptions {
@@ -55,6 +56,8 @@ export const renderChatEvent = ({ event, data }: ChatEvent): string => {
       return '\n[the answer starts again]\n';
     case 'error':
       return `\n[${textOf(data['code'])}: ${textOf(data['message'])}]\n`;
+    case 'blocked':
+      return `\n${blockedNotice(data as FrameData)}\n`;
     case 'approval':
       return `\n[waits for an approval]\n${renderApproval(data)}`;
     case 'approval_update':

@@ -42,6 +42,10 @@ const render = (status: Status): string =>
     ...((status.services['agent']?.facts as Facts | undefined)?.pausedProviders ?? []).map(
       ({ provider, until }) => `paused      ${provider} until ${until}, after repeated failures`,
     ),
+    ...(status.agentsInError ?? []).map(
+      ({ agentId, code, retryAt }) =>
+        `in error    agent ${agentId} after ${code}: its turns wait until ${retryAt} (antiphon agent resume ${agentId})`,
+    ),
     ...configurationLines(status.services),
     'services',
     ...healthLines(status.services),

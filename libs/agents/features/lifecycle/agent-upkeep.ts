@@ -4,39 +4,19 @@ import { agentDecider } from '@antiphon/agents-domain';
 import type { AgentCommand, AgentRecord } from '@antiphon/agents-domain';
 import { ALL_WORKSPACES } from '@antiphon/database';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { EventStore } from '@antiphon/event-store';
 import { isoTime, repeatEvery, retry, sleep } from '@antiphon/kernel';
-import type { Clock, Ids } from '@antiphon/kernel';
-import type { Logger } from '@antiphon/observability';
-import type { AgentDirectory } from './agent-directory.js';
+import { AgentErrors } from './agent-errors.js';
+import type { AgentErrorsDeps } from './agent-errors.js';
 import type { DirectoryAgent } from './directory-agent.js';
-import type { AgentRef, AgentRows } from './agent-rows.js';
+import type { AgentRef } from './agent-rows.js';
 import { createAgentStreams } from './agent-streams.js';
 import type { AgentStreams } from './agent-streams.js';
 import type { ConfiguredAgents } from './configured-agents.js';
 import type { ControlAgent } from './control-agent.handler.js';
 
-/** Sessions with an open turn that this process drives. */
-interface OpenSessions {
-  openSessions(): readonly {
-    readonly agentId: string;
-    readonly session: {
-      readonly actor: { readonly workspace: string; readonly sessionId: string };
-      readonly driver: { wake(): void };
-    };
-  }[];
-}
-
-export interface AgentUpkeepDeps {
+export interface AgentUpkeepDeps extends AgentErrorsDeps {
   readonly config: AntiphonConfig;
-  readonly store: EventStore;
-  readonly agents: AgentDirectory;
-  readonly agentRows: AgentRows;
   readonly configuredAgents: ConfiguredAgents;
-  readonly registry: OpenSessions;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly ids: Ids;
   readonly owner: string;
   readonly turns: {
     cancelTurn(request: {
@@ -55,20 +35,23 @@ const ENDED_SWEEP_MS = 1_000;
 const BEAT_MS = 10_000;
 /** Time without a heartbeat after which a working agent is unresponsive, ms. */
 export const UNRESPONSIVE_MS = 60_000;
-/** Time for which an agent stays failed after a turn lost too many processes, ms. */
-const FAILED_MS = 5_000;
+/** Interval between the checks of agents in error, ms. */
+const RETRY_MS = 1_000;
 const DAY_MS = 24 * 3_600_000;
 const BACKOFF = { firstMs: 100, maxMs: 5_000 };
 
 /**
  * Background work for agents in one process. It records configured agents at the start and
- * heartbeats of working ones. It cancels turns of ended agents and wakes those of resumed ones. An
+ * heartbeats of working ones. It cancels turns of ended agents and wakes those of changed ones. An
  * idle agent costs nothing.
  */
 export class AgentUpkeep {
+  /** The state `error` of agents. */
+  readonly errors: AgentErrors;
   private readonly streams: AgentStreams;
 
   constructor(private readonly deps: AgentUpkeepDeps) {
+    this.errors = new AgentErrors(deps);
     this.streams = createAgentStreams(deps.store, deps.ids);
     deps.agents.onChange((workspace, agent) => this.react(workspace, agent));
   }
@@ -78,33 +61,9 @@ export class AgentUpkeep {
     await Promise.all([
       this.recordConfigured(signal),
       repeatEvery(() => this.attempt('cancel turns', () => this.cancelEnded()), ENDED_SWEEP_MS, signal),
-      repeatEvery(() => this.attempt('resume agents', () => this.resumeFailed()), FAILED_MS, signal),
+      repeatEvery(() => this.attempt('retry failed agents', () => this.errors.retry()), RETRY_MS, signal),
       repeatEvery(() => this.attempt('check heartbeats', () => this.checkHeartbeats()), BEAT_MS, signal),
     ]);
-  }
-
-  /**
-   * Marks an agent as failed, because a turn of it lost too many processes. It is resumed after a
-   * pause, since the turn has ended and others wait. A repeat changes nothing.
-   */
-  fail({ workspace, agentId }: AgentRef, code: string): Promise<void> {
-    return this.attempt('mark agent failed', () =>
-      this.change(workspace, agentId, {
-        ...this.common(agentId, { kind: 'agent_processes_lost' }),
-        type: 'Fail',
-        data: { code },
-      }),
-    );
-  }
-
-  /** Resumes agents some seconds after a turn of them failed by lost processes. */
-  async resumeFailed(): Promise<void> {
-    const { agentRows, clock } = this.deps;
-    for (const { workspace, agentId } of await agentRows.failed(RUNTIME, new Date(clock.now() - FAILED_MS)))
-      await this.change(workspace, agentId, {
-        ...this.common(agentId, { kind: 'agent_turn_ended' }),
-        ...{ type: 'Resume', data: {} },
-      });
   }
 
   /** Records the heartbeat of the agents that this process works for, and judges the others. */
@@ -186,7 +145,8 @@ export class AgentUpkeep {
       if (agentId !== agent.id || actor.workspace !== workspace) continue;
       if (agent.status === 'terminated')
         void this.attempt('cancel turns', () => this.cancelTurns(workspace, actor.sessionId));
-      else if (agent.status === 'ready') driver.wake();
+      // Its turns continue, or record why they wait.
+      else driver.wake();
     }
   }
 

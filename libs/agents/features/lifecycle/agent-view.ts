@@ -21,6 +21,12 @@ export const queuePlace = (tree: AgentTree, agentId: string): AgentView['queued'
   return limit === null ? null : { position: index + 1, limit };
 };
 
+const errorOf = ({ status, failure }: AgentRecord): Pick<AgentView, 'error'> => {
+  if (status !== 'error' || !failure) return {};
+  const { code, count: failures, retryAt, trial } = failure;
+  return { error: { code, failures, retryAt, trialTurnId: trial?.turnId ?? null } };
+};
+
 /** Returns the view of an agent from its facts. */
 export const agentView = (
   id: string,
@@ -35,6 +41,7 @@ export const agentView = (
   return {
     ...{ id, name, role, provider, model, tools, capabilities, position, project, state },
     phase: state === 'working' ? phase : null,
+    ...errorOf(record),
     ...{ reason, origin, base, parentId, rootId, depth, queued, budget },
     ...{ spawnedAt, spawnedBy, lastSeenAt, result, isDefault },
   };

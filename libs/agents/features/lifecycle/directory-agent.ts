@@ -1,7 +1,7 @@
 import { AgentEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { agentDecider } from '@antiphon/agents-domain';
-import type { AgentRecord, AgentStatus } from '@antiphon/agents-domain';
+import type { AgentFailure, AgentRecord, AgentStatus } from '@antiphon/agents-domain';
 import type { AgentConfig } from '@antiphon/config';
 import { rejected } from '@antiphon/kernel';
 
@@ -13,6 +13,10 @@ export interface DirectoryAgent extends AgentConfig {
   readonly identity: NonNullable<AgentRecord['definition']>['identity'];
   /** `none`: a configured agent whose facts are not recorded yet. It works as `ready` does. */
   readonly status: AgentStatus;
+  /** Reason of the last change of its state. */
+  readonly stateReason: string | null;
+  /** Present in the state `error`. */
+  readonly failure?: AgentFailure;
   /** Agents that its spawn request limits it to; absent for no limit. */
   readonly ownContacts?: readonly string[];
   readonly rootId: string;
@@ -43,6 +47,15 @@ export const foldAgent = (events: Parameters<typeof upcast>[0][]): AgentRecord =
     return parsed.success ? agentDecider.evolve(record, parsed.data) : record;
   }, agentDecider.initialState());
 
+const stateOf = ({
+  status,
+  reason,
+  failure,
+}: AgentRecord): Pick<DirectoryAgent, 'status' | 'stateReason' | 'failure'> => ({
+  ...{ status, stateReason: reason },
+  ...(failure ? { failure } : {}),
+});
+
 /**
  * Returns an agent of facts as turns see it; null for an agent without facts, and for one whose
  * base is not configured.
@@ -53,13 +66,13 @@ export const toSpawned = (
   agents: readonly AgentConfig[],
   chain: readonly string[],
 ): DirectoryAgent | null => {
-  const { definition, status, rootId, parentId, depth } = record;
+  const { definition, rootId, parentId, depth } = record;
   const base = agents.find(({ id }) => id === definition?.base);
   if (!definition || !base) return null;
   const { name, role, provider, model, systemPrompt, tools, capabilities, position } = definition;
   const { maxIterations, fallback, identity, budget } = definition;
   const own = { name, role, provider, model, systemPrompt, tools, capabilities, position };
-  const tree = { status, rootId, parentId, depth, chain };
+  const tree = { ...stateOf(record), rootId, parentId, depth, chain };
   const limits = definition.contacts ? { ownContacts: definition.contacts } : {};
   const thinking = definition.thinking ? { thinking: definition.thinking } : {};
   return {
@@ -78,15 +91,16 @@ export const toSpawned = (
 };
 
 /** Returns a configured agent as turns see it. */
-export const toConfigured = (
-  agent: AgentConfig,
-  { status, rootId, parentId, depth }: AgentRecord,
-): DirectoryAgent => ({
-  ...agent,
-  base: agent.id,
-  identity: null,
-  ...{ status, rootId: rootId || agent.id, parentId, depth, chain: [agent.id] },
-});
+export const toConfigured = (agent: AgentConfig, record: AgentRecord): DirectoryAgent => {
+  const { rootId, parentId, depth } = record;
+  return {
+    ...agent,
+    base: agent.id,
+    identity: null,
+    ...stateOf(record),
+    ...{ rootId: rootId || agent.id, parentId, depth, chain: [agent.id] },
+  };
+};
 
 /** Returns the agent. Throws `AGENT.TERMINATED` if it has ended. */
 export const checkLiving = (agent: DirectoryAgent): DirectoryAgent => {

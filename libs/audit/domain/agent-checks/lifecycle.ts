@@ -12,7 +12,9 @@ const MOVES: Readonly<Record<AgentEvent['type'], readonly [from: readonly Status
   AgentRedefined: [LIVING, null],
   AgentPaused: [['ready'], 'paused'],
   AgentResumed: [['paused', 'error'], 'ready'],
-  AgentFailed: [['spawning', 'ready', 'paused'], 'error'],
+  // In `error` it is the failure of a trial.
+  AgentFailed: [['spawning', 'ready', 'paused', 'error'], 'error'],
+  AgentTrialStarted: [['error'], null],
   AgentUnresponsive: [['ready', 'paused'], null],
   AgentResponsive: [['ready', 'paused'], null],
   AgentBlocked: [LIVING, null],

@@ -113,7 +113,8 @@ class TurnRun implements CheckRun<Parsed<SessionEvent>> {
     const turn = this.running.get(turnId);
     if (this.ended.has(turnId)) return [violation(at, `${type} of turn ${turnId} came after its end`)];
     if (!turn) return [violation(at, `${type} names turn ${turnId}, which was not accepted`)];
-    if (this.running.keys().next().value !== turnId)
+    // Turns wait for their agent together.
+    if (type !== 'TurnBlocked' && this.running.keys().next().value !== turnId)
       return [violation(at, `${type} of turn ${turnId} came before the end of an earlier turn`)];
     return turn.isCancelled && STARTS.has(type)
       ? [violation(at, `${type} of turn ${turnId} came after the request to cancel it`)]

@@ -16,6 +16,7 @@ import {
   tasksEndOnce,
   toolCallsHaveOneOutcome,
   treesStayWithinLimits,
+  turnsAreTakenUp,
   turnsEndOnce,
   versionsAreContiguous,
   violation,
@@ -91,7 +92,7 @@ class StreamChecks {
   private readonly plans: CheckRunner<Parsed<PlanEvent>>;
 
   constructor(
-    strict: boolean,
+    { strict, takenUpSince }: Pick<StreamPass, 'strict' | 'takenUpSince'>,
     private readonly roots: RootsAudit,
   ) {
     const addTally = (about: About): Tally => {
@@ -105,7 +106,7 @@ class StreamChecks {
     this.hashes = start(hashChainsAreWhole);
     this.heads = addTally(streamHeadsMatch);
     this.contracts = addTally(eventsMatchContracts);
-    this.sessions = SESSION_CHECKS.map((check) => start(check));
+    this.sessions = [...SESSION_CHECKS, turnsAreTakenUp(takenUpSince)].map((check) => start(check));
     this.runs = start(runsFollowTheirGraph);
     this.reservations = start(reservationsEndOnce);
     this.agents = start(agentsFollowTheirLifecycle);
@@ -147,7 +148,9 @@ class StreamChecks {
     }
     const { content } = parsed;
     const { epoch } = event.metadata;
-    if (isSessionEvent(content)) for (const check of this.sessions) check.see({ place, content, epoch });
+    const { recordedAt } = event;
+    if (isSessionEvent(content))
+      for (const check of this.sessions) check.see({ place, content, epoch, recordedAt });
     else if (isRunEvent(content)) this.runs.see({ place, content, epoch });
     else if (isBudgetEvent(content)) this.reservations.see({ place, content, epoch });
     else if (isAgentEvent(content)) this.agents.see({ place, content, epoch });
@@ -168,12 +171,14 @@ export interface StreamPass {
    * earlier events.
    */
   readonly after: number | null;
+  /** Time since which a process must have taken up every turn that may continue, ISO 8601. */
+  readonly takenUpSince: string;
 }
 
 /** Reads event streams by version, one after another. */
 export const passByStream = async (client: pg.ClientBase, pass: StreamPass): Promise<CheckReport[]> => {
-  const { strict, roots, after } = pass;
-  const checks = new StreamChecks(strict, roots);
+  const { roots, after } = pass;
+  const checks = new StreamChecks(pass, roots);
   const addUnreadHead = (head: StreamHead): Finding[] => {
     roots.addUnreadHead(head);
     return [];

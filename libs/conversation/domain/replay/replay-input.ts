@@ -164,6 +164,10 @@ export const toCommand = (
     case 'TurnRequested':
     case 'TurnCancelRequested':
       return toClientCommand(event);
+    case 'TurnBlocked': {
+      const { turnId, blockedAt: now, ...blocked } = event.data;
+      return { type: 'BlockTurns', data: { turnIds: [turnId], ...blocked }, now };
+    }
     case 'ModelCallCompleted':
       return toRecordAnswer(event.data, sessionId, names);
     case 'ModelCallAborted':

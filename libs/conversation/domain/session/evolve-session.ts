@@ -38,11 +38,20 @@ const requestCancel = (state: SessionState, turnId: string): SessionState => {
   return { ...state, open: state.open && cancel(state.open), queue: state.queue.map(cancel) };
 };
 
+const blockTurn = (
+  state: SessionState,
+  { turnId, code, cause, until }: SessionEventOf<'TurnBlocked'>['data'],
+): SessionState => {
+  const block = (turn: OpenTurn): OpenTurn =>
+    turn.turnId === turnId ? { ...turn, blocked: { code, cause, until } } : turn;
+  return { ...state, open: state.open && block(state.open), queue: state.queue.map(block) };
+};
+
 const startCall = (state: SessionState, data: SessionEventOf<'ModelCallStarted'>['data']): SessionState =>
   updateOpen(
     { ...state, attempt: data.attempt, attemptTurnId: data.turnId, policy: data.policy ?? state.policy },
     data.turnId,
-    (turn) => ({ ...turn, call: data }),
+    ({ blocked: _ended, ...turn }) => ({ ...turn, call: data }),
   );
 
 const completeCall = (
@@ -200,6 +209,7 @@ const folds: Folds = {
   }),
   SessionForked: forkState,
   TurnRequested: requestTurn,
+  TurnBlocked: blockTurn,
   TurnCancelRequested: (state, { turnId }) => requestCancel(state, turnId),
   ModelCallStarted: startCall,
   ModelCallCompleted: completeCall,

@@ -1,5 +1,6 @@
 import type { AgentHop, AnswerCut, SessionEventOf, TurnRole } from '@antiphon/contracts/agent';
 import type { ApprovalCommand } from './approval.decider.js';
+import type { BlockedBy } from './session-state.js';
 
 interface Command<Type extends string, Data> {
   readonly type: Type;
@@ -35,6 +36,8 @@ export type RequestTurn = Command<
     readonly caller?: string | undefined;
   }
 >;
+/** Records why turns wait. */
+export type BlockTurns = Command<'BlockTurns', { readonly turnIds: readonly string[] } & BlockedBy>;
 /** Puts messages of the agent's inbox into the context of the open turn, between two model calls. */
 export type ReceiveMessages = Command<
   'ReceiveMessages',
@@ -113,6 +116,7 @@ export type SessionCommand =
   | StartSession
   | ForkSession
   | RequestTurn
+  | BlockTurns
   | CancelTurns
   | ReceiveMessages
   | ForwardAnswer

@@ -117,6 +117,9 @@ export interface ReceivedMessages {
   readonly messages: readonly AgentMessage[];
 }
 
+/** Why a turn waits, as its clients see it. */
+export type BlockedBy = Pick<SessionEventOf<'TurnBlocked'>['data'], 'code' | 'cause' | 'until'>;
+
 /** A turn between its request and its terminal event. */
 export interface OpenTurn {
   readonly turnId: string;
@@ -131,11 +134,17 @@ export interface OpenTurn {
   /** Reason for returning an answer to the agent; null if none was returned. */
   readonly returned: { readonly afterSteps: number; readonly cause: Cause } | null;
   readonly cancelRequested: boolean;
+  /** Recorded reason of its wait; absent for a turn that does not wait. */
+  readonly blocked?: BlockedBy;
   readonly steps: readonly TurnStep[];
   readonly call: OpenCall | null;
   /** Failed tries of the step after `steps`, oldest first. */
   readonly tries: readonly FailedTry[];
 }
+
+/** Returns true if the record has this reason for the wait of a turn. */
+export const isBlockedBy = ({ blocked }: OpenTurn, { code, until }: BlockedBy): boolean =>
+  blocked?.code === code && blocked.until === until;
 
 /** An ended turn with content for later prompts. */
 export interface PastTurn {

@@ -1,4 +1,4 @@
-import type { SessionEvent, ToolCall } from '@antiphon/contracts/agent';
+import type { SessionEvent, SessionEventOf, ToolCall } from '@antiphon/contracts/agent';
 import { assertNever, exhausted, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
 import { decideApproval, isApprovalCommand } from './approval.decider.js';
@@ -7,6 +7,7 @@ import { evolveSession } from './evolve-session.js';
 import { decideMessage, isMessageCommand } from './message.decider.js';
 import type {
   BeginModelCall,
+  BlockTurns,
   CancelTurns,
   EndTurn,
   ForkSession,
@@ -18,7 +19,8 @@ import type {
 } from './session-command.js';
 import { initialSession } from './session-state.js';
 import { decideToolCalls, isToolCommand } from './tool-call.decider.js';
-import type { OpenCall, OpenTurn, RecentWindow, SessionState } from './session-state.js';
+import { isBlockedBy } from './session-state.js';
+import type { BlockedBy, OpenCall, OpenTurn, RecentWindow, SessionState } from './session-state.js';
 
 /** Maximum number of turns behind the open one. */
 export const MAX_QUEUED_TURNS = 100;
@@ -37,6 +39,14 @@ const forkSession = ({ data, now }: ForkSession, state: SessionState): SessionEv
   return [{ type: 'SessionForked', schemaVersion, data: { ...data, forkedAt: now } }];
 };
 
+const turnBlocked = (
+  turnId: string,
+  { code, cause, until }: BlockedBy,
+  blockedAt: string,
+): SessionEventOf<'TurnBlocked'> => ({
+  ...{ type: 'TurnBlocked', schemaVersion, data: { turnId, code, cause, until, blockedAt } },
+});
+
 const requestTurn = ({ data, now }: RequestTurn, state: SessionState): SessionEvent[] => {
   if (!state.started) throw rejected('SESSION.NOT_STARTED', 'the session has not started');
   if (state.queue.length >= MAX_QUEUED_TURNS)
@@ -46,7 +56,19 @@ const requestTurn = ({ data, now }: RequestTurn, state: SessionState): SessionEv
   const prompt = role ? { role } : {};
   const by = caller === undefined ? {} : { caller };
   const requested = { ...turn, ...led, ...prompt, ...by, requestedAt: now };
-  return [{ type: 'TurnRequested', schemaVersion, data: requested }];
+  // A turn behind one that waits waits for the same reason.
+  const { blocked } = state.open ?? {};
+  return [
+    { type: 'TurnRequested', schemaVersion, data: requested },
+    ...(blocked ? [turnBlocked(turn.turnId, blocked, now)] : []),
+  ];
+};
+
+const blockTurns = ({ data, now }: BlockTurns, { open, queue }: SessionState): SessionEvent[] => {
+  const { turnIds, ...blocked } = data;
+  return [...(open ? [open] : []), ...queue]
+    .filter((turn) => turnIds.includes(turn.turnId) && !isBlockedBy(turn, blocked))
+    .map(({ turnId }) => turnBlocked(turnId, blocked, now));
 };
 
 const cancelTurns = ({ data, now }: CancelTurns, { open, queue }: SessionState): SessionEvent[] =>
@@ -157,6 +179,8 @@ const decide = (command: SessionCommand, state: SessionState): SessionEvent[] =>
       return forkSession(command, state);
     case 'RequestTurn':
       return requestTurn(command, state);
+    case 'BlockTurns':
+      return blockTurns(command, state);
     case 'CancelTurns':
       return cancelTurns(command, state);
     case 'BeginModelCall':

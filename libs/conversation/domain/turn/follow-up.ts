@@ -104,6 +104,10 @@ export const commandFor = (
         : null;
     case 'request_tools':
       return requestCommand(step, context);
+    case 'block': {
+      const { turnIds, code, cause, until } = step;
+      return { type: 'BlockTurns', data: { turnIds, code, cause, until }, now };
+    }
     case 'return_answer':
       return { type: 'ReturnAnswer', data: { turnId: step.turnId, cause: step.cause }, now };
     case 'forward':

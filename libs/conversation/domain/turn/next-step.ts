@@ -3,6 +3,7 @@ import type { Cause } from '@antiphon/contracts/causes';
 import { HANDOVER_LOOP, HAND_OVER } from '../session/hand-over.js';
 import { promisesHandOver } from '../session/promised-hand-over.js';
 import { NOT_RECORDED } from '../session/past-turns.js';
+import { isBlockedBy } from '../session/session-state.js';
 import type { OpenTurn, SessionState, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
 import { hasLostAllDrivers } from '../session/retry-policy.js';
@@ -124,9 +125,16 @@ const whenHalted = (turn: OpenTurn, { halt }: AgentPolicy): Step | null => {
   return failFor(turnId, { kind: 'agent_ended' });
 };
 
-/** Starts the next model call, which is a step boundary: a paused agent waits here. */
-const startNext = (turn: OpenTurn, policy: AgentPolicy): Step =>
-  policy.halt === 'paused' ? { kind: 'await_resume', turnId: turn.turnId } : nextTry(turn, policy);
+/** Starts the next model call, which is a step boundary: the turns of a held agent wait here. */
+const startNext = (turn: OpenTurn, queue: readonly OpenTurn[], policy: AgentPolicy): Step => {
+  const { halt, blocked, trialTurnId } = policy;
+  const { turnId } = turn;
+  if (halt !== 'paused' || trialTurnId === turnId) return nextTry(turn, policy);
+  const unaware = blocked ? [turn, ...queue].filter((waiting) => !isBlockedBy(waiting, blocked)) : [];
+  return blocked && unaware.length > 0
+    ? { kind: 'block', turnId, turnIds: unaware.map((waiting) => waiting.turnId), ...blocked }
+    : { kind: 'await_resume', turnId };
+};
 
 /**
  * Returns the next action of a session's driver. A pure function of the folded state: a driver
@@ -142,5 +150,7 @@ export const nextStep = (state: SessionState, policy: AgentPolicy | null, inFlig
   if (tools) return tools;
   if (turn.cancelRequested) return { kind: 'cancel', turnId };
   if (!policy) return failFor(turnId, { kind: 'agent_unknown', agentId: state.started?.agentId ?? '' });
-  return whenHalted(turn, policy) ?? afterStep(turn, policy, inFlight) ?? startNext(turn, policy);
+  return (
+    whenHalted(turn, policy) ?? afterStep(turn, policy, inFlight) ?? startNext(turn, state.queue, policy)
+  );
 };

@@ -1,7 +1,7 @@
 import type { AnswerCut } from '@antiphon/contracts/agent';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { OpenCircuits } from '@antiphon/providers-domain';
-import type { OpenCall, TurnToolCall } from '../session/session-state.js';
+import type { BlockedBy, OpenCall, TurnToolCall } from '../session/session-state.js';
 
 export interface ModelChoice {
   readonly provider: string;
@@ -20,6 +20,10 @@ export interface AgentPolicy extends ModelChoice {
   readonly canHandOver?: boolean;
   /** Why the agent may not continue. Absent for an agent that may. */
   readonly halt?: AgentHalt;
+  /** Reason of the halt `paused`, for the clients of its turns. */
+  readonly blocked?: BlockedBy;
+  /** The one turn of an agent in error that is tried. */
+  readonly trialTurnId?: string;
 }
 
 /**
@@ -83,6 +87,8 @@ export type Step =
   | ToolsStep<'abandon_tools'>
   /** Waits for the scheduled retry of tool calls. The driver has nothing to do until then. */
   | ToolsStep<'await_tools'>
+  /** Records why turns wait for their agent. */
+  | ({ readonly kind: 'block'; readonly turnId: string; readonly turnIds: readonly string[] } & BlockedBy)
   /** Waits until the agent is resumed. No process has to drive the session until then. */
   | { readonly kind: 'await_resume'; readonly turnId: string }
   /** Makes the answer of another agent, the result of `call`, the answer of the turn. */

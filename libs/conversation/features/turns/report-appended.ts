@@ -8,11 +8,25 @@ import { TURN_END_SUBJECT } from '../sessions/turn-ends.js';
 import { reportEndedTurns } from './turn-telemetry.js';
 import { createToken } from '@antiphon/service-host';
 
-/** Called for each turn of an agent that failed because its drivers were lost again and again. */
-export const ON_DRIVERS_LOST = createToken<(workspace: string, agentId: string) => void>('ON_DRIVERS_LOST');
+/** A turn that has ended, or waits for a person. */
+export interface SettledTurn {
+  readonly workspace: string;
+  readonly agentId: string;
+  readonly sessionId: string;
+  readonly turnId: string;
+  /** True if it failed because its drivers were lost again and again. */
+  readonly hasLostDrivers: boolean;
+}
+/** Called for each turn of an agent that has ended, or waits for an approval. */
+export const ON_TURN_SETTLED = createToken<(turn: SettledTurn) => void>('ON_TURN_SETTLED');
 
-const hasLostDrivers = (events: readonly FoldedEvent[]): boolean =>
-  events.some(({ event }) => event.type === 'TurnFailed' && event.data.code === 'TURN.DRIVER_LOST');
+const settledTurns = (events: readonly FoldedEvent[]): Pick<SettledTurn, 'turnId' | 'hasLostDrivers'>[] =>
+  events.flatMap(({ event }) => {
+    if (!isTurnEnd(event.type) && event.type !== 'ApprovalRequested') return [];
+    const { turnId } = event.data as { readonly turnId: string };
+    const hasLostDrivers = event.type === 'TurnFailed' && event.data.code === 'TURN.DRIVER_LOST';
+    return [{ turnId, hasLostDrivers }];
+  });
 
 /** Tells the process that assigns tasks of the end of a turn. A lost notification costs a poll. */
 const announceTaskTurn = (
@@ -31,7 +45,7 @@ export const createReportAppended =
     clock: Clock,
     metrics: Pick<AgentMetricsSampler, 'record'>,
     nats: NatsLink,
-    onDriversLost: (workspace: string, agentId: string) => void,
+    onTurnSettled: (turn: SettledTurn) => void,
   ): StreamDeps['onAppended'] =>
   (events, { workspace, sessionId }, { state }) => {
     const agentId = state.started?.agentId ?? '';
@@ -42,5 +56,5 @@ export const createReportAppended =
       events.map(({ event }) => event),
     );
     announceTaskTurn(nats, sessionId, state.started?.sessionKey ?? '', events);
-    if (hasLostDrivers(events)) onDriversLost(workspace, agentId);
+    for (const settled of settledTurns(events)) onTurnSettled({ workspace, agentId, sessionId, ...settled });
   };

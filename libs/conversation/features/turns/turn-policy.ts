@@ -1,8 +1,8 @@
 import { HAND_OVER } from '@antiphon/conversation-domain';
 import { NO_OPEN_CIRCUITS } from '@antiphon/providers-domain';
 import type {
-  AgentHalt,
   AgentPolicy,
+  BlockedBy,
   FollowUpContext,
   SessionState,
   TurnToolCall,
@@ -38,9 +38,23 @@ const UNKNOWN: AgentPolicy = {
   halt: 'unknown',
 };
 
-const haltOf = ({ status }: DirectoryAgent): { halt?: AgentHalt } => {
+/** Returns the reason that clients of a held agent's turns get. */
+const blockedBy = ({ id: agentId, status, stateReason, failure }: DirectoryAgent): BlockedBy => {
+  if (status === 'spawning')
+    return { code: 'AGENT.QUEUED', cause: { kind: 'agent_without_place', agentId }, until: null };
+  if (status !== 'error' || !failure)
+    return { code: 'AGENT.PAUSED', cause: { kind: 'agent_held', agentId, reason: stateReason }, until: null };
+  const { code, count: failures, retryAt: until } = failure;
+  const cause = { kind: 'agent_in_error', agentId, code, failures, until } as const;
+  return { code: 'AGENT.ERROR', cause, until };
+};
+
+const haltOf = (agent: DirectoryAgent): Pick<AgentPolicy, 'halt' | 'blocked' | 'trialTurnId'> => {
+  const { status, failure } = agent;
   if (status === 'none' || status === 'ready') return {};
-  return { halt: status === 'terminated' ? 'terminated' : 'paused' };
+  if (status === 'terminated') return { halt: 'terminated' };
+  const trial = failure?.trial ? { trialTurnId: failure.trial.turnId } : {};
+  return { halt: 'paused', blocked: blockedBy(agent), ...trial };
 };
 
 type Forked = Pick<SessionState, 'started' | 'fork'>;

@@ -30,8 +30,10 @@ const DRIVER_LOST = { kind: 'driver_lost' } as const;
 
 /** Failure of a call whose outcome the log refuses. */
 const NOT_STORABLE = {
-  ...{ reason: 'provider_protocol', cause: { kind: 'answer_not_storable' } },
-  ...{ dispatched: true, retryable: false },
+  reason: 'provider_protocol',
+  cause: { kind: 'answer_not_storable' },
+  dispatched: true,
+  retryable: false,
 } as const;
 
 /** Returns true if the log refuses the events themselves, so that a repeat is refused as well. */
@@ -94,6 +96,7 @@ export class TurnSteps {
         return this.deps.approvals.requestApprovals(context, step);
       case 'request_tools':
         return this.deps.approvals.requestTools(context, step);
+      case 'block':
       case 'return_answer':
       case 'forward':
       case 'complete':

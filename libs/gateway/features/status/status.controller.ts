@@ -1,6 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import type { Principal } from '@antiphon/contracts/identity';
+import { listAgents } from '@antiphon/contracts/agent';
 import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
 import { GATEWAY_ROUTES, type StatusView } from '@antiphon/contracts/reference';
 import { listPlugins } from '@antiphon/contracts/sandbox';
@@ -86,6 +87,23 @@ const mapValues = <T, R>(record: Readonly<Record<string, T>>, map: (value: T) =>
 const valueOrNull = <T>(read: Promise<Cached<T>>): Promise<Cached<T | null>> =>
   read.catch(() => ({ value: null, stale: false }));
 
+/** Maximum number of agents in error that a status lists. */
+const MAX_IN_ERROR = 100;
+
+/** Returns the agents of a workspace whose turns wait after failures; null if unknown. */
+const readAgentsInError = async (
+  { requests }: StatusDeps,
+  workspace: string,
+): Promise<Status['agentsInError']> => {
+  const query = { workspace, state: 'error' as const, limit: MAX_IN_ERROR };
+  const listed = await requests.request(listAgents, query).catch(() => null);
+  return (
+    listed?.agents.map(({ id: agentId, error }) => ({
+      ...{ agentId, code: error?.code ?? '', retryAt: error?.retryAt ?? '' },
+    })) ?? null
+  );
+};
+
 /** Creates the reader of the status. It asks all services concurrently. */
 export const createStatusReader = (deps: StatusDeps): StatusReader => {
   const { requests, pool, config, version, uptimeMs, temporalUi } = deps;
@@ -97,19 +115,22 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
 
   return async (reader) => {
     const { workspace } = reader;
-    const [reports, plugins, sessions] = await Promise.all([
+    const [reports, plugins, sessions, agentsInError] = await Promise.all([
       Promise.all(SERVICES.map((service) => readHealth(deps, service))),
       valueOrNull(readPlugins(workspace)),
       valueOrNull(readSessions(workspace)),
+      readAgentsInError(deps, workspace),
     ]);
+    const isWell = reports.every(({ healthy }) => healthy) && (agentsInError ?? []).length === 0;
     const services = SERVICES.map((name, i) => [name, reports[i] ?? { healthy: false }] as const);
     const status: Status = {
-      status: reports.every(({ healthy }) => healthy) ? 'ok' : 'degraded',
+      status: isWell ? 'ok' : 'degraded',
       version,
       uptime: Math.round(uptimeMs() / 1_000),
       provider: providerOf(workspaceConfig(config, workspace)),
       services: Object.fromEntries(services),
       engines: enginesOf(reports),
+      agentsInError,
       plugins: plugins.value,
       sessions: sessions.value,
       stale: [

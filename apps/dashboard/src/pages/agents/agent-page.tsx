@@ -126,6 +126,21 @@ const Definition = ({ agent }: { readonly agent: Agent }) => (
         <dd>{agent.reason}</dd>
       </>
     )}
+    {agent.error && (
+      <>
+        <dt>Error</dt>
+        <dd>
+          {agent.error.code}, {agent.error.failures} in a row;{' '}
+          {agent.error.trialTurnId ? (
+            'one waiting turn is being tried'
+          ) : (
+            <>
+              one waiting turn is tried at <Time at={agent.error.retryAt} isExact />
+            </>
+          )}
+        </dd>
+      </>
+    )}
   </dl>
 );
 
