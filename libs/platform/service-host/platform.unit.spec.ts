@@ -30,6 +30,17 @@ describe('health registry', () => {
     });
   });
 
+  it('stays healthy with a warning, and has none from one that cannot be read', async () => {
+    const health = registry();
+    health.addWarning('agents', async () => 'one is in error');
+    health.addWarning('none', async () => null);
+    health.addWarning('broken', () => Promise.reject(new Error('no connection')));
+    expect(await health.report()).toMatchObject({
+      ...{ healthy: true, warnings: [{ name: 'agents', detail: 'one is in error' }] },
+    });
+    expect('warnings' in (await registry().report())).toBe(false);
+  });
+
   it('is unhealthy while a check fails, and shows only safe details', async () => {
     const health = registry();
     health.addCheck('ours', () => Promise.reject(transient('X.DOWN', 'it is down')));

@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jes
 import { createTestDatabase } from '@antiphon/testing';
 import { agentStream, spawnAgent } from '@antiphon/contracts/agent';
 import type { AgentActor, AgentView } from '@antiphon/contracts/agent';
-import { HEALTH } from '@antiphon/service-host';
 import { agentUuidOf } from '@antiphon/agent-log/derived-ids';
 import {
   createAgentWorld,
@@ -14,6 +13,7 @@ import {
 import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
 import { hangs, streams } from '@antiphon/agent-features/testing/test-model';
 import { TRIAL_MS } from './agent-errors.js';
+import { FailedAgents } from './failed-agents.js';
 import { AgentRows } from './agent-rows.js';
 import { AgentUpkeep } from './agent-upkeep.js';
 import { ReadAgents } from './read-agents.handler.js';
@@ -200,12 +200,17 @@ describe('an agent in error', () => {
     expect((await agent.view()).state).toBe('paused');
   });
 
-  it('is a warning in the health of its service, which stays ready', async () => {
+  it('is a warning in the health of its service', async () => {
     await spawnFailed();
-    const { healthy, warnings } = await process.get(HEALTH).report();
-    expect(healthy).toBe(true);
-    expect(warnings).toMatchObject([
-      { name: 'agents', detail: expect.stringMatching(/^agents in the state error: \d/) },
-    ]);
+    const warnings = new Map<string, () => Promise<string | null>>();
+    const failed = new FailedAgents(
+      { addWarning: (name, warn) => void warnings.set(name, warn) },
+      process.get(AgentRows),
+    );
+    failed.onApplicationBootstrap();
+    expect(await warnings.get('agents')?.()).toMatch(
+      /^agents in the state error: [1-9]\d*; turns that wait for them: \d+$/,
+    );
+    failed.onModuleDestroy();
   });
 });

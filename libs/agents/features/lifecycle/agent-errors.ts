@@ -84,16 +84,16 @@ export class AgentErrors {
     for (const { workspace, agentId, openTurns, trialSince } of await this.deps.agentRows.failed(
       new Date(now),
     )) {
+      // The rows may be behind the log, which has the turns that this process drives.
+      const waiting = trialSince === null ? this.waitingTurn(workspace, agentId) : null;
       const isOver = trialSince === null ? openTurns === 0 : now - Date.parse(trialSince) >= TRIAL_MS;
-      if (isOver) await this.resume(workspace, agentId);
-      else if (trialSince === null) await this.startTrial(workspace, agentId);
+      if (waiting) await this.startTrial(workspace, agentId, waiting);
+      // Without a turn here, another process drives the sessions that wait.
+      else if (isOver) await this.resume(workspace, agentId);
     }
   }
 
-  private async startTrial(workspace: string, agentId: string): Promise<void> {
-    const data = this.waitingTurn(workspace, agentId);
-    // Another process drives the sessions that wait.
-    if (!data) return;
+  private async startTrial(workspace: string, agentId: string, data: TurnRef): Promise<void> {
     await this.change(workspace, agentId, () => ({
       ...this.common(agentId, { kind: 'agent_trial' }),
       ...{ type: 'StartTrial', data },

@@ -176,10 +176,13 @@ describe('an agent whose turn lost its process five times', () => {
     // A turn that is accepted in this state waits, and runs without an operator.
     const again = await submitTo(survivor, { address: newAddress(agent.id) });
     expect((await world.ended(again.sessionId, 1, 20_000)).at(-1)).toMatchObject({ type: 'TurnCompleted' });
-    expect((await factsOf(agent.id)).at(-1)).toMatchObject({
-      type: 'AgentResumed',
-      data: { actor: 'runtime', cause: { kind: 'agent_turn_ended' } },
-    });
+    // It was the trial, whose end resumes the agent.
+    await until(async () => (await typesOf(agent.id)).length === 3);
+    expect(await factsOf(agent.id)).toMatchObject([
+      { type: 'AgentFailed', data: { failures: 1 } },
+      { type: 'AgentTrialStarted', data: { turnId: again.turnId } },
+      { type: 'AgentResumed', data: { actor: 'runtime', cause: { kind: 'agent_turn_ended' } } },
+    ]);
     await until(async () => (await viewOf(survivor, agent.id)).state === 'idle');
   });
 });

@@ -11,7 +11,7 @@ export class FailedAgents implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly stopGauges: () => void;
 
   constructor(
-    @Inject(HEALTH) private readonly health: HealthRegistry,
+    @Inject(HEALTH) private readonly health: Pick<HealthRegistry, 'addWarning'>,
     @Inject(AgentRows) private readonly rows: Pick<AgentRows, 'countFailed'>,
   ) {
     this.stopGauges = observeGauges(
