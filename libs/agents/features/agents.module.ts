@@ -18,6 +18,7 @@ import { AgentDirectory } from './lifecycle/agent-directory.js';
 import { AgentRows } from './lifecycle/agent-rows.js';
 import { AgentTrees } from './lifecycle/agent-trees.js';
 import { ConfiguredAgents } from './lifecycle/configured-agents.js';
+import { FailedAgentRows } from './lifecycle/failed-agent-rows.js';
 import { FailedAgents } from './lifecycle/failed-agents.js';
 import { ControlAgent } from './lifecycle/control-agent.handler.js';
 import { ReadAgents } from './lifecycle/read-agents.handler.js';
@@ -52,6 +53,7 @@ const providers = [
   provide(AGENT_STORE, [EVENT_STORE, AgentFolders, InboxSignals], (store, folders, signals) =>
     announceMessages(createFoldersOnStart(store, folders), signals),
   ),
+  provide(FailedAgentRows, [DATABASE_POOL], (pool) => new FailedAgentRows(pool)),
   FailedAgents,
   provideClass(AgentTrees, { store: AGENT_STORE, ids: IDS }),
   provideClass(ConfiguredAgents, {

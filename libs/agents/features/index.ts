@@ -6,6 +6,7 @@ export { canReach, requireReach } from './lifecycle/agent-reach.js';
 export type { AgentReach } from './lifecycle/agent-reach.js';
 export { isInSubtree, requireOwnSession, requireRights } from './lifecycle/agent-rights.js';
 export { AgentRows } from './lifecycle/agent-rows.js';
+export { FailedAgentRows } from './lifecycle/failed-agent-rows.js';
 export { AgentTrees } from './lifecycle/agent-trees.js';
 export { AgentUpkeep } from './lifecycle/agent-upkeep.js';
 export { taskEndedAppend } from './lifecycle/child-ended.js';

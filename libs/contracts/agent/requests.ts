@@ -87,6 +87,11 @@ export const submitTurn = defineRequest({
      * another turn.
      */
     acceptedOffset: z.int().nonnegative().nullable(),
+    /**
+     * Offset of the last frame before the turn, if it waits for its agent: its `blocked` frame may
+     * be sent before the caller listens.
+     */
+    waitsAfter: z.int().nonnegative().optional(),
     /** True if an earlier request with the same key was accepted, and this one joins its turn. */
     joined: z.boolean(),
     /** Process that drives the session: the best one for its next message. Null if none does. */

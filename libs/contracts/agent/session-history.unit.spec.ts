@@ -37,8 +37,9 @@ describe('the events of a deleted answer', () => {
     (type, option) => {
       const fields = Object.entries(option.shape.data.shape as Record<string, z.core.$ZodType>);
       const texts = fields.filter(([name, schema]) => !KEPT.has(name) && holdsText(schema));
-      // The cause of a failed turn stays, as in the lists of turns.
-      if (type === 'TurnFailed') expect(texts.map(([name]) => name)).toEqual(['cause']);
+      // The cause of a failed turn stays, as in the lists of turns, and that of a wait.
+      if (type === 'TurnFailed' || type === 'TurnBlocked')
+        expect(texts.map(([name]) => name)).toEqual(['cause']);
       else expect(fieldsOf(type)).toEqual(expect.arrayContaining(texts.map(([name]) => name)));
     },
   );

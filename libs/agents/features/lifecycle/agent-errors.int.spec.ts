@@ -13,6 +13,7 @@ import {
 import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
 import { hangs, streams } from '@antiphon/agent-features/testing/test-model';
 import { TRIAL_MS } from './agent-errors.js';
+import { FailedAgentRows } from './failed-agent-rows.js';
 import { FailedAgents } from './failed-agents.js';
 import { AgentRows } from './agent-rows.js';
 import { AgentUpkeep } from './agent-upkeep.js';
@@ -205,7 +206,7 @@ describe('an agent in error', () => {
     const warnings = new Map<string, () => Promise<string | null>>();
     const failed = new FailedAgents(
       { addWarning: (name, warn) => void warnings.set(name, warn) },
-      process.get(AgentRows),
+      process.get(FailedAgentRows),
     );
     failed.onApplicationBootstrap();
     expect(await warnings.get('agents')?.()).toMatch(

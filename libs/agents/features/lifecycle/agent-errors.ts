@@ -6,9 +6,10 @@ import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { AgentDirectory } from './agent-directory.js';
-import type { AgentRef, AgentRows } from './agent-rows.js';
+import type { AgentRef } from './agent-rows.js';
 import { createAgentStreams } from './agent-streams.js';
 import type { AgentStreams } from './agent-streams.js';
+import type { FailedAgentRows } from './failed-agent-rows.js';
 
 /** Sessions with an open turn that this process drives. */
 export interface OpenSessions {
@@ -29,7 +30,7 @@ export interface OpenSessions {
 export interface AgentErrorsDeps {
   readonly store: EventStore;
   readonly agents: AgentDirectory;
-  readonly agentRows: AgentRows;
+  readonly failedRows: FailedAgentRows;
   readonly registry: OpenSessions;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -81,7 +82,7 @@ export class AgentErrors {
    */
   async retry(): Promise<void> {
     const now = this.deps.clock.now();
-    for (const { workspace, agentId, openTurns, trialSince } of await this.deps.agentRows.failed(
+    for (const { workspace, agentId, openTurns, trialSince } of await this.deps.failedRows.findDue(
       new Date(now),
     )) {
       // The rows may be behind the log, which has the turns that this process drives.

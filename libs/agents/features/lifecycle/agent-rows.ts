@@ -91,15 +91,6 @@ const BACK_SQL = `select a.workspace, a.agent_id, s.last_seen_at from agent_agen
   where a.status in ('ready', 'paused') and a.record ->> 'isUnresponsive' = 'true'
     and (coalesce(t.open_turns, 0) = 0 or s.last_seen_at >= $1)
   limit 100`;
-/** Rows of earlier versions have no failure. */
-const FAILED_SQL = `select a.workspace, a.agent_id, coalesce(t.open_turns, 0) as open_turns,
-    a.record #>> '{failure,trial,since}' as trial_since from agent_agents a
-  left join agent_activity t on t.workspace = a.workspace and t.agent_id = a.agent_id
-  where a.status = 'error'
-    and coalesce(a.record #>> '{failure,retryAt}', a.record ->> 'changedAt')::timestamptz <= $1 limit 100`;
-const COUNT_FAILED_SQL = `select count(*)::int as agents, coalesce(sum(t.open_turns), 0)::int as turns
-  from agent_agents a left join agent_activity t on t.workspace = a.workspace and t.agent_id = a.agent_id
-  where a.status = 'error'`;
 const DELETE_CHANGES_SQL = `delete from agent_state_changes where ctid = any(array(
   select ctid from agent_state_changes where at < $1 limit 1000))`;
 const HISTORY_SQL = `select from_state, to_state, phase, actor, reason, event_id, position, at from agent_state_changes
@@ -121,12 +112,6 @@ const toRow = (row: Stored): AgentRow => ({
 export interface AgentRef {
   readonly workspace: string;
   readonly agentId: string;
-}
-/** An agent in error that can be retried. */
-export interface FailedAgent extends AgentRef {
-  readonly openTurns: number;
-  /** Time at which its trial began, ISO 8601; null without one. */
-  readonly trialSince: string | null;
 }
 export interface SeenAgent extends AgentRef {
   readonly lastSeenAt: string;
@@ -216,23 +201,6 @@ export class AgentRows {
   /** Returns living agents whose parent has ended. */
   orphans(): Promise<AgentRef[]> {
     return this.refs('orphans', ORPHANS_SQL, []);
-  }
-
-  /** Returns agents in error whose time to be retried has come. */
-  async failed(now: Date): Promise<FailedAgent[]> {
-    type Row = { workspace: string; agent_id: string; open_turns: number; trial_since: string | null };
-    const rows = await this.run<Row>(this.all(), 'failed', FAILED_SQL, [now]);
-    return rows.map((row) => ({
-      ...{ workspace: row.workspace, agentId: row.agent_id },
-      ...{ openTurns: row.open_turns, trialSince: row.trial_since },
-    }));
-  }
-
-  /** Counts the agents in error of all workspaces, and their open turns. */
-  async countFailed(): Promise<{ readonly agents: number; readonly turns: number }> {
-    type Row = { agents: number; turns: number };
-    const [row] = await this.run<Row>(this.all(), 'count_failed', COUNT_FAILED_SQL, []);
-    return row ?? { agents: 0, turns: 0 };
   }
 
   /** Records that a process works for these agents, in one statement. */

@@ -8,7 +8,7 @@ import { isoTime, repeatEvery, retry, sleep } from '@antiphon/kernel';
 import { AgentErrors } from './agent-errors.js';
 import type { AgentErrorsDeps } from './agent-errors.js';
 import type { DirectoryAgent } from './directory-agent.js';
-import type { AgentRef } from './agent-rows.js';
+import type { AgentRef, AgentRows } from './agent-rows.js';
 import { createAgentStreams } from './agent-streams.js';
 import type { AgentStreams } from './agent-streams.js';
 import type { ConfiguredAgents } from './configured-agents.js';
@@ -16,6 +16,7 @@ import type { ControlAgent } from './control-agent.handler.js';
 
 export interface AgentUpkeepDeps extends AgentErrorsDeps {
   readonly config: AntiphonConfig;
+  readonly agentRows: AgentRows;
   readonly configuredAgents: ConfiguredAgents;
   readonly owner: string;
   readonly turns: {

@@ -3,7 +3,7 @@ import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { observeGauges } from '@antiphon/observability';
 import { HEALTH } from '@antiphon/service-host';
 import type { HealthRegistry } from '@antiphon/service-host';
-import { AgentRows } from './agent-rows.js';
+import { FailedAgentRows } from './failed-agent-rows.js';
 
 /** Agents in the state `error`, as health and metrics show them. */
 @Injectable()
@@ -12,7 +12,7 @@ export class FailedAgents implements OnApplicationBootstrap, OnModuleDestroy {
 
   constructor(
     @Inject(HEALTH) private readonly health: Pick<HealthRegistry, 'addWarning'>,
-    @Inject(AgentRows) private readonly rows: Pick<AgentRows, 'countFailed'>,
+    @Inject(FailedAgentRows) private readonly rows: Pick<FailedAgentRows, 'count'>,
   ) {
     this.stopGauges = observeGauges(
       {
@@ -20,7 +20,7 @@ export class FailedAgents implements OnApplicationBootstrap, OnModuleDestroy {
         antiphon_turns_blocked: 'Open turns of these agents, which wait',
       },
       async (report) => {
-        const { agents, turns } = await rows.countFailed();
+        const { agents, turns } = await rows.count();
         report('antiphon_agents_in_error', agents);
         report('antiphon_turns_blocked', turns);
       },
@@ -29,7 +29,7 @@ export class FailedAgents implements OnApplicationBootstrap, OnModuleDestroy {
 
   onApplicationBootstrap(): void {
     this.health.addWarning('agents', async () => {
-      const { agents, turns } = await this.rows.countFailed();
+      const { agents, turns } = await this.rows.count();
       return agents === 0 ? null : `agents in the state error: ${agents}; turns that wait for them: ${turns}`;
     });
   }

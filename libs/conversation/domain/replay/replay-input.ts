@@ -141,8 +141,14 @@ const toChatCommand = (event: ChatChange): SessionCommand => {
   }
 };
 
-/** Returns the command of an approval or of a change of a chat; null for any other event. */
+const toBlockCommand = ({ data }: SessionEventOf<'TurnBlocked'>): SessionCommand => {
+  const { turnId, blockedAt: now, ...blocked } = data;
+  return { type: 'BlockTurns', data: { turnIds: [turnId], ...blocked }, now };
+};
+
+/** Returns the command of an approval, a wait or a change of a chat; null for any other event. */
 const toDecidedCommand = (event: SessionEvent): SessionCommand | null => {
+  if (event.type === 'TurnBlocked') return toBlockCommand(event);
   if (isApprovalEvent(event)) return toApprovalCommand(event);
   return isChatChange(event) ? toChatCommand(event) : null;
 };
@@ -164,10 +170,6 @@ export const toCommand = (
     case 'TurnRequested':
     case 'TurnCancelRequested':
       return toClientCommand(event);
-    case 'TurnBlocked': {
-      const { turnId, blockedAt: now, ...blocked } = event.data;
-      return { type: 'BlockTurns', data: { turnIds: [turnId], ...blocked }, now };
-    }
     case 'ModelCallCompleted':
       return toRecordAnswer(event.data, sessionId, names);
     case 'ModelCallAborted':

@@ -171,19 +171,21 @@ export class SubmitTurn {
     fold: SessionFold,
   ): Decision & { readonly answer: Accepted } {
     const { events, state } = this.decideEvents(fold, turn, actor, created);
+    const begun = acceptedOffset(turn.turnId, events);
+    const isHeld = begun === null && this.policy.of(request.workspace, state)?.halt === 'paused';
     const answer: Accepted = {
       sessionId: actor.sessionId,
       turnId: turn.turnId,
       agentId: created?.agentId ?? fold.state.started?.agentId ?? '',
       version: fold.version + events.length,
-      acceptedOffset: acceptedOffset(turn.turnId, events),
+      acceptedOffset: begun,
+      ...(isHeld ? { waitsAfter: fold.cursor.lastOffset } : {}),
     };
     const { caller, idempotencyKey: key, target, content } = request;
     const idempotency = claimOf(`${caller}/turn.submit`, key, { target, content }, answer);
-    const begins = answer.acceptedOffset !== null;
     return {
       ...{ events, answer, ...this.bindingOf(created), idempotency },
-      ...(begins ? driver.reserveInCommit(state) : {}),
+      ...(begun !== null ? driver.reserveInCommit(state) : {}),
     };
   }
 

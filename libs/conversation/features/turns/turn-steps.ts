@@ -96,12 +96,8 @@ export class TurnSteps {
         return this.deps.approvals.requestApprovals(context, step);
       case 'request_tools':
         return this.deps.approvals.requestTools(context, step);
-      case 'block':
-      case 'return_answer':
-      case 'forward':
-      case 'complete':
-      case 'cancel':
-      case 'fail':
+      // The follow-ups of a commit record all other steps.
+      default:
         return context.record(null);
     }
   }

@@ -10,6 +10,8 @@ export interface AcceptedTurn {
   readonly turnId: string;
   readonly agentId: string;
   readonly acceptedOffset: number | null;
+  /** Offset before the first frame of a turn that waits for its agent. */
+  readonly waitsAfter?: number | undefined;
   readonly joined: boolean;
 }
 
@@ -45,7 +47,7 @@ export const streamTurn = (
   feeds: SessionFeeds,
   logger: Logger,
   { connection, id, workspace, requestId, receivedAt }: TurnRequest,
-  { sessionId, turnId, agentId, acceptedOffset, joined }: AcceptedTurn,
+  { sessionId, turnId, agentId, acceptedOffset, waitsAfter, joined }: AcceptedTurn,
 ): void => {
   const accepted = { sessionId, turnId, agent: agentId };
   connection.frame(id, sessionId, { event: 'accepted', data: accepted, offset: acceptedOffset });
@@ -67,9 +69,10 @@ export const streamTurn = (
     workspace,
     sessionId,
     turnId,
-    after: acceptedOffset,
-    // A joined turn may have ended, so that its frames are only in the log.
-    catchUp: joined,
+    after: acceptedOffset ?? waitsAfter ?? null,
+    // A joined turn may have ended, so that its frames are only in the log. That a turn waits may
+    // have been sent by now.
+    catchUp: joined || waitsAfter !== undefined,
     deliver,
     waitForRoom: () => connection.waitForRoom(sessionId),
     onError: (err) =>

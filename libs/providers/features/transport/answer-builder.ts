@@ -147,7 +147,8 @@ export class ToolCallBounds {
 
   addInput(json: string): void {
     this.input += json.length;
-    if (this.input > MAX_TOOL_INPUT) throw brokenAnswer('the arguments of the tool calls are too long');
+    if (this.input > MAX_TOOL_INPUT)
+      throw brokenAnswer('the arguments of the tool calls are too long', { retryable: false });
   }
 }
 

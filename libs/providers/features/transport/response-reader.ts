@@ -146,7 +146,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     if (this.isSettled || body === null) return;
     this.size += chunk.length;
     if (this.size > body.limit && !body.allowsPartial) {
-      this.call.fail(brokenAnswer(`the provider's answer is over ${body.limit} bytes`));
+      this.call.fail(brokenAnswer(`the provider's answer is over ${body.limit} bytes`, FINAL));
       return;
     }
     try {
@@ -199,7 +199,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
       // The connection broke within an event after the answer.
       if (isEnded && events.isComplete() && parseJson(event.data) === undefined) return;
       if (event.data.length > MAX_EVENT)
-        throw brokenAnswer(`an event of the provider's answer is over ${MAX_EVENT} characters`);
+        throw brokenAnswer(`an event of the provider's answer is over ${MAX_EVENT} characters`, FINAL);
       // A shorter event cannot have that many values.
       const excess = event.data.length > MAX_JSON_VALUES ? findJsonExcess(event.data) : null;
       if (excess !== null) throw brokenAnswer(`an event of the provider's answer ${excess}`);

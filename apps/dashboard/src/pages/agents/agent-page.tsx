@@ -14,6 +14,7 @@ import { ShowMore } from '../show-more.js';
 import { css as ui, Empty, Field, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SessionTable } from '../session/session-table.js';
 import { startConversation } from '../session/start-conversation.js';
+import { AgentError } from './agent-error.js';
 import { AgentState, type Agent } from './agent-list.js';
 import css from '../pages.module.css';
 
@@ -126,21 +127,7 @@ const Definition = ({ agent }: { readonly agent: Agent }) => (
         <dd>{agent.reason}</dd>
       </>
     )}
-    {agent.error && (
-      <>
-        <dt>Error</dt>
-        <dd>
-          {agent.error.code}, {agent.error.failures} in a row;{' '}
-          {agent.error.trialTurnId ? (
-            'one waiting turn is being tried'
-          ) : (
-            <>
-              one waiting turn is tried at <Time at={agent.error.retryAt} isExact />
-            </>
-          )}
-        </dd>
-      </>
-    )}
+    {agent.error && <AgentError error={agent.error} />}
   </dl>
 );
 
