@@ -51,9 +51,9 @@ const profiled = async (folder, start) => {
   if (folder === undefined) return start();
   const dir = resolve(folder);
   mkdirSync(dir, { recursive: true });
-  process.env.NODE_OPTIONS = `--cpu-prof --cpu-prof-interval=250 --cpu-prof-dir=${dir}`;
+  process.env.ANTIPHON_NODE_OPTIONS = `--cpu-prof --cpu-prof-interval=250 --cpu-prof-dir=${dir}`;
   const stack = await start();
-  delete process.env.NODE_OPTIONS;
+  delete process.env.ANTIPHON_NODE_OPTIONS;
   return stack;
 };
 

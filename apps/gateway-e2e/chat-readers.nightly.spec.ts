@@ -41,7 +41,7 @@ const RESUMED = 20;
 
 /** Makes the gateway release memory that it does not use, so that its peak shows what it needs. */
 const SMALL_HEAP = {
-  NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=8',
+  ANTIPHON_NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=8',
   MALLOC_ARENA_MAX: '2',
 };
 

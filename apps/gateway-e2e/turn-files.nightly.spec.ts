@@ -32,7 +32,7 @@ beforeAll(async () => {
   preload.searchParams.set('folder', folder);
   stack = await startStack({
     ...{ config: twoVendorConfig(mock.url), shareDatabase: true, isHosting: false },
-    env: { E2E_PROVIDER_KEY: CANARY_KEY, NODE_OPTIONS: `--import=${preload.href}` },
+    env: { E2E_PROVIDER_KEY: CANARY_KEY, ANTIPHON_NODE_OPTIONS: `--import=${preload.href}` },
     mainFiles: Object.fromEntries(SERVICES.map((name) => [name, join(ROOT, `apps/${name}/dist/main.js`)])),
   });
   client = await connectClient(stack.wsUrl);

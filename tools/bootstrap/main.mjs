@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { needsChromium, prepareChromium } from './chromium.mjs';
+import { ownEnvironment } from './own-environment.mjs';
 import { prepare } from './prepare.mjs';
 import { SIGNAL_EXIT, watchParent } from './processes.mjs';
 import { createProgress } from './progress.mjs';
@@ -27,7 +28,8 @@ const prepareAll = async (progress, more = async () => undefined) => {
     controller.abort(new UserError(`stopped by ${name}`, { exitCode: SIGNAL_EXIT[name] }));
   for (const name of SIGNALS) process.on(name, abort);
   try {
-    const { env } = process;
+    // Packages and the build are ours too; npm reads the proxy variables by itself.
+    const env = ownEnvironment(process.env);
     const folders = { root: projectRoot, cache: cacheFolder(env), home: homeFolder(env) };
     const context = { ...folders, env, signal: controller.signal };
     await prepare(context, progress);
@@ -60,7 +62,8 @@ const runJest = (args, env) => {
 const COMMANDS = {
   start: async (args, progress) => {
     await prepareAll(progress);
-    return runBundled([join(projectRoot, 'tools/stack/dist/main.js'), 'up', ...args]);
+    const program = join(projectRoot, 'tools/stack/dist/main.js');
+    return runBundled([program, 'up', ...args], ownEnvironment(process.env));
   },
   stop: async (_args, progress) => {
     const { wasRunning } = await stopStack(homeFolder(), progress.note);
@@ -115,6 +118,8 @@ const wantsHelp = (args) => args.includes('--help') || args.includes('-h');
 
 /** Runs a command and sets the exit code. Prints a UserError without its stack. */
 export const main = async (command, args) => {
+  // PostgreSQL runs as another user where this one is root, and reads what is built here.
+  process.umask(0o022);
   const help = wantsHelp(args) ? HELP[command] : undefined;
   if (help !== undefined) return console.log(help);
   const progress = createProgress((line) => console.log(line));

@@ -237,6 +237,10 @@ const SPECS = {
     ...{ shows: '200 heavy reads of one viewer slow another workspace to 3 times at most', minutes: 20 },
     quick: { ANTIPHON_HEAVY_EVENTS: '30000', ANTIPHON_HEAVY_BLOCKS: '3' },
   },
+  'hostile-environment': {
+    shows: 'a start completes a turn under hostile variables, users, paths and versions of Node',
+    ...{ minutes: 40, quick: { ANTIPHON_HOSTILE_CASE: 'proxies' }, missing: needMount },
+  },
   'hostile-texts': {
     ...{
       shows: 'hostile texts of a member leave the pings of another workspace at 100 ms (p99)',

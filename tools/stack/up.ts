@@ -4,6 +4,7 @@ import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { lockHolder } from '@antiphon/bootstrap/lock';
 import { isAlive } from '@antiphon/bootstrap/processes';
+import { ownEnvironment } from '@antiphon/bootstrap/own-environment';
 import { bundledNode, cacheFolder, homeFolder, projectRoot } from '@antiphon/bootstrap/project';
 import { stopStack } from '@antiphon/bootstrap/stop-stack';
 import type { ProcessIdentity } from '@antiphon/bootstrap/types';
@@ -65,7 +66,7 @@ const spawnSupervisor = (args: SupervisorArguments, logs: string, options: UpOpt
   try {
     return spawn(node, [main, JSON.stringify(args)], {
       cwd: options.cwd,
-      env: { ...(options.env ?? process.env), ANTIPHON_HOME: args.home },
+      env: { ...ownEnvironment(options.env ?? process.env), ANTIPHON_HOME: args.home },
       // Its own session: it outlives this terminal, and Ctrl-C reaches it only through this
       // process.
       detached: true,

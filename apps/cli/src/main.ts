@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { reachLoopbackDirectly } from '@antiphon/bootstrap/own-environment';
 import { Command, CommanderError } from 'commander';
 import { addAudit } from './audit/audit.command.js';
 import { addRoots } from './audit/roots.command.js';
@@ -108,6 +109,7 @@ const reportFailure = async (error: unknown): Promise<number> => {
 };
 
 exitOnClosedPipe();
+reachLoopbackDirectly(process.env);
 
 try {
   await createProgram().parseAsync(process.argv);

@@ -189,7 +189,7 @@ export class ToolKills {
       env: {
         E2E_PROVIDER_KEY: 'sk-test',
         FAILPOINTS: plan.variable,
-        NODE_OPTIONS: `--import ${target.preload}`,
+        ANTIPHON_NODE_OPTIONS: `--import ${target.preload}`,
       },
     });
     return (tests.instance = new ToolKills(folder, plan, target, mock, stack));

@@ -111,7 +111,7 @@ export const startAntiphon = async (stubs) => {
   };
   const stack = await startStack(stubs.providerUrl, [], {
     write: preload,
-    extra: (folder) => ({ NODE_OPTIONS: `--import ${join(folder, 'preload.mjs')}` }),
+    extra: (folder) => ({ ANTIPHON_NODE_OPTIONS: `--import ${join(folder, 'preload.mjs')}` }),
   });
   const client = await connect(stack.gatewayUrl());
   const firstOf = (service) => stack.read().services[service][0];

@@ -5,7 +5,7 @@ import { openJetStreamManager } from '@antiphon/messaging';
 import type { StreamName } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { readTemporalServer, toConnectionOptions } from '@antiphon/temporal/server';
+import { readTemporalServer, toClientOptions } from '@antiphon/temporal/server';
 import type { TemporalServer } from '@antiphon/temporal/server';
 import type { Platform } from './platform.js';
 
@@ -66,7 +66,7 @@ const TEMPORAL_DEADLINE_MS = 900;
  */
 const createLazyConnection = (server: TemporalServer) => {
   const connect = async () =>
-    (await import('@temporalio/client')).Connection.lazy(toConnectionOptions(server));
+    (await import('@temporalio/client')).Connection.lazy(toClientOptions(server));
   let connection: ReturnType<typeof connect> | null = null;
   return {
     get: () => (connection ??= connect()),

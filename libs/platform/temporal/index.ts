@@ -1,4 +1,9 @@
-export { readTemporalServer, temporalServer, toConnectionOptions } from './temporal-server.js';
+export {
+  readTemporalServer,
+  temporalServer,
+  toClientOptions,
+  toConnectionOptions,
+} from './temporal-server.js';
 export type { TemporalServer } from './temporal-server.js';
 export { openTemporal, TEMPORAL_NAMESPACE } from './temporal-link.js';
 export type { TemporalLink } from './temporal-link.js';

@@ -1,6 +1,6 @@
 import type { Client, Connection } from '@temporalio/client';
 import { transient } from '@antiphon/kernel';
-import { toConnectionOptions } from './temporal-server.js';
+import { toClientOptions } from './temporal-server.js';
 import type { TemporalServer } from './temporal-server.js';
 
 export { temporalServer } from './temporal-server.js';
@@ -45,7 +45,7 @@ export const openTemporal = (
   const open = async (): Promise<Opened> => {
     // Loaded here: the client takes 20 MB and 100 ms, which most processes do not need.
     const { Client, Connection } = await import('@temporalio/client');
-    const connection = Connection.lazy(toConnectionOptions(server));
+    const connection = Connection.lazy(toClientOptions(server));
     return { connection, client: new Client({ connection, namespace }) };
   };
   return {

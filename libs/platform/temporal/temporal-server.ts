@@ -87,3 +87,12 @@ export const toConnectionOptions = (server: string | TemporalServer) =>
         tls: server.tls,
         ...(server.apiKey === undefined ? {} : { apiKey: server.apiKey }),
       };
+
+/**
+ * Returns the options of a client's connection. The proxy variables are for providers: gRPC would
+ * reach loopback through them as well. A worker does not read them.
+ */
+export const toClientOptions = (server: string | TemporalServer) => ({
+  ...toConnectionOptions(server),
+  channelArgs: { 'grpc.enable_http_proxy': 0 },
+});

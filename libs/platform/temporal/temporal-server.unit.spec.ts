@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { readTemporalServer, toConnectionOptions } from './temporal-server.js';
+import { readTemporalServer, toClientOptions, toConnectionOptions } from './temporal-server.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'antiphon-temporal-'));
 const file = (name: string): string => {
@@ -45,6 +45,11 @@ describe('the settings of Temporal', () => {
       'needs TLS',
     );
   });
+
+  it('reach the server without a proxy, also where the process has proxy variables', () =>
+    expect(toClientOptions('temporal:7233')).toEqual({
+      ...{ address: 'temporal:7233', channelArgs: { 'grpc.enable_http_proxy': 0 } },
+    }));
 
   it.each([
     [{ ANTIPHON_TEMPORAL_TLS: 'yes' }, 'true or false'],

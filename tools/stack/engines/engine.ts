@@ -5,6 +5,7 @@ import { UserError } from '@antiphon/bootstrap/user-error';
 import type { Logger } from '@antiphon/observability';
 import type { Credentials } from '../home/home.js';
 import type { Ports } from '../home/ports.js';
+import { StartRefused } from '../process/start-refused.js';
 import type { ProcessSpec, SupervisedProcess, SupervisionHooks } from '../process/supervised-process.js';
 import type { EngineEntry } from '../stack-json.js';
 
@@ -97,15 +98,38 @@ export const checkExternal = async <T>(
 };
 
 const RETRY_MS = 25;
+const MAX_RETRY_MS = 500;
+/** Time after which a server that responds and refuses ends a start, ms. */
+const REFUSED_MS = 10_000;
 
-/** Repeats `attempt` until it succeeds. Rejects with its last error once the signal aborts. */
-export const retryUntilReady = async <T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> => {
-  for (;;) {
+export interface RetryUntilReady {
+  /** Returns true for an error that does not pass by itself. Default: every error may. */
+  readonly isRefusal?: (error: unknown) => boolean;
+  readonly refusedMs?: number;
+}
+
+/**
+ * Repeats `attempt` until it succeeds, with growing pauses. Rejects with its last error once the
+ * signal aborts, and with a `StartRefused` after ten seconds of refusals: another start would be
+ * refused as well.
+ */
+export const retryUntilReady = async <T>(
+  signal: AbortSignal,
+  attempt: () => Promise<T>,
+  { isRefusal = () => false, refusedMs = REFUSED_MS }: RetryUntilReady = {},
+): Promise<T> => {
+  let refusedSince: number | null = null;
+  for (let pauseMs = RETRY_MS; ; pauseMs = Math.min(MAX_RETRY_MS, pauseMs * 1.5)) {
+    let failure: unknown;
     try {
       return await attempt();
     } catch (error) {
-      if (signal.aborted) throw error;
+      failure = error;
     }
-    await sleep(RETRY_MS, undefined, { signal });
+    if (signal.aborted) throw failure;
+    const now = performance.now();
+    refusedSince = isRefusal(failure) ? (refusedSince ?? now) : null;
+    if (refusedSince !== null && now - refusedSince > refusedMs) throw new StartRefused(failure);
+    await sleep(pauseMs, undefined, { signal });
   }
 };

@@ -97,6 +97,15 @@ const checkConnection = async (connectionString: string, timeoutMs: number): Pro
   }
 };
 
+/** Codes of a server that does not listen yet, that is starting, or that takes its time. */
+const STARTING = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ETIMEDOUT', 'EPIPE', '57P03']);
+
+/** Returns true if the server responds, and another attempt would be refused as well. */
+export const isRefusal = (error: unknown): boolean => {
+  const { code, message = '' } = error as NodeJS.ErrnoException;
+  return !STARTING.has(String(code)) && !/timeout|timed out|terminated/i.test(message);
+};
+
 interface ServerOptions {
   readonly bin: string;
   readonly dataDir: string;
@@ -172,7 +181,7 @@ export const postgresProcess = (
       prepare,
       whenReady: async (_child, signal) => {
         const url = localDatabaseUrl(port.current(), DATABASE_OWNER, password, 'postgres');
-        await retryUntilReady(signal, () => checkConnection(url, 2_000));
+        await retryUntilReady(signal, () => checkConnection(url, 2_000), { isRefusal });
         port.settle();
         return port.current();
       },

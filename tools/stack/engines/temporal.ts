@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { runCommand } from '@antiphon/bootstrap/processes';
 import type { ResolvedEngine } from '@antiphon/bootstrap/types';
-import { temporalServer, toConnectionOptions } from '@antiphon/temporal/server';
+import { temporalServer, toClientOptions } from '@antiphon/temporal/server';
 import type { TemporalServer } from '@antiphon/temporal/server';
 import type { Connection } from '@temporalio/client';
 import { connectOnce, StickyPort } from '../home/ports.js';
@@ -96,7 +96,7 @@ const withConnection = async <T>(
   // Imported here: it takes 20 MB, and most supervisors manage their own server.
   const client = await import('@temporalio/client');
   const connection = await client.Connection.connect({
-    ...toConnectionOptions(server),
+    ...toClientOptions(server),
     connectTimeout: DEADLINE_MS,
   });
   try {

@@ -36,13 +36,13 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * service writes to. The sandbox's cells, which run other people's code, have no environment.
  */
 const FOR_ALL =
-  /^(PATH|HOME|TMPDIR|LANG|LC_[A-Z]+|TZ|ANTIPHON_LOG_LEVEL|ANTIPHON_(DATABASE|NATS|TEMPORAL)_(CA|CERT|KEY)_FILE|ANTIPHON_TEMPORAL_TLS(_[A-Z_]+)?|NODE_OPTIONS|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|OTEL_[A-Z_]+|FAILPOINTS)$/;
+  /^(PATH|HOME|TMPDIR|TZ|ANTIPHON_LOG_LEVEL|ANTIPHON_(DATABASE|NATS|TEMPORAL)_(CA|CERT|KEY)_FILE|ANTIPHON_TEMPORAL_TLS(_[A-Z_]+)?|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|OTEL_[A-Z_]+|FAILPOINTS)$/;
 
 /** Variables that one service inherits besides. Every other variable stays with the supervisor. */
 const FOR_ONE: Readonly<Record<ServiceName, RegExp>> = {
   gateway: /^ANTIPHON_(GATEWAY_TOKEN|BOOTSTRAP_KEY)$/,
   agent:
-    /^(ANTIPHON_(ARCHIVE_FOLDER|FILES_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|NODE_USE_ENV_PROXY)$/,
+    /^(ANTIPHON_(ARCHIVE_FOLDER|FILES_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy)$/,
   sandbox: /^ANTIPHON_SANDBOX_LAYERS$/,
   metering: /^$/,
   memory: /^ANTIPHON_(ARCHIVE_FOLDER|LOG_[A-Z_]+)$/,
@@ -88,6 +88,8 @@ const homePathsOf = ({ service, home }: ServiceSettings, env: Environment): Envi
 /** Returns the environment of one service process: an allow-list, and its own credentials. */
 export const serviceEnvironment = (settings: ServiceSettings, env: Environment): Environment => ({
   ...inheritedBy(settings, env),
+  // Options for the services alone: those of the user's shell are for other programs.
+  ...(env['ANTIPHON_NODE_OPTIONS'] ? { NODE_OPTIONS: env['ANTIPHON_NODE_OPTIONS'] } : {}),
   ...configurationOf(settings.configuration),
   // Stores compiled code, which shortens each start by a third.
   NODE_COMPILE_CACHE: join(settings.cache, 'node-compile'),

@@ -4,6 +4,7 @@ import type { Logger } from '@antiphon/observability';
 import type { ProcessState } from '../stack-json.js';
 import { readTail } from './bounded-log.js';
 import { startChild } from './child-process.js';
+import { StartRefused } from './start-refused.js';
 import type { ChildRecord, ChildrenRecord, Exit, Launch, RunningChild } from './child-process.js';
 
 export interface RestartPolicy {
@@ -89,6 +90,8 @@ interface Outcome {
   readonly reason: string;
   /** Error of a first start that keeps failing. */
   readonly error: unknown;
+  /** True if another attempt would fail as well. */
+  readonly isFinal?: boolean;
 }
 
 const STOPPED: Outcome = { readyForMs: null, reason: 'was stopped', error: null };
@@ -184,11 +187,11 @@ export class SupervisedProcess {
   private async keepRunning(): Promise<void> {
     let wasReady = false;
     for (let failures = 0; !this.isStopping;) {
-      const { readyForMs, reason, error } = await this.runSafely();
+      const { readyForMs, reason, error, isFinal = false } = await this.runSafely();
       if (this.isStopping) return;
       wasReady ||= readyForMs !== null;
       failures = countFailure(this.policy, failures, readyForMs);
-      if (!wasReady && failures >= this.spec.attempts) throw error;
+      if (!wasReady && (isFinal || failures >= this.spec.attempts)) throw error;
       const delay = restartDelay(this.policy, failures);
       this.hooks.note(`${this.name} ${reason}; restarting${delay === 0 ? '' : ` in ${delay / 1000} s`}`);
       await sleep(delay, undefined, { signal: this.stopping.signal }).catch(() => undefined);
@@ -216,8 +219,8 @@ export class SupervisedProcess {
     const readyForMs = Date.now() - readyAt;
     await this.handleExit(child, exit, incarnation);
     if (failure === null) return { readyForMs, reason: hung ?? describeExit(exit), error: null };
-    const error = this.startFailure(failure, incarnation.launch, child.logStart);
-    return { readyForMs: null, reason: failure, error };
+    const error = this.startFailure(failure.reason, incarnation.launch, child.logStart);
+    return { readyForMs: null, ...failure, error };
   }
 
   private async launch({ launch, serviceId }: Incarnation): Promise<RunningChild> {
@@ -235,7 +238,7 @@ export class SupervisedProcess {
    * Returns null when the process is ready, else the reason; the process has ended or is ending
    * then.
    */
-  private async becomeReady(child: RunningChild): Promise<string | null> {
+  private async becomeReady(child: RunningChild): Promise<Pick<Outcome, 'reason' | 'isFinal'> | null> {
     const abandoned = new AbortController();
     const timeout = AbortSignal.timeout(this.spec.readyTimeoutMs);
     const signal = AbortSignal.any([abandoned.signal, timeout, this.stopping.signal]);
@@ -249,11 +252,13 @@ export class SupervisedProcess {
       this.update({ state: 'ready', port: outcome.port ?? this.state.port });
       return null;
     }
-    if ('code' in outcome) return describeExit(outcome);
+    if ('code' in outcome) return { reason: describeExit(outcome) };
     // `stop` ends it gracefully; a late process is killed.
     if (!this.isStopping) await child.end('SIGKILL', 0);
-    if (timeout.aborted) return `was not ready within ${this.spec.readyTimeoutMs / 1000} s`;
-    return outcome.error instanceof Error ? outcome.error.message : String(outcome.error);
+    if (timeout.aborted) return { reason: `was not ready within ${this.spec.readyTimeoutMs / 1000} s` };
+    const { error } = outcome;
+    const isFinal = error instanceof StartRefused;
+    return { reason: error instanceof Error ? error.message : String(error), isFinal };
   }
 
   /**

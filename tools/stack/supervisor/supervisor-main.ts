@@ -22,6 +22,8 @@ const fail = (error: unknown): void => {
   process.exit(1);
 };
 surviveOutputErrors();
+// PostgreSQL runs as another user where this one is root. Files of secrets have modes of their own.
+process.umask(0o022);
 process.on('uncaughtException', fail);
 process.on('unhandledRejection', fail);
 
