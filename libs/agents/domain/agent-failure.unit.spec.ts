@@ -62,7 +62,9 @@ const at = (event: AgentEvent, time: string): AgentEvent =>
 
 describe('an agent whose turn lost too many processes', () => {
   it('fails with the turn, the number of failures and the time of the next try', () =>
-    given(ready).when(fail(FIRST)).then([failed(FIRST, 1)]));
+    given(ready)
+      .when(fail(FIRST))
+      .then([failed(FIRST, 1)]));
 
   it('stays as it is when another turn of it fails', () =>
     given([...ready, failed(FIRST, 1)])

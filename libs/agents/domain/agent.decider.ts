@@ -241,7 +241,9 @@ const startTrial = (
   { data }: Extract<AgentEvent, { type: 'AgentTrialStarted' }>,
 ): AgentRecord => {
   const { sessionId, turnId, at: since } = data;
-  return agent.failure ? { ...agent, failure: { ...agent.failure, trial: { sessionId, turnId, since } } } : agent;
+  return agent.failure
+    ? { ...agent, failure: { ...agent.failure, trial: { sessionId, turnId, since } } }
+    : agent;
 };
 
 /** Returns the fields of an event that are not common to all changes of state. */

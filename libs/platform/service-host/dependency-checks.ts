@@ -65,8 +65,7 @@ const TEMPORAL_DEADLINE_MS = 900;
  * Connects at the first use: the client takes 20 MB and 200 ms, which a start must not wait for.
  */
 const createLazyConnection = (server: TemporalServer) => {
-  const connect = async () =>
-    (await import('@temporalio/client')).Connection.lazy(toClientOptions(server));
+  const connect = async () => (await import('@temporalio/client')).Connection.lazy(toClientOptions(server));
   let connection: ReturnType<typeof connect> | null = null;
   return {
     get: () => (connection ??= connect()),

@@ -44,7 +44,9 @@ class WaitRun implements CheckRun<Parsed<SessionEvent>> {
     const since = latest(first.since, first.blocked?.until ?? '');
     if (since >= this.deadline) return [];
     const why = first.blocked ? ` for the end of ${first.blocked.code}` : '';
-    return [violation(first.at, `turn ${first.turnId} waits${why} since ${since}, and no process has taken it up`)];
+    return [
+      violation(first.at, `turn ${first.turnId} waits${why} since ${since}, and no process has taken it up`),
+    ];
   }
 
   count(): number {

@@ -36,7 +36,10 @@ describe('turns-are-taken-up', () => {
   it.each<[string, SessionEvent[]]>([
     ['no process has taken up', [requested()]],
     ['waits past the time of its next try', [requested(), blocked(LONG_AGO)]],
-    ['opened long ago, behind another one', [requested(), requested(SECOND), callStarted(1), turnCompleted()]],
+    [
+      'opened long ago, behind another one',
+      [requested(), requested(SECOND), callStarted(1), turnCompleted()],
+    ],
   ])('reports a turn that %s', (_name, events) =>
     expect(run(...events)).toMatchObject([
       { kind: 'violation', message: expect.stringContaining('no process has taken it up') },
