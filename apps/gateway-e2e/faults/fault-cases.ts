@@ -1,9 +1,8 @@
 import type { FailpointName } from '@antiphon/kernel';
 
 /**
- * Work that reaches a failpoint: a turn with a tool call, the same with an approval, or a turn
- * whose answer does not fit into an event. A run of two tasks, or a cancelled run. The life of a
- * tree of two agents.
+ * Work that reaches a failpoint: a turn with a tool call, the same with an approval, or one whose
+ * answer does not fit. A run of two tasks, or a cancelled run. The life of a tree of two agents.
  */
 export type Job = 'turn' | 'approval' | 'oversized' | 'run' | 'cancel' | 'agents';
 
