@@ -3,6 +3,7 @@ import type { Cause } from '@antiphon/contracts/causes';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import { attachFile, deleteMessage, editMessage } from './chat-changes.js';
 import { closeTurn, forkState } from './past-turns.js';
+import { blockTurn } from './session-state.js';
 import type {
   CallApproval,
   FailedTry,
@@ -36,15 +37,6 @@ const requestCancel = (state: SessionState, turnId: string): SessionState => {
   const cancel = (turn: OpenTurn): OpenTurn =>
     turn.turnId === turnId ? { ...turn, cancelRequested: true } : turn;
   return { ...state, open: state.open && cancel(state.open), queue: state.queue.map(cancel) };
-};
-
-const blockTurn = (
-  state: SessionState,
-  { turnId, code, cause, until }: SessionEventOf<'TurnBlocked'>['data'],
-): SessionState => {
-  const block = (turn: OpenTurn): OpenTurn =>
-    turn.turnId === turnId ? { ...turn, blocked: { code, cause, until } } : turn;
-  return { ...state, open: state.open && block(state.open), queue: state.queue.map(block) };
 };
 
 const startCall = (state: SessionState, data: SessionEventOf<'ModelCallStarted'>['data']): SessionState =>

@@ -215,3 +215,13 @@ export const initialSession = (): SessionState => ({
   attached: [],
   ended: [],
 });
+
+/** Records why a turn waits. */
+export const blockTurn = (
+  state: SessionState,
+  { turnId, code, cause, until }: SessionEventOf<'TurnBlocked'>['data'],
+): SessionState => {
+  const block = (turn: OpenTurn): OpenTurn =>
+    turn.turnId === turnId ? { ...turn, blocked: { code, cause, until } } : turn;
+  return { ...state, open: state.open && block(state.open), queue: state.queue.map(block) };
+};
