@@ -139,6 +139,7 @@ describe('a frame that is not a request', () => {
       const { error } = (await client.waitFor('refusal', (frame) => frame.id === id)) as unknown as {
         error: { code: number; message: string };
       };
+      if (!error) throw new Error(JSON.stringify(client.received.filter((one) => one.id === id)));
       expect(error).toMatchObject({ code: -32602, message: expect.stringContaining(why) });
     }
     send('kept', 'a\\u0007b\\u001b[1mc\\u200bd');

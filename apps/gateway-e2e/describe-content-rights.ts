@@ -118,10 +118,11 @@ export const describeContentRights = (world: () => AccessWorld): void => {
       await stream.waitFor('the end of the past', ({ event }) => event === 'live');
       const path = `/api/v1/workspaces/acme/chats/${chat.id}`;
       const live = `live-${secret}`;
-      await world().request('post', path, admin(), { command: 'message', content: live });
       const isOwn = (data: unknown): boolean =>
         (data as { type?: string } | undefined)?.type === 'TurnRequested';
+      // The event may come before the response to the request.
       const seen = client.received.length;
+      await world().request('post', path, admin(), { command: 'message', content: live });
       await waitForValue('the live event', () =>
         Promise.resolve(client.received.slice(seen).some(({ data }) => isOwn(data)) || undefined),
       );

@@ -4,6 +4,7 @@
 alter table agent_activity set (fillfactor=50);
 
 alter table agent_agents set (fillfactor=70);
+CREATE INDEX agent_agents_error_idx ON agent_agents USING btree (workspace, agent_id) WHERE (status = 'error'::text);
 
 alter table agent_approvals set (fillfactor=70);
 CREATE INDEX agent_approvals_closed_idx ON agent_approvals USING btree (closed_at) WHERE (closed_at IS NOT NULL);

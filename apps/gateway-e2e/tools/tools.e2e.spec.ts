@@ -24,7 +24,7 @@ describe('a plug-in that declares a timeout and retries', () => {
       { type: 'ToolCallDeferred', data: { reason: 'timed_out' } },
       {
         type: 'ToolCallFailed',
-        data: { code: 'TOOL.TIMEOUT', cause: { text: expect.stringContaining('500 ms') } },
+        data: { code: 'TOOL.TIMEOUT', cause: { kind: 'tool_timeout', timeoutMs: 500 } },
       },
     ]);
     expect(events.at(-1)?.type).toBe('TurnCompleted');

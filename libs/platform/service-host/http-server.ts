@@ -102,6 +102,17 @@ const refuseConnection = (
 /** Maximum length of a path parameter, characters: a file's path has 1,024 bytes, each as `%00`. */
 const MAX_PARAM_LENGTH = 3 * 1_024;
 
+/** Path of an empty file name: it is refused, and is not the list of files. */
+const EMPTY_FILE = '/files/';
+
+/** Returns a URL without the slash at the end of its path. */
+const withoutSlash = (url: string): string => {
+  const end = url.indexOf('?');
+  const [path, query] = end < 0 ? [url, ''] : [url.slice(0, end), url.slice(end)];
+  const isPlain = path.length < 2 || !path.endsWith('/') || path.endsWith(EMPTY_FILE);
+  return isPlain ? url : path.slice(0, -1) + query;
+};
+
 /**
  * Creates Fastify for Nest, with request ids and contexts, limits on size and time, and problem
  * documents.
@@ -114,8 +125,9 @@ export const createHttpAdapter = (
   const requestTimeout = options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS;
   return new FastifyAdapter({
     bodyLimit: options.bodyLimit ?? DEFAULT_BODY_LIMIT,
-    routerOptions: { maxParamLength: MAX_PARAM_LENGTH, ignoreTrailingSlash: true },
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     requestTimeout,
+    rewriteUrl: (request: IncomingMessage) => withoutSlash(request.url ?? '/'),
     http: {
       requestTimeout,
       headersTimeout: Math.min(options.headersTimeoutMs ?? DEFAULT_HEADERS_TIMEOUT_MS, requestTimeout),

@@ -31,7 +31,7 @@ const requests = {
     if (subject.endsWith('health.check')) return Promise.resolve(REPORT);
     if (subject.endsWith('log.projections'))
       return Promise.resolve({ head: 77_777, projections: [PROJECTION] });
-    return Promise.resolve(subject.endsWith('log.roots') ? ROOTS : { plugins: [] });
+    return Promise.resolve(subject.endsWith('log.roots') ? ROOTS : { plugins: [], agents: [] });
   },
 } as unknown as GatewayRequests;
 const readStatus = createStatusReader({

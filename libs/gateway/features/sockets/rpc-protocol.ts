@@ -65,8 +65,14 @@ const idOf = (value: JsonValue): RpcRequest['id'] => {
 /** Returns true if a text may have a forbidden key: one in plain letters, or one with an escape. */
 const mayHaveForbiddenKey = (text: string): boolean => text.includes('__proto__') || text.includes('\\u');
 
+const UNSTORABLE =
+  'a text has a NUL character (U+0000) or half of a UTF-16 pair, which cannot be stored: remove it';
+
 const toRequest = (value: JsonValue, isSuspect: boolean): RpcRequest | RpcFault => {
-  const id = idOf(value);
+  const storable = toStorableJson(value);
+  const id = idOf(storable);
+  // A text is kept as it is, or refused.
+  if (storable !== value) return { code: RPC.invalidParams, message: UNSTORABLE, id };
   if (isSuspect && hasForbiddenKey(value))
     return { code: RPC.invalidParams, message: 'the key "__proto__" is not allowed', id };
   const request = fromTyped(value);
@@ -103,10 +109,9 @@ export const parseFrame = (text: string, bytes: number): ParsedFrame => {
   }
   if (Array.isArray(value) && (value.length === 0 || value.length > MAX_BATCH))
     return fault(RPC.invalidRequest, `a batch has 1 to ${MAX_BATCH} requests`);
-  const storable = toStorableJson(value);
   const isSuspect = mayHaveForbiddenKey(text);
-  const batch = Array.isArray(storable);
-  const values = Array.isArray(storable) ? storable : [storable];
+  const batch = Array.isArray(value);
+  const values = Array.isArray(value) ? (value as readonly JsonValue[]) : [value];
   const requests = values.map((one) => toRequest(one, isSuspect));
   return { kind: 'requests', requests, batch, isTyped: values.some(isTypedFrame) };
 };
