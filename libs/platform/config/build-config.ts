@@ -26,7 +26,10 @@ type Provider = ConfigFile['providers'][number];
  * first whose key is in the environment, else `scripted`.
  */
 export const defaultProvider = (env: Environment): Provider => {
-  const keyed = PROVIDER_KINDS.filter((kind) => PROVIDER_FACTS[kind].keyVariable !== null);
+  const keyed = PROVIDER_KINDS.filter((kind) => {
+    const { keyVariable, baseUrl } = PROVIDER_FACTS[kind];
+    return keyVariable !== null && baseUrl !== null;
+  });
   const kind =
     keyed.find((one) => one === env[DEFAULT_PROVIDER_VARIABLE]) ??
     keyed.find((one) => isSet(env, PROVIDER_FACTS[one].keyVariable ?? '')) ??

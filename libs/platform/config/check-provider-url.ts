@@ -3,10 +3,11 @@ import { chooseProxy, NO_PROXY_SETTING, parseProxy } from './provider-proxy.js';
 import type { Environment } from './build-config.js';
 import { isLoopbackUrl } from './provider-url.js';
 import { PROVIDER_FACTS } from './provider-kinds.js';
+import type { ProviderKind } from './provider-kinds.js';
 
 /** Paths of endpoints, which the adapters add to a base address. The longest ones are first. */
 const ENDPOINT =
-  /\/(?:chat\/completions|responses|messages(?:\/count_tokens)?|completions|embeddings|api\/(?:chat|generate|tags))$/;
+  /\/(?:models\/[^/]+:(?:streamG|g)enerateContent|chat\/completions|responses|messages(?:\/count_tokens)?|completions|embeddings|api\/(?:chat|generate|tags))$/;
 
 export interface UrlProblem {
   readonly message: string;
@@ -32,9 +33,14 @@ export const baseUrlProblem = (text: string): UrlProblem | null => {
 /** Hosts whose documentation names a base address without a path. */
 const WITHOUT_PATH = /(?:^|\.)deepseek\.com$/;
 
+/** Kinds whose adapter completes an address without a path. */
+const COMPLETED: readonly ProviderKind[] = ['ollama', 'azure-openai'];
+
 const pathWarning = ({ name, kind, baseUrl }: ProviderConfig): string | null => {
   const url = URL.parse(baseUrl ?? '');
-  if (url === null || PROVIDER_FACTS[kind].adapter !== 'openai' || kind === 'ollama') return null;
+  if (url !== null && kind === 'gemini' && /\/openai\/*$/.test(url.pathname))
+    return `provider ${name}: base_url is the address of Gemini in OpenAI's format: use the kind openai-compatible, or leave /openai out`;
+  if (url === null || PROVIDER_FACTS[kind].adapter !== 'openai' || COMPLETED.includes(kind)) return null;
   if (url.pathname !== '/' || WITHOUT_PATH.test(url.hostname)) return null;
   return `provider ${name}: base_url has no path, and most servers expect /v1: ${url.origin}/v1`;
 };

@@ -34,7 +34,8 @@ export interface ModelParameters {
   readonly streaming: boolean;
   /**
    * How thinking is asked for: `budget` and `adaptive` in Anthropic's format, `effort` as
-   * OpenAI's `reasoning_effort`, `reasoning` as OpenRouter's object.
+   * OpenAI's `reasoning_effort`, `reasoning` as OpenRouter's object. At Gemini, `budget` is a
+   * budget and `effort` a level.
    */
   readonly thinking: (typeof THINKING)[number];
   /** How long reasoning is sent back: in the open turn, in later ones too, or never. */
@@ -87,6 +88,13 @@ const FAMILIES: readonly Family[] = [
   { at: 'openai', model: /^(?:gpt-3|gpt-4|chatgpt-4)/, wants: { thinking: 'none' } },
   { at: 'openai', model: /^(?:o\d|gpt-[5-9])/, wants: { temperature: false } },
   { at: 'openai', model: /^o1-(?:mini|preview)/, wants: { systemRole: 'user', thinking: 'none' } },
+  { at: 'azure-openai', wants: { outputLimit: 'max_completion_tokens' } },
+  { at: 'azure-openai', model: /^(?:gpt-3|gpt-4|gpt-35)/, wants: { thinking: 'none' } },
+  { at: 'azure-openai', model: /^(?:o\d|gpt-5)/, wants: { temperature: false } },
+  // Later models take a level of thinking.
+  { at: 'gemini', model: /^gemini-2\.5/, wants: { thinking: 'budget' } },
+  { at: 'gemini', model: /^gemini-(?:1|2\.0)/, wants: { thinking: 'none' } },
+  { at: 'gemini', model: /^gemma/, wants: { thinking: 'none', systemRole: 'user' } },
   { at: 'openrouter', wants: { thinking: 'reasoning' } },
   // Calls of tools want their reasoning back in all later requests.
   { model: /^deepseek/, wants: { reasoning: 'session' } },

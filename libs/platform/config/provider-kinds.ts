@@ -1,7 +1,7 @@
 /** Facts of a kind of provider. Everything that lists the kinds reads them here. */
 interface ProviderKindFacts {
   /** Adapter that speaks to it; null for a kind that this version does not have. */
-  readonly adapter: 'anthropic' | 'openai' | 'scripted' | null;
+  readonly adapter: 'anthropic' | 'gemini' | 'openai' | 'scripted' | null;
   /** Conventional variable of the key; null for a kind that needs no key. */
   readonly keyVariable: string | null;
   /** Null for a kind that needs `base_url`, or that has no address. */
@@ -55,6 +55,24 @@ const KINDS = {
       ['anthropic/claude-sonnet-*', 3, 15],
       ['openai/gpt-4o', 2.5, 10],
     ],
+  },
+  gemini: {
+    adapter: 'gemini',
+    keyVariable: 'GEMINI_API_KEY',
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
+    defaultModel: 'gemini-2.5-flash',
+    prices: [
+      ['gemini-2.5-flash', 0.3, 2.5],
+      ['gemini-2.5-flash-lite', 0.1, 0.4],
+    ],
+  },
+  'azure-openai': {
+    adapter: 'openai',
+    keyVariable: 'AZURE_OPENAI_API_KEY',
+    // The name of the resource is a part of the address, and models are names of deployments.
+    baseUrl: null,
+    defaultModel: null,
+    prices: [],
   },
   ollama: {
     adapter: 'openai',

@@ -5,6 +5,7 @@ import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { invalid, isAppError } from '@antiphon/kernel';
 import { createRedactor, type Redact } from '@antiphon/observability';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
+import { createGeminiAdapter } from './gemini.adapter.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
 import { LearnedParameters } from './learned-parameters.js';
 import {
@@ -127,10 +128,13 @@ const createRemote = (
 ): ProviderAdapter => {
   const common = { ...environment, baseUrl: baseUrlOf(provider), transport, parameters };
   const { adapter: protocol } = PROVIDER_FACTS[provider.kind];
+  const apiKey = key.value ?? '';
   const adapter =
     protocol === 'anthropic'
-      ? createAnthropicAdapter({ ...common, apiKey: key.value ?? '', promptCache: provider.promptCache })
-      : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind });
+      ? createAnthropicAdapter({ ...common, apiKey, promptCache: provider.promptCache })
+      : protocol === 'gemini'
+        ? createGeminiAdapter({ ...common, apiKey })
+        : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind });
   const problem = keyProblem(provider, key) ?? routeProblem;
   return problem === null ? adapter : createRefusing(provider, problem, adapter);
 };

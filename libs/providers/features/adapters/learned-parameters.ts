@@ -35,7 +35,8 @@ export class LearnedParameters {
    */
   async complete(request: ModelRequest, sink: ModelSink, send: SendRequest): Promise<ModelAnswer> {
     const { model } = request;
-    const format = this.provider.kind === 'anthropic' ? 'anthropic' : 'openai';
+    const { kind } = this.provider;
+    const format = kind === 'anthropic' || kind === 'gemini' ? kind : 'openai';
     const { fixed, parameters: known } = this.find(model);
     let parameters = known;
     const tried = new Set<string>();

@@ -18,7 +18,7 @@ import type { EventReader } from '../transport/response-reader.js';
 export interface OpenAiDeps extends CallEnvironment {
   readonly kind: ProviderKind;
   readonly baseUrl: string;
-  /** Null for an endpoint without a key: no `authorization` header is sent. */
+  /** Null for an endpoint without a key: no header with one is sent. */
   readonly apiKey: string | null;
   readonly transport: HttpTransport;
   readonly parameters: LearnedParameters;
@@ -72,14 +72,23 @@ const fieldsFor = (request: ModelRequest, parameters: ModelParameters): Readonly
 };
 
 /**
- * Calls `POST {baseUrl}/chat/completions`: OpenAI, OpenRouter, Ollama, or any server that speaks
- * its format.
+ * Returns the header of the key. Azure has one of its own.
+ * https://learn.microsoft.com/azure/ai-foundry/openai/reference
+ */
+const keyHeaders = ({ kind, apiKey }: OpenAiDeps): Record<string, string> => {
+  if (apiKey === null) return {};
+  return kind === 'azure-openai' ? { 'api-key': apiKey } : { authorization: `Bearer ${apiKey}` };
+};
+
+/**
+ * Calls `POST {baseUrl}/chat/completions`: OpenAI, Azure, OpenRouter, Ollama, or any server that
+ * speaks its format.
  */
 export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
-  const { transport, apiKey, parameters: learned } = deps;
+  const { transport, parameters: learned } = deps;
   const renderBody = createBodyRenderer(renderOpenAi);
   const url = endpointOf(deps.baseUrl, '/chat/completions');
-  const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  const headers = keyHeaders(deps);
   const send = (
     request: ModelRequest,
     parameters: ModelParameters,

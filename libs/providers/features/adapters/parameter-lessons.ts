@@ -8,7 +8,7 @@ export interface RefusedRequest {
     ModelRequest,
     'temperature' | 'thinking' | 'tools' | 'messages' | 'system' | 'streaming' | 'maxOutputTokens'
   >;
-  readonly format: 'anthropic' | 'openai';
+  readonly format: 'anthropic' | 'gemini' | 'openai';
   /** The server's text. */
   readonly text: string;
 }
@@ -45,7 +45,7 @@ const LARGEST = [
 const MIN_OUTPUT = 16;
 
 const largestOutput: Lesson = ({ parameters, request, text }) => {
-  if (!/\bmax(?:_completion)?_tokens\b/.test(text)) return null;
+  if (!/\b(?:max(?:_completion)?_tokens|max_?output_?tokens)\b/i.test(text)) return null;
   const found = LARGEST.map((pattern) => Number(pattern.exec(text)?.[1])).find(
     (limit) => limit >= MIN_OUTPUT,
   );
@@ -103,7 +103,7 @@ const promptCache: Lesson = ({ parameters, text }) =>
   parameters.promptCache && text.includes('cache_control') ? { promptCache: false } : null;
 
 const SCHEMA =
-  /invalid schema|json schema is invalid|schema[^]{0,60}?(?:invalid|not supported|unsupported)|unsupported schema|\$schema|additionalProperties|anyOf|oneOf|allOf|function_declarations|Unknown name|patternProperties|exclusiveM/i;
+  /invalid schema|json schema is invalid|schema[^]{0,60}?(?:invalid|not supported|unsupported)|unsupported schema|\$schema|additionalProperties|anyOf|oneOf|allOf|function_declarations|Unknown name|patternProperties|parameters_?json_?schema|exclusiveM/i;
 const TOOLS = /\btools?\b|function|input_schema|parameters/i;
 
 const toolSchemas: Lesson = ({ parameters, request, text }) =>
@@ -131,6 +131,14 @@ const thinking: Lesson = ({ parameters, request, text }) => {
   if (sent === 'budget' && /adaptive/.test(text)) return { thinking: 'adaptive' };
   if (sent === 'adaptive' && /adaptive/.test(text)) return { thinking: 'budget' };
   return isNotTaken(text) ? { thinking: 'none' } : null;
+};
+
+/** A model takes a level of thinking, a budget, or neither. */
+const thinkingOfGemini: Lesson = ({ parameters, request, text }) => {
+  const { thinking: sent } = parameters;
+  if (request.thinking === undefined || sent === 'none' || !/thinking|thinkingConfig/i.test(text))
+    return null;
+  return { thinking: sent === 'budget' ? 'none' : 'budget' };
 };
 
 const REASONING =
@@ -162,6 +170,7 @@ const LESSONS = {
     ...[promptCache, largestOutput, temperature, streaming, reasoning, thinking],
     ...[parallelToolCalls, toolSchemas, systemBlocks],
   ],
+  gemini: [largestOutput, temperature, thinkingOfGemini, toolSchemas, systemRole],
 } as const satisfies Record<RefusedRequest['format'], readonly Lesson[]>;
 
 /** Statuses of a refusal of the request itself. Servers fail with 500 in a model's template. */

@@ -24,10 +24,22 @@ export const needsKey = ({ kind, apiKeyEnv }: ProviderConfig): boolean =>
 
 const withoutVersion = (url: string): string => url.replace(/(?<!\/)\/+$/, '').replace(/\/v1(?=\?|$)/, '');
 
+/** Paths of addresses that name only a host. */
+const DEFAULT_PATHS: Partial<Record<ProviderKind, string>> = {
+  ollama: '/v1',
+  gemini: '/v1beta',
+  'azure-openai': '/openai/v1',
+};
+
+const withPath = (url: URL, path: string): string => {
+  url.pathname = path;
+  return url.href;
+};
+
 /**
  * Returns the base of a provider's paths, without a slash at the end. The `/v1` of Anthropic's
- * paths is removed, and Ollama's is added. Every other address stays as written, as in OpenAI's
- * SDKs.
+ * paths is removed. The paths of Ollama, Gemini and Azure are added. Every other address stays as
+ * written, as in OpenAI's SDKs.
  */
 export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
   const given = baseUrl ?? PROVIDER_FACTS[kind].baseUrl;
@@ -38,7 +50,8 @@ export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
     throw invalid('PROVIDER.BASE_URL_INVALID', `provider ${name}: base_url is not an http or https URL`);
   const plain = given.replace(/(?<!\/)\/+$/, '');
   if (kind === 'anthropic') return withoutVersion(plain);
-  return kind === 'ollama' && url.pathname === '/' ? `${plain}/v1` : plain;
+  const missing = url.pathname === '/' ? DEFAULT_PATHS[kind] : undefined;
+  return missing === undefined ? plain : withPath(url, missing);
 };
 
 /** Returns the address of a path below a base address. A query of the base, such as a key, remains. */

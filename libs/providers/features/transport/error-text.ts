@@ -26,15 +26,22 @@ export const messageOf = (body: unknown): string | undefined => {
   return toText(body['error']) ?? toText(body['message']) ?? toText(body['detail']) ?? toText(body['errors']);
 };
 
+/** Details of an error in the form of Google's APIs. https://google.aip.dev/193 */
+const detailsOf = (error: Fields): readonly Fields[] =>
+  Array.isArray(error['details']) ? error['details'].filter(isObject) : [];
+
 /**
- * Returns the vendor's codes for an error: `insufficient_quota`, `overloaded_error`, or a status as
- * a number.
+ * Returns the vendor's codes for an error: `insufficient_quota`, `overloaded_error`,
+ * `RESOURCE_EXHAUSTED`, or a status as a number.
  */
 export const codesOf = (body: unknown): readonly string[] => {
   if (Array.isArray(body)) return codesOf(body[0]);
   const error = isObject(body) && isObject(body['error']) ? body['error'] : body;
   if (!isObject(error)) return [];
-  return [error['code'], error['type']].filter((code) => code !== undefined && code !== null).map(String);
+  const reasons = detailsOf(error).map(({ reason }) => reason);
+  return [error['code'], error['type'], error['status'], ...reasons]
+    .filter((code) => code !== undefined && code !== null)
+    .map(String);
 };
 
 /** Returns the text as one line without control characters, at most `max` long. */

@@ -54,6 +54,7 @@ const FINAL_CODES = new Set([
   'exceeded_current_quota_error',
   'billing_hard_limit_reached',
   'invalid_api_key',
+  'API_KEY_INVALID',
 ]);
 /** Vendors' codes for failures that a retry may change. Errors within a stream have no status. */
 const TRANSIENT_CODES =
@@ -75,7 +76,7 @@ export interface CallTarget extends ConnectionTarget {
   readonly model: string;
 }
 
-const REFUSED_KEY = /^(?:401|403|invalid_api_key|authentication_error|permission_error)$/;
+const REFUSED_KEY = /^(?:401|403|invalid_api_key|API_KEY_\w+|authentication_error|permission_error)$/;
 const NO_CREDIT =
   /^(?:402|insufficient_quota|exceeded_current_quota_error|billing_hard_limit_reached|billing_error)$/;
 const NOT_FOUND = /^(?:404|model_not_found|not_found_error)$/;

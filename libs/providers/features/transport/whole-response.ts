@@ -41,10 +41,14 @@ export const parseWhole = (text: string): unknown => {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export const hasError = (json: unknown): boolean => Boolean((json as Fields | null | undefined)?.['error']);
+/** Returns the first value of a list: Gemini's servers put responses and errors into one. */
+const firstOf = (json: unknown): Fields => ((Array.isArray(json) ? json[0] : json) ?? {}) as Fields;
 
-/** Returns true for an answer in the format of either vendor. */
+export const hasError = (json: unknown): boolean => Boolean(firstOf(json)['error']);
+
+/** Returns true for an answer in the format of any vendor. */
 export const isAnswer = (json: unknown): boolean => {
-  const { choices, content } = (json ?? {}) as Fields;
-  return !hasError(json) && (Array.isArray(choices) || Array.isArray(content));
+  const { choices, content, candidates, promptFeedback } = firstOf(json);
+  const isList = [choices, content, candidates].some((value) => Array.isArray(value));
+  return !hasError(json) && (isList || promptFeedback !== undefined);
 };
