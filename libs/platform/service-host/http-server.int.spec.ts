@@ -82,6 +82,11 @@ it('serves a path with a slash at its end as the same path without', async () =>
   expect(await response.json()).toEqual({ path: 'a' });
 });
 
+it.each(['//', '//files/a', '/files/a//', '/files//', '/files/'])('serves no route for %s', async (path) => {
+  const response = await fetch(`http://127.0.0.1:${portOf(app)}${path}`);
+  expect([response.status, await response.text()]).toEqual([404, expect.not.stringContaining('"path":"a"')]);
+});
+
 // @shows review2-2-json-of-many-values
 it('refuses JSON of very many values before it is parsed', async () => {
   const send = async (body: string) => {

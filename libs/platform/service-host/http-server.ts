@@ -109,8 +109,9 @@ const EMPTY_FILE = '/files/';
 const withoutSlash = (url: string): string => {
   const end = url.indexOf('?');
   const [path, query] = end < 0 ? [url, ''] : [url.slice(0, end), url.slice(end)];
-  const isPlain = path.length < 2 || !path.endsWith('/') || path.endsWith(EMPTY_FILE);
-  return isPlain ? url : path.slice(0, -1) + query;
+  // A path with an empty part has two readings: the routes refuse it.
+  const isKept = path.length < 2 || path.includes('//') || path.endsWith(EMPTY_FILE);
+  return isKept || !path.endsWith('/') ? url : path.slice(0, -1) + query;
 };
 
 /**
