@@ -37,9 +37,13 @@ export const temporalArguments = (port: number, uiPort: number, database: string
 /**
  * Describes the namespace with Temporal's CLI: the client library would cost the supervisor 60 MB.
  */
-const describeNamespace = async (program: string, address: string): Promise<void> => {
+/** Environment of Temporal's programs: they need a home of their own, also where the user has none. */
+const environmentOf = (folder: string): NodeJS.ProcessEnv => ({ PATH: process.env['PATH'], HOME: folder });
+
+const describeNamespace = async (program: string, address: string, folder: string): Promise<void> => {
   const args = ['operator', 'namespace', 'describe', '--namespace', TEMPORAL_NAMESPACE];
-  await runCommand(program, [...args, '--address', address], { timeoutMs: PROBE_MS });
+  const options = { timeoutMs: PROBE_MS, env: environmentOf(folder) };
+  await runCommand(program, [...args, '--address', address], options);
 };
 
 /** Returns how Temporal's server and web UI are run, with a database in the home. */
@@ -59,7 +63,7 @@ export const temporalProcess = (
         await uiPort.ensure(),
         join(paths.temporal, 'temporal.db'),
       ),
-      env: { PATH: process.env['PATH'], HOME: paths.temporal },
+      env: environmentOf(paths.temporal),
       cwd: paths.temporal,
       home: paths.home,
       logFile: join(paths.logs, 'temporal.log'),
@@ -80,7 +84,7 @@ export const temporalProcess = (
       whenReady: async (_child, signal) => {
         // Describing starts a process each time, so wait for the port first.
         await retryUntilReady(signal, () => connectOnce(port.current()));
-        await retryUntilReady(signal, () => describeNamespace(command, address()));
+        await retryUntilReady(signal, () => describeNamespace(command, address(), paths.temporal));
         port.settle();
         uiPort.settle();
         return port.current();
