@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readJson, writeJsonAtomic } from './files.mjs';
 import { runCommand } from './processes.mjs';
-import { bundledNode, readPackageJson, stampPath } from './project.mjs';
+import { bundledNode, readPackageJson, STAMP_MODE, stampPath } from './project.mjs';
 import { toUserError, UserError } from './user-error.mjs';
 
 const SOURCE_ROOTS = ['apps', 'libs', 'tools', 'plugins', 'prisma/schema'];
@@ -99,7 +99,7 @@ export const buildProject = async (context, progress) => {
       progress.step('plug-ins: compiling them', () => runScript(context, 'build:plugins')),
       progress.step('dashboard: building it', () => runScript(context, 'build:dashboard')),
     ]);
-    writeJsonAtomic(stampPath(root, 'build'), { sources });
+    writeJsonAtomic(stampPath(root, 'build'), { sources }, STAMP_MODE);
   } catch (error) {
     context.signal?.throwIfAborted();
     const explained = toUserError(error, root);

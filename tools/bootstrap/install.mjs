@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { readJson, writeJsonAtomic } from './files.mjs';
 import { CommandError, runCommand } from './processes.mjs';
-import { bundledNode, stampPath } from './project.mjs';
+import { bundledNode, STAMP_MODE, stampPath } from './project.mjs';
 import { toUserError, UserError } from './user-error.mjs';
 
 const NO_NETWORK =
@@ -41,7 +41,7 @@ export const isInstalled = (root) => {
   const stamp = stampOf(root);
   if (JSON.stringify(readJson(stampPath(root, 'install'))) === JSON.stringify(stamp)) return true;
   if (!matchesLock(root)) return false;
-  writeJsonAtomic(stampPath(root, 'install'), stamp);
+  writeJsonAtomic(stampPath(root, 'install'), stamp, STAMP_MODE);
   return true;
 };
 
@@ -126,7 +126,7 @@ export const installPackages = async (context, progress) => {
     const networkProblem = await findNetworkProblem(context);
     try {
       await installClean(context, networkProblem !== null, detail);
-      writeJsonAtomic(stampPath(root, 'install'), stampOf(root));
+      writeJsonAtomic(stampPath(root, 'install'), stampOf(root), STAMP_MODE);
     } catch (error) {
       context.signal?.throwIfAborted();
       throw explain(error, root, networkProblem);

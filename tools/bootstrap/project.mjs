@@ -32,6 +32,9 @@ export const projectLockPath = (/** @type {string} */ root, /** @type {string} *
 export const stampPath = (/** @type {string} */ root, /** @type {string} */ name) =>
   join(root, 'node_modules', '.cache', 'antiphon', `${name}.json`);
 
+/** Mode of such a record. Every user of the clone reads it, as the packages next to it. */
+export const STAMP_MODE = 0o644;
+
 export const readPackageJson = (/** @type {string} */ root) =>
   JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
