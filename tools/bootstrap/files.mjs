@@ -2,9 +2,28 @@ import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 
+/**
+ * Creates a folder and its parents. Node's own recursion never ends where the file system makes no
+ * folders, such as in /proc.
+ * @type {(path: string, mode?: number) => void}
+ */
+export const makeFolders = (path, mode = 0o777) => {
+  const missing = [];
+  for (let at = path; !fs.existsSync(at); at = dirname(at)) missing.unshift(at);
+  for (const folder of missing)
+    try {
+      fs.mkdirSync(folder, { mode });
+    } catch (error) {
+      // Another process may have made it since.
+      if (error.code !== 'EEXIST' || !fs.existsSync(folder)) throw error;
+    }
+  // Fails for a file in place of the folder, as Node's recursion does.
+  if (!fs.statSync(path).isDirectory()) fs.mkdirSync(path);
+};
+
 /** Creates a folder and its parents, and sets exactly this mode despite the umask. */
 export const makeDir = (/** @type {string} */ path, mode = 0o700) => {
-  fs.mkdirSync(path, { recursive: true, mode });
+  makeFolders(path, mode);
   fs.chmodSync(path, mode);
 };
 
@@ -15,7 +34,7 @@ export const makeDir = (/** @type {string} */ path, mode = 0o700) => {
  */
 export const writeFileAtomic = (path, text, mode = 0o600, { flush = true } = {}) => {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
-  fs.mkdirSync(dirname(path), { recursive: true });
+  makeFolders(dirname(path));
   try {
     fs.writeFileSync(temporary, text, { flag: 'wx', mode, flush });
     fs.renameSync(temporary, path);

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { makeFolders } from './files.mjs';
 import { identify, isAlive, signalProcess, terminate } from './processes.mjs';
 
 const POLL_MS = 50;
@@ -78,7 +79,7 @@ const takeOverAbandoned = async (path, stale, record) => {
  * @type {(path: string) => Promise<import('./types.js').LockAttempt>}
  */
 export const tryLock = async (path) => {
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolders(dirname(path));
   const self = /** @type {import('./types.js').ProcessIdentity} */ (identify(process.pid));
   const record = { ...self, nonce: randomBytes(8).toString('hex'), children: [] };
   if (createExclusively(path, record)) return { acquired: true, lock: createLock(path, record) };

@@ -25,6 +25,8 @@ export const explainSystemError = (error, subject) => {
     return `the disk that holds ${subject} is full: free some space and run it again; nothing has to be cleaned up first`;
   if (READ_ONLY.has(error?.code))
     return `${subject} cannot be written (${error.code}): make it writable for this user, or choose another place`;
+  if (error?.code === 'ENOENT' && error.syscall === 'mkdir')
+    return `${subject} cannot be made (ENOENT): this place takes no folders, so choose another one`;
   if (NOT_A_FOLDER.has(error?.code))
     return `${subject} cannot be used (${error.code}): there is a file where a folder is needed`;
   return null;

@@ -25,6 +25,13 @@ describe('explainSystemError', () => {
     );
   });
 
+  it('explains a place that takes no folders', () => {
+    const error = Object.assign(withCode('ENOENT'), { syscall: 'mkdir' });
+    expect(explainSystemError(error, 'the cache /proc/x')).toBe(
+      'the cache /proc/x cannot be made (ENOENT): this place takes no folders, so choose another one',
+    );
+  });
+
   it('returns other errors unchanged', () => {
     const error = withCode('ENOENT');
     expect(explainSystemError(error, '/x')).toBeNull();

@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { makeFolders } from '../files.mjs';
 import { acquireLock } from '../lock.mjs';
 import { toUserError, UserError } from '../user-error.mjs';
 import { findInCache } from './engine-cache.mjs';
@@ -98,7 +99,7 @@ const fetchLocked = async (engine, context, failures) => {
 
 const makeCache = (cache) => {
   try {
-    mkdirSync(join(cache, 'locks'), { recursive: true });
+    makeFolders(join(cache, 'locks'));
   } catch (error) {
     throw toUserError(error, `the cache ${cache}`, CACHE_ADVICE);
   }
