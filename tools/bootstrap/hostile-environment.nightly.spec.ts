@@ -50,7 +50,7 @@ const PROXIES = Object.fromEntries(
   ),
 );
 const POSTGRES = {
-  ...{ PGHOST: 'nowhere.example', PGPORT: '1', PGUSER: 'nobody', PGPASSWORD: 'no', PGDATABASE: 'none' },
+  ...{ PGHOST: 'nowhere.example', PGPORT: '1', PGUSER: 'stranger', PGPASSWORD: 'no', PGDATABASE: 'none' },
   ...{ PGSERVICE: 'none', PGCONNECT_TIMEOUT: '1', PGCLIENTENCODING: 'latin1', PGTZ: 'Nowhere/Nowhere' },
 };
 

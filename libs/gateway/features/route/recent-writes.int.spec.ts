@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { connectNats, type NatsLink } from '@antiphon/messaging';
+import { CALLER_WROTE_SUBJECT, connectNats, type NatsLink } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { startNatsServer, type TestNatsServer } from '@antiphon/testing';
 import { createFaultyLink, type FaultyLink } from '@antiphon/testing/network';
@@ -64,6 +64,15 @@ describe('RecentWrites', () => {
   it('tells callers of one name in two workspaces apart', async () => {
     await one.end(asKey('e'));
     expect(await other.positionFor({ workspace: 'another', caller: 'key/e' } as never)).toBeUndefined();
+  });
+
+  it('ignores a hint that is none', async () => {
+    for (const text of ['', 'no JSON', '[]', '["default/key/i","now"]', '{"a":1}'])
+      links[0]?.connection.publish(CALLER_WROTE_SUBJECT, text);
+    await links[0]?.connection.flush();
+    expect(await other.positionFor(asKey('i'))).toBeUndefined();
+    await one.end(asKey('i'));
+    expect(await other.positionFor(asKey('i'))).toBe(10);
   });
 
   it('does without NATS: a write succeeds, and a read knows the writes of its own gateway', async () => {

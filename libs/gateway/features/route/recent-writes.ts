@@ -1,6 +1,7 @@
 import type { Principal } from '@antiphon/contracts/identity';
 import { createBoundedMap, transient, withTimeout, type Clock } from '@antiphon/kernel';
 import { callWhileConnected, CALLER_WROTE_SUBJECT, type NatsLink } from '@antiphon/messaging';
+import { z } from 'zod';
 
 /** Time after a write for which reads of the same caller wait for it, ms. */
 const KEPT_MS = 30_000;
@@ -16,6 +17,17 @@ interface Write {
   /** Time of the write, ms since 1970. */
   readonly at: number;
 }
+
+/** Hint of one gateway to the others: the caller, and the position of its write. */
+const Hint = z.tuple([z.string().max(1_000), z.int().nonnegative().nullable()]);
+
+const parseHint = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
 
 const keyOf = ({ workspace, caller }: Pick<Principal, 'workspace' | 'caller'>): string =>
   `${workspace}/${caller}`;
@@ -35,7 +47,7 @@ export class RecentWrites {
   ) {
     this.subscription = nats.connection.subscribe(CALLER_WROTE_SUBJECT, {
       callback: (error, message) => {
-        if (!error) this.receive(message.string());
+        if (!error) this.receive(parseHint(message.string()));
       },
     });
   }
@@ -83,8 +95,8 @@ export class RecentWrites {
       this.nats.connection.publish(CALLER_WROTE_SUBJECT, JSON.stringify([key, position]));
   }
 
-  private receive(text: string): void {
-    const [key, position] = JSON.parse(text) as [string, number | null];
-    this.writes.put(key, { position, at: this.clock.now() });
+  private receive(message: unknown): void {
+    const { success, data } = Hint.safeParse(message);
+    if (success) this.writes.put(data[0], { position: data[1], at: this.clock.now() });
   }
 }
