@@ -97,7 +97,7 @@ const VARIABLES: readonly (readonly [string, Readonly<Record<string, string | un
   ['NODE_OPTIONS with a heap of 64 MiB', { NODE_OPTIONS: '--max-old-space-size=64' }],
   ['a locale that does not exist', { LANG: 'xx_XX', LC_ALL: 'xx_XX.UTF-9', LANGUAGE: 'xx' }],
   ['variables of the clients of NATS and Temporal', { NATS_URL: DEAD, TEMPORAL_ADDRESS: 'nowhere:1' }],
-  ['a TMPDIR that does not exist', { TMPDIR: '/nowhere/at/all' }],
+  ['a TMPDIR that does not exist', { TMPDIR: join(temporary(), 'at/all') }],
   ['no HOME', { HOME: undefined }],
 ];
 
