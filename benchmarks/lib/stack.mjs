@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -114,10 +114,12 @@ const memoryOf = async (roots) => {
  * A stack of the benchmark's own, in a home of its own, started and stopped by the project's two
  * commands. The first start may install, build and fetch; `restart` tells how long one takes with
  * everything cached. `args` are arguments of `npm start`, such as `--compact`. `write` returns
- * another configuration for the folder of the stack, and `extra` variables of its processes.
+ * another configuration for the folder of the stack, and `extra` variables of its processes. A
+ * named `kept` folder stays after `stop`, with its data, for another start.
  */
-export const startStack = async (providerUrl, args = [], { write, extra } = {}) => {
-  const folder = mkdtempSync(join(tmpdir(), 'antiphon-bench-'));
+export const startStack = async (providerUrl, args = [], { write, extra, kept } = {}) => {
+  const folder = kept ?? mkdtempSync(join(tmpdir(), 'antiphon-bench-'));
+  mkdirSync(folder, { recursive: true });
   const config = join(folder, 'antiphon.toml');
   const home = join(folder, 'home');
   writeFileSync(config, write?.(folder) ?? CONFIG(providerUrl));
@@ -168,6 +170,7 @@ export const startStack = async (providerUrl, args = [], { write, extra } = {}) 
     },
     stop: async () => {
       await down();
+      if (kept !== undefined) return;
       // Started as root, PostgreSQL has its data outside of the home.
       const engine = join(home, 'postgres.json');
       const { dataDir } = existsSync(engine) ? JSON.parse(readFileSync(engine, 'utf8')) : {};

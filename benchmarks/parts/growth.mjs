@@ -5,7 +5,10 @@ import { startSubject } from '../lib/processes.mjs';
 import { shareOf, startStack } from '../lib/stack.mjs';
 import { summarize } from '../lib/stats.mjs';
 
-/** Numbers of sessions of one turn. `ANTIPHON_GROWTH_SESSIONS` names others, up to a million. */
+/**
+ * Numbers of sessions of one turn. `ANTIPHON_GROWTH_SESSIONS` names others, up to a million. With
+ * `ANTIPHON_GROWTH_FOLDER` the stack is kept there, and the next run adds to its sessions.
+ */
 const SIZES = { full: [1_000, 10_000, 100_000], quick: [200, 2_000] };
 const READS = { full: 40, quick: 10 };
 const FOLLOW_MS = 1_800_000;
@@ -137,6 +140,7 @@ const asOwner = async (url, sql) => {
     await client.end();
   }
 };
+const COUNT_SQL = 'select count(*)::float8 as sessions from agent_sessions';
 const DISK_SQL = `select pg_database_size(current_database())::float8 as data,
   (select sum(size) from pg_ls_waldir())::float8 as wal`;
 
@@ -155,7 +159,8 @@ const memoryOf = ({ services }) =>
  */
 export const benchGrowth = async (context) => {
   const { providerUrl, quick } = context;
-  const stack = await startStack(providerUrl);
+  const kept = process.env.ANTIPHON_GROWTH_FOLDER;
+  const stack = await startStack(providerUrl, [], kept === undefined ? {} : { kept });
   // Its processes are this part's own, not other work of the machine.
   context.stack = stack;
   const rows = [];
@@ -163,10 +168,10 @@ export const benchGrowth = async (context) => {
   try {
     writer = await startSubject('growth-writer', { databaseUrl: stack.adminUrl() }, { timeoutMs: 7_200_000 });
     const count = READS[quick ? 'quick' : 'full'];
-    let sessions = 0;
+    let { sessions } = await asOwner(stack.adminUrl(), COUNT_SQL);
     for (const size of sizesOf(quick)) {
-      await writer.call('fill', size - sessions);
-      sessions = size;
+      await writer.call('fill', Math.max(size - sessions, 0));
+      sessions = Math.max(size, sessions);
       const head = await settled(stack.gatewayUrl());
       const busyS = await idle(stack);
       print(sessions, 'filled', { head, busyS });

@@ -74,7 +74,7 @@ const waits = async () => {
 const answer = (approvalId: string, { runtime }: Pick<RunsProcess, 'runtime'> = agent) =>
   runtime.approvals.answer({
     ...{ workspace: WORKSPACE, approvalId, decision: 'approve', reason: '' },
-    approver: { caller: 'ada', role: 'operator', agentId: null },
+    approver: { caller: 'sylvie', role: 'operator', agentId: null },
   });
 const workflow = (approvalId: string) => world.temporal.workflow.getHandle(`approval/${approvalId}`);
 const isRunning = (approvalId: string) =>
@@ -131,7 +131,7 @@ describe('the Temporal workflow of a timer', () => {
     const payloads = [...(await historyOf(approvalId)).matchAll(/"data": "([^"]+)"/g)];
     const told = payloads.map(([, data]) => Buffer.from(data ?? '', 'base64').toString());
     expect(told).toContain(JSON.stringify({ workspace: WORKSPACE, approvalId }));
-    expect(told.join()).not.toMatch(/once|ada/);
+    expect(told.join()).not.toMatch(/once|sylvie/);
     await keep('approval-answered', approvalId);
   });
 
