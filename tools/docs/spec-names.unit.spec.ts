@@ -10,8 +10,10 @@ const tracked = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
 })
   .split('\n')
   .filter((file) => file && existsSync(join(ROOT, file)));
-const specs = new Map(
-  tracked.filter((file) => file.endsWith('.spec.ts')).map((file) => [basename(file, '.spec.ts'), file]),
+/** Files of each name. Several folders may have a spec of one name. */
+const specs = Map.groupBy(
+  tracked.filter((file) => file.endsWith('.spec.ts')),
+  (file) => basename(file, '.spec.ts'),
 );
 const documents = tracked.filter((file) => file.startsWith('docs/') && file.endsWith('.md'));
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -33,7 +35,7 @@ const addSources = (file: string, sources: Map<string, string>): void => {
 /** Returns the titles that a cell quotes and none of its specs has. */
 const unknownTitles = (cell: string): string[] => {
   const sources = new Map<string, string>();
-  for (const name of specsIn(cell)) addSources(specs.get(name) ?? '', sources);
+  for (const file of specsIn(cell).flatMap((name) => specs.get(name) ?? [])) addSources(file, sources);
   if (sources.size === 0) return [];
   const text = [...sources.values()].join('\n');
   return [...cell.matchAll(/"([^"]+)"/g)]
