@@ -20,7 +20,7 @@ interface ChatOptions {
 /** Maximum size of a message, bytes; the gateway refuses larger frames. */
 const MAX_INPUT_BYTES = 1024 * 1024;
 
-/** Reads a text from standard input. Throws `CLI.USAGE` if it is too long. */
+/** Reads a text from standard input. Throws `CLI.USAGE` if it is too long, or empty. */
 export const readInput = async (): Promise<string> => {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -29,7 +29,11 @@ export const readInput = async (): Promise<string> => {
     if (bytes > MAX_INPUT_BYTES) throw invalid('CLI.USAGE', 'the message on standard input is over 1 MiB');
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8').trimEnd();
+  // Removes a byte order mark, which programs of Windows write.
+  const text = new TextDecoder().decode(Buffer.concat(chunks)).trimEnd();
+  if (text === '')
+    throw invalid('CLI.USAGE', 'there is no text on standard input; pipe one, or give it as an argument');
+  return text;
 };
 
 const toRequest = (content: string, options: ChatOptions): ChatRequest => {
