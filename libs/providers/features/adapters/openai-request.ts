@@ -46,13 +46,16 @@ class Returned {
   }
 }
 
+/** Returns a text that no server refuses as empty, as some in this format do. */
+const visible = (text: string): string => (text.trim() === '' ? '(empty)' : text);
+
 const assistantMessage = (
   message: AssistantMessage,
   returned: Returned,
   parameters: ModelParameters,
 ): Message => {
   const { text, toolCalls } = message;
-  if (toolCalls.length === 0) return { role: 'assistant', content: text };
+  if (toolCalls.length === 0) return { role: 'assistant', content: visible(text) };
   return {
     role: 'assistant',
     ...returned.reasoningOf(message, parameters),
@@ -68,7 +71,7 @@ const assistantMessage = (
 
 const renderMessage = (message: ModelMessage, returned: Returned, parameters: ModelParameters): Message[] => {
   if (message.role === 'user') {
-    const parts = [message.context, message.text].filter((part) => part !== undefined);
+    const parts = [message.context, visible(message.text)].filter((part) => part !== undefined);
     return [{ role: 'user', content: parts.join('\n\n') }];
   }
   if (message.role === 'assistant') return [assistantMessage(message, returned, parameters)];
