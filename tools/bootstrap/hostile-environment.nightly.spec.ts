@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
@@ -8,7 +9,9 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -99,8 +102,11 @@ const VARIABLES: readonly (readonly [string, Readonly<Record<string, string | un
   ['variables of the clients of NATS and Temporal', { NATS_URL: DEAD, TEMPORAL_ADDRESS: 'nowhere:1' }],
   ['a TMPDIR that does not exist', { TMPDIR: join(temporary(), 'at/all') }],
   ['no HOME', { HOME: undefined }],
+  ['NODE_ENV=production', { NODE_ENV: 'production' }],
+  ['NODE_ENV=test with npm that omits packages', { NODE_ENV: 'test', npm_config_omit: 'dev' }],
 ];
 
+// @shows U54 U57 U58 U59
 describe('a start with variables of the user', () => {
   const cases = VARIABLES.filter(isChosen);
   if (cases.length > 0) it.each(cases)('completes a turn: %s', (_name, env) => expectTurn({ env }));
@@ -167,6 +173,10 @@ const MACHINES: readonly (readonly [string, () => Promise<Partial<HostileStart>>
       return { root, home: join(root, 'die Daten') };
     },
   ],
+  [
+    'a home whose path is too long for a socket',
+    async () => ({ home: join(temporary(), 'long-name-of-a-folder/'.repeat(9), 'home') }),
+  ],
   ['Node 20', async () => ({ node: await nodeOf('20') })],
   ['Node 22', async () => ({ node: await nodeOf('22') })],
   ['Node 24', async () => ({ node: bundledNode() })],
@@ -176,31 +186,88 @@ const MACHINES: readonly (readonly [string, () => Promise<Partial<HostileStart>>
   ],
 ];
 
+// @shows U55 U56 U58
 describe('a start on a machine of another kind', () => {
   const cases = MACHINES.filter(isChosen);
   if (cases.length > 0)
     it.each(cases)('completes a turn: %s', async (_name, prepare) => expectTurn(await prepare()));
 });
 
-const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, RegExp])[] = [
-  ['a home that cannot be made', { HOME: '/proc/nowhere', ANTIPHON_CACHE: '/proc/cache' }, /\/proc\/cache/],
+/** Writes a program that says its version as an engine does, and then only waits. */
+const waitingProgram = (name: string, version: string): string => {
+  const program = join(temporary(), name);
+  const script = `#!/bin/sh\ncase "$*" in *version|-v) echo "${version}"; exit 0;; esac\n`;
+  writeFileSync(program, `${script}echo "${name} waits for nothing" >&2\nexec sleep 1000\n`, { mode: 0o755 });
+  return program;
+};
+
+/** Starts a server that takes connections and never answers. Returns its address. */
+const silentServer = async (): Promise<string> => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  removed.push(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+};
+
+type Environment = Readonly<Record<string, string>>;
+const REFUSED: readonly (readonly [string, () => Environment | Promise<Environment>, RegExp])[] = [
+  [
+    'a home that cannot be made',
+    () => ({ HOME: '/proc/nowhere', ANTIPHON_CACHE: '/proc/cache' }),
+    /\/proc\/cache/,
+  ],
   [
     'a database that is not there',
-    { ANTIPHON_DATABASE_URL: 'postgresql://u:p@127.0.0.1:9/db' },
+    () => ({ ANTIPHON_DATABASE_URL: 'postgresql://u:p@127.0.0.1:9/db' }),
     /ANTIPHON_DATABASE_URL points at 127\.0\.0\.1:9/,
   ],
-  ['a NATS that is not there', { ANTIPHON_NATS_URL: 'nats://127.0.0.1:9' }, /ANTIPHON_NATS_URL points at/],
+  [
+    'a NATS that is not there',
+    () => ({ ANTIPHON_NATS_URL: 'nats://127.0.0.1:9' }),
+    /ANTIPHON_NATS_URL points at/,
+  ],
   [
     'a Temporal that is not there',
-    { ANTIPHON_TEMPORAL_ADDRESS: '127.0.0.1:9' },
+    () => ({ ANTIPHON_TEMPORAL_ADDRESS: '127.0.0.1:9' }),
     /ANTIPHON_TEMPORAL_ADDRESS points at/,
+  ],
+  [
+    'a database that never answers',
+    async () => ({ ANTIPHON_DATABASE_URL: `postgresql://u:p@${await silentServer()}/db` }),
+    /ANTIPHON_DATABASE_URL points at 127\.0\.0\.1:\d+/,
+  ],
+  [
+    'a NATS that never answers',
+    async () => ({ ANTIPHON_NATS_URL: `nats://${await silentServer()}` }),
+    /ANTIPHON_NATS_URL points at 127\.0\.0\.1:\d+/,
+  ],
+  [
+    'a Temporal that never answers',
+    async () => ({ ANTIPHON_TEMPORAL_ADDRESS: await silentServer() }),
+    /ANTIPHON_TEMPORAL_ADDRESS points at 127\.0\.0\.1:\d+/,
+  ],
+  [
+    'its own NATS that never is ready',
+    () => ({ ANTIPHON_NATS_SERVER: waitingProgram('nats-server', 'nats-server: v2.15.1') }),
+    /NATS did not start: it waited for 20 s and was not ready\.[\s\S]*nats-server waits for nothing/,
+  ],
+  [
+    'its own Temporal that never is ready',
+    () => ({
+      ANTIPHON_TEMPORAL: waitingProgram('temporal', 'temporal version 1.5.1 (Server 1.30.0, UI 2.4)'),
+    }),
+    /Temporal did not start: it waited for 20 s and was not ready\.[\s\S]*temporal waits for nothing/,
   ],
 ];
 
 describe('a start that cannot succeed', () => {
   const cases = REFUSED.filter(isChosen);
   if (cases.length > 0)
-    it.each(cases)('ends within 30 s with the cause: %s', (_name, env, message) =>
-      expectClearEnd({ env }, message),
+    it.each(cases)('ends within 30 s with the cause: %s', async (_name, prepare, message) =>
+      expectClearEnd({ env: await prepare() }, message),
     );
 });

@@ -7,6 +7,7 @@ import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { StickyPort } from '../home/ports.js';
+import { IDLE_START_MS } from '../process/idle-process.js';
 import { SupervisedProcess } from '../process/supervised-process.js';
 import type { Incarnation } from '../process/supervised-process.js';
 import { addressOfUrl, checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
@@ -80,6 +81,7 @@ export const natsProcess = (
       stopSignal: 'SIGTERM',
       graceMs: 10_000,
       readyTimeoutMs: 60_000,
+      idleTimeoutMs: IDLE_START_MS,
       attempts: 3,
       prepare,
       whenReady: async (_child, signal) => {

@@ -31,6 +31,7 @@ describe('the folder of the Unix socket', () => {
     expect(rulesOf(dataDir)).toBe(`${SOCKET_RULE}${LOOPBACK_RULE}`);
   });
 
+  // @shows U55
   it('is null where the path of the socket would be too long', async () => {
     const long = createData(join(base, 'x'.repeat(100), 'data'));
     expect(await prepareSocketFolder({ dataDir: long, port: 15_432, user: null })).toBeNull();

@@ -5,6 +5,7 @@ import { temporalServer, toClientOptions } from '@antiphon/temporal/server';
 import type { TemporalServer } from '@antiphon/temporal/server';
 import type { Connection } from '@temporalio/client';
 import { connectOnce, StickyPort } from '../home/ports.js';
+import { IDLE_START_MS } from '../process/idle-process.js';
 import { SupervisedProcess } from '../process/supervised-process.js';
 import type { Incarnation } from '../process/supervised-process.js';
 import { checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
@@ -79,6 +80,7 @@ export const temporalProcess = (
       stopSignal: 'SIGTERM',
       graceMs: 10_000,
       readyTimeoutMs: 60_000,
+      idleTimeoutMs: IDLE_START_MS,
       attempts: 3,
       prepare,
       whenReady: async (_child, signal) => {

@@ -5,6 +5,7 @@ import type { ServiceName } from '@antiphon/contracts/messaging';
 import { z } from 'zod';
 import type { ServiceConfiguration } from '../supervisor/configuration.js';
 import type { RunningChild } from './child-process.js';
+import { IDLE_START_MS } from './idle-process.js';
 import { renderHostedEnvironments, serviceEnvironment } from './service-environment.js';
 import type { Environment, ServiceConnections } from './service-environment.js';
 import type { Incarnation, ProcessSpec } from './supervised-process.js';
@@ -140,6 +141,7 @@ export const serviceProcess = (instance: ServiceInstance, context: ServiceContex
     stopSignal: 'SIGTERM',
     graceMs: 20_000,
     readyTimeoutMs: 60_000,
+    idleTimeoutMs: IDLE_START_MS,
     attempts: 2,
     prepare,
     whenReady: async (child, signal) => {

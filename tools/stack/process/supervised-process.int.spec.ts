@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -229,6 +229,45 @@ describe('SupervisedProcess', () => {
     const worker = supervise('echo $$ > pid; exec sleep 1000', { readyTimeoutMs: 200, attempts: 1 });
     await expect(worker.start()).rejects.toThrow('it was not ready within 0.2 s');
     expect(identify(Number(readFileSync(at('pid'), 'utf8')))).toBeNull();
+  });
+
+  const itOnLinux = process.platform === 'linux' ? it : it.skip;
+
+  itOnLinux(
+    'fails its first start once it only waits, with its last output and no further attempt',
+    async () => {
+      const script = 'echo x >> starts; echo "waits for the database" >&2; exec sleep 1000';
+      const worker = supervise(script, { idleTimeoutMs: 500 });
+      await expect(worker.start()).rejects.toThrow(
+        /worker-1 did not start: it waited for 0\.5 s and was not ready\.\nIts last output \(.*worker\.log\):\n {2}waits for the database/,
+      );
+      expect(readFileSync(at('starts'), 'utf8')).toBe('x\n');
+      expect(worker.status()).toMatchObject({ pid: null });
+    },
+  );
+
+  itOnLinux('fails its first start once it only polls', async () => {
+    const worker = supervise('while :; do sleep 0.1; done', { idleTimeoutMs: 1_000 });
+    await expect(worker.start()).rejects.toThrow('it waited for 1 s and was not ready');
+  });
+
+  itOnLinux.each([
+    ['computes', 'i=0; while [ $i -lt 3000000 ]; do i=$((i+1)); done'],
+    ['reads', 'for i in 1 2 3 4 5 6 7 8 9 10; do read -r line < zeros; sleep 0.1; done'],
+  ])('waits for a first start that %s for longer than that', async (_name, work) => {
+    // A shell reads byte by byte, and a file without a line end to its end.
+    writeFileSync(at('zeros'), 'x'.repeat(300_000));
+    const worker = supervise(`${work}; touch ready; exec sleep 1000`, { idleTimeoutMs: 400 });
+    await worker.start();
+    expect(worker.status()).toMatchObject({ state: 'ready', restarts: 0 });
+  });
+
+  itOnLinux('waits for a restart that does nothing as long as for any other', async () => {
+    const script = '[ -e twice ] && sleep 1; touch twice ready; exec sleep 1000';
+    const worker = supervise(script, { idleTimeoutMs: 300 });
+    await worker.start();
+    process.kill(pidOf(worker), 'SIGKILL');
+    await until(() => worker.status().restarts === 1 && worker.status().state === 'ready');
   });
 
   it('is killed with its children when it does not stop in time', async () => {

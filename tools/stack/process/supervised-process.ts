@@ -4,29 +4,11 @@ import type { Logger } from '@antiphon/observability';
 import type { ProcessState } from '../stack-json.js';
 import { readTail } from './bounded-log.js';
 import { startChild } from './child-process.js';
+import { waitUntilIdle } from './idle-process.js';
+import { DEFAULT_RESTART_POLICY, countFailure, restartDelay } from './restart-policy.js';
+import type { RestartPolicy } from './restart-policy.js';
 import { StartRefused } from './start-refused.js';
 import type { ChildRecord, ChildrenRecord, Exit, Launch, RunningChild } from './child-process.js';
-
-export interface RestartPolicy {
-  readonly firstDelayMs: number;
-  readonly maxDelayMs: number;
-  /** A process that was ready this long is healthy: its next exit counts as the first. */
-  readonly healthyAfterMs: number;
-}
-
-export const DEFAULT_RESTART_POLICY: RestartPolicy = {
-  firstDelayMs: 250,
-  maxDelayMs: 10_000,
-  healthyAfterMs: 2_000,
-};
-
-/** Counts consecutive failures. `readyForMs` is null for a process that never became ready. */
-export const countFailure = (policy: RestartPolicy, before: number, readyForMs: number | null): number =>
-  readyForMs !== null && readyForMs >= policy.healthyAfterMs ? 1 : before + 1;
-
-/** Returns the backoff: none after the first exit, because sessions wait, then doubling delays. */
-export const restartDelay = (policy: RestartPolicy, failures: number): number =>
-  failures <= 1 ? 0 : Math.min(policy.maxDelayMs, policy.firstDelayMs * 2 ** (failures - 2));
 
 /** One start of a process. */
 export interface Incarnation {
@@ -43,6 +25,8 @@ export interface ProcessSpec {
   readonly stopSignal: NodeJS.Signals;
   readonly graceMs: number;
   readonly readyTimeoutMs: number;
+  /** Time after which a first start that does nothing fails. Undefined for none: it may recover. */
+  readonly idleTimeoutMs?: number;
   /** Maximum number of attempts at the first start. */
   readonly attempts: number;
   /** Prepares each start: a port may have been taken since, and a service gets a new id. */
@@ -130,6 +114,7 @@ export class SupervisedProcess {
   private readonly policy: RestartPolicy;
   private current: RunningChild | null = null;
   private loop: Promise<void> = Promise.resolve();
+  private hasBeenReady = false;
   private state: ProcessStatus = {
     state: 'stopped',
     pid: null,
@@ -185,13 +170,12 @@ export class SupervisedProcess {
   }
 
   private async keepRunning(): Promise<void> {
-    let wasReady = false;
     for (let failures = 0; !this.isStopping;) {
       const { readyForMs, reason, error, isFinal = false } = await this.runSafely();
       if (this.isStopping) return;
-      wasReady ||= readyForMs !== null;
+      this.hasBeenReady ||= readyForMs !== null;
       failures = countFailure(this.policy, failures, readyForMs);
-      if (!wasReady && (isFinal || failures >= this.spec.attempts)) throw error;
+      if (!this.hasBeenReady && (isFinal || failures >= this.spec.attempts)) throw error;
       const delay = restartDelay(this.policy, failures);
       this.hooks.note(`${this.name} ${reason}; restarting${delay === 0 ? '' : ` in ${delay / 1000} s`}`);
       await sleep(delay, undefined, { signal: this.stopping.signal }).catch(() => undefined);
@@ -246,7 +230,7 @@ export class SupervisedProcess {
       (port) => ({ port }),
       (error: unknown) => ({ error }),
     );
-    const outcome = await Promise.race([ready, child.exited]);
+    const outcome = await Promise.race([ready, child.exited, this.stall(child, signal)]);
     abandoned.abort();
     if ('port' in outcome) {
       this.update({ state: 'ready', port: outcome.port ?? this.state.port });
@@ -256,9 +240,18 @@ export class SupervisedProcess {
     // `stop` ends it gracefully; a late process is killed.
     if (!this.isStopping) await child.end('SIGKILL', 0);
     if (timeout.aborted) return { reason: `was not ready within ${this.spec.readyTimeoutMs / 1000} s` };
+    if ('idleMs' in outcome)
+      return { reason: `waited for ${outcome.idleMs / 1000} s and was not ready`, isFinal: true };
     const { error } = outcome;
     const isFinal = error instanceof StartRefused;
     return { reason: error instanceof Error ? error.message : String(error), isFinal };
+  }
+
+  /** Resolves when a first start does nothing: another attempt would wait in the same way. */
+  private async stall(child: RunningChild, signal: AbortSignal): Promise<{ readonly idleMs: number }> {
+    const idleMs = this.hasBeenReady ? undefined : this.spec.idleTimeoutMs;
+    if (idleMs !== undefined && (await waitUntilIdle(child.identity.pid, idleMs, signal))) return { idleMs };
+    return new Promise(() => undefined);
   }
 
   /**

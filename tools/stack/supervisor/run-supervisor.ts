@@ -27,7 +27,8 @@ import { Stack } from './stack.js';
 import type { StackPlan } from './stack.js';
 
 const HOUSEKEEPING_MS = 2_000;
-const READY_TIMEOUT_MS = 60_000;
+/** Time for the gateways to say that they are ready, once every process has started. */
+const READY_TIMEOUT_MS = 20_000;
 
 interface Supervision {
   readonly args: SupervisorArguments;

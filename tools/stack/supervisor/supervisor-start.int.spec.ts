@@ -20,6 +20,7 @@ const addressOfService = async ({ stack }: RunningStack): Promise<Record<string,
 describe('a start', () => {
   const newHome = useHomes();
 
+  // @shows U62
   it('joins a concurrent start of the same home', async () => {
     const home = newHome();
     const both = await Promise.all([start(home), start(home)]);

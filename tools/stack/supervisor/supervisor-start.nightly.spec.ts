@@ -46,6 +46,26 @@ describe('a start', () => {
     server.close();
   }, 60_000);
 
+  it.each([
+    [
+      'wait-on-start',
+      /did not start: it waited for 20 s and was not ready\.\n[\s\S]*this one was told to wait/,
+    ],
+    ['not-ready', /is not ready after 20 s: the gateway at \S+ says: .*told not to be ready/],
+  ])(
+    'ends within 30 s with the cause where a service never is ready (%s)',
+    async (file, message) => {
+      const home = newHome();
+      writeFileSync(join(home, file), '');
+      const begun = performance.now();
+      await expect(start(home)).rejects.toThrow(message);
+      expect(performance.now() - begun).toBeLessThan(30_000);
+      await until(() => !existsSync(homeLayout(home).lockFile));
+      expect(marked(home)).toEqual([]);
+    },
+    60_000,
+  );
+
   it('ends with the process that started it, unless it was detached', async () => {
     const home = newHome();
     const running = await start(home);

@@ -157,6 +157,7 @@ describe('a running stack', () => {
     expect(await restart()).not.toHaveProperty('ANTIPHON_CONFIG_PROBLEM');
   });
 
+  // @shows U62
   it('is joined by a second start, which starts no process', async () => {
     const pids = allPids(now());
     const second = await start(home);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { countFailure, DEFAULT_RESTART_POLICY, restartDelay } from './supervised-process.js';
+import { countFailure, DEFAULT_RESTART_POLICY, restartDelay } from './restart-policy.js';
 
 const delaysOf = (readyForMs: readonly (number | null)[]): number[] => {
   let failures = 0;
