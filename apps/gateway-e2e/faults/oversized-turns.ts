@@ -31,6 +31,8 @@ export const prepareOversized = (): { readonly config: string; readonly remove: 
 name = "oversized"
 kind = "scripted"
 base_url = "file:${path}"
+# The scripted provider ends its text at the output limit.
+max_output_tokens = 300_000
 
 [[agents]]
 id = "${OVERSIZED_AGENT}"
