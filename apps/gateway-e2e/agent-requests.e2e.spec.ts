@@ -208,6 +208,7 @@ describe('the routes and methods of tasks', () => {
     await waitForList('/tasks?project=numbers&state=completed', 'tasks', [task.id]);
   });
 
+  // @shows U50
   it('take a deadline with an offset, and say how to write one without a zone', async () => {
     const spec = { prompt: 'Never done.', capabilities: ['none-has-it'] };
     const dueAt = Date.now() + 3_600_000;

@@ -126,6 +126,7 @@ describe('a frame that is not a request', () => {
     expect(await client.call('ping')).toBe('pong');
   });
 
+  // @shows U20
   it('keeps the control characters of a message, and refuses a lone surrogate and NUL', async () => {
     const send = (id: string, content: string): void =>
       client.sendRaw(
@@ -250,6 +251,7 @@ describe('a configuration with a typo', () => {
 });
 
 describe('the command line', () => {
+  // @shows U64
   it.each([
     [['chat', '--foo', 'x'], 2],
     [['nonsense'], 2],

@@ -98,6 +98,7 @@ describe('a chat with an agent role', () => {
     }
   });
 
+  // @shows U46
   it('takes a body of the content alone for a message', async () => {
     const chat = await create('content alone');
     const stream = await attach(chat);
@@ -142,7 +143,7 @@ describe('a chat with an agent role', () => {
     expect(await attach(unknown).then(String, String)).toMatch(/404 .*CHAT.NOT_FOUND/);
   });
 
-  // @shows chats-C2
+  // @shows chats-C2 U46
   it('joins a repeated message and a repeated creation, and refuses a name that is taken', async () => {
     const key = randomUUID();
     const [chat, again] = [
@@ -159,7 +160,7 @@ describe('a chat with an agent role', () => {
     expect(stream.events.filter(({ event }) => event === 'accepted')).toHaveLength(1);
   });
 
-  // @shows P2
+  // @shows P2 U46
   it('changes what a reader and the next turn see when a message is edited or deleted', async () => {
     const chat = await create('changed');
     const stream = await attach(chat);

@@ -179,6 +179,7 @@ describe('a result of a tool', () => {
     expect(JSON.parse(contentOf('deep'))).toEqual(nested());
   });
 
+  // @shows U67
   it.each([
     ['line', 'long-line'],
     ['deep', 'echo'],

@@ -96,6 +96,7 @@ const expectHarmless = async (path: string): Promise<void> => {
 };
 
 describe('Arabic and Hebrew', () => {
+  // @shows U66
   it('are written from right to left, in messages and in the blocks of an answer', async () => {
     const id = await chat('claude', 'rtl', 'بلغ عن المد');
     await open(`/sessions/${id}`);

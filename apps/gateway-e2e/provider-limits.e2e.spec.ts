@@ -167,6 +167,7 @@ const errorOf = (frames: Awaited<ReturnType<typeof send>>['frames']) =>
   frames.find(({ event }) => event === 'error')?.data as { code: string; message: string };
 
 describe('max_output_tokens', () => {
+  // @shows U69
   it.each([
     ['main', 8_192],
     ['writer', 777],
@@ -187,6 +188,7 @@ describe('a limit of a wait', () => {
   const WAIT = 'provider timeout: no first byte within 1 s (first_byte_s of provider slow)';
   const hold: MockScript = () => new Promise(() => undefined);
 
+  // @shows U68
   it('is named in the frame of the error, and the same wait at this machine is not tried again', async () => {
     script = hold;
     const { frames, calls } = await send('slow');
@@ -256,6 +258,7 @@ describe('concurrent_calls', () => {
 });
 
 describe('a provider behind a proxy', () => {
+  // @shows U70
   it('answers, and the password of the proxy is in no event, log or answer', async () => {
     const { frames } = await send('remote');
     expect(textOf(frames)).toBe('fine');

@@ -74,6 +74,7 @@ const errorEvent: MockScript = ({ format }) => {
 };
 
 describe('a call that the provider refuses', () => {
+  // @shows U71
   it.each([
     ['a wrong key', 401, { message: 'Incorrect API key provided' }, 'the provider refused the key', 1],
     ['no credit', 402, { message: 'Insufficient credits' }, 'no credit', 1],
@@ -132,6 +133,7 @@ const chargeOf = async (agent: string) => {
 };
 
 describe('the usage of a call', () => {
+  // @shows U72
   it.each([null, { inputTokens: 7, outputTokens: 3 }])(
     'is marked as an estimate in frames and sums where the provider reported %j',
     async (usage) => {
@@ -148,6 +150,7 @@ describe('the usage of a call', () => {
     },
   );
 
+  // @shows U33
   it.each([
     ['claude', { inputTokens: 3, cacheWriteTokens: 12_304, outputTokens: 550 }, 54_399],
     ['claude', { inputTokens: 4, cacheReadTokens: 12_304, outputTokens: 550 }, 11_953],
@@ -164,6 +167,7 @@ describe('the usage of a call', () => {
     expect(total['cacheWriteTokens']).toBe(12_304);
   });
 
+  // @shows U36
   it('of a cancelled stream is the input that the vendor reported, and the limit of the output', async () => {
     script = () => ({
       reply: { text: ['one ', 'two'], usage: { inputTokens: 1_000, outputTokens: 9 } },
@@ -187,6 +191,7 @@ describe('the usage of a call', () => {
 });
 
 describe('an answer that ends early', () => {
+  // @shows U69
   it('by its output limit completes the turn, and its last frame says so', async () => {
     script = () => ({ text: ['half a sen'], cutBy: 'length' });
     for (const agent of ['claude', 'gpt']) {
@@ -199,6 +204,7 @@ describe('an answer that ends early', () => {
     expect(stderr).toContain('[cut: the answer reached its output limit]');
   });
 
+  // @shows U21
   it('within its tool calls runs all but the last one', async () => {
     const tools = ['1 + 1', '2 + 2'].map((expression, n) => ({
       ...{ id: `call_${n}`, name: 'calculator', input: { expression } },
@@ -223,6 +229,7 @@ describe('an answer that ends early', () => {
 });
 
 describe('a tool call whose arguments are unusable', () => {
+  // @shows U02
   it('is an error that the model reads, and the turn continues', async () => {
     script = ({ toolResults, seen }) => {
       if (toolResults.length > 0) return { text: [`read: ${toolResults[0]}`] };

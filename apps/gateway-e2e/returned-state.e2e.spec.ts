@@ -125,6 +125,7 @@ const strictVendor: MockScript = ({ toolResults, seen }) => {
 };
 
 describe('signed and redacted thinking', () => {
+  // @shows U10
   it('is sent back byte for byte with the tool’s result, and not in the next turn', async () => {
     script = strictVendor;
     const frames = await chat('claude', 'go', 'signed').done();
@@ -181,6 +182,7 @@ describe('signed and redacted thinking', () => {
 });
 
 describe('reasoning text', () => {
+  // @shows U08
   it('is sent back with the id of its call until the turn ends', async () => {
     script = ({ toolResults }) =>
       toolResults.length === 0 ? { raw: reasoningStream('functions.echo:0') } : { text: ['done'] };
@@ -219,6 +221,7 @@ describe('thinking that an agent asks for', () => {
 });
 
 describe('a parameter that the vendor refuses by its name', () => {
+  // @shows U07
   it('is omitted at once, is charged once, and is not sent again', async () => {
     script = ({ seen }) => {
       const message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";

@@ -68,6 +68,7 @@ const endOfRun = (id: string): Promise<RunView> =>
     300_000,
   );
 
+// @shows U68
 it('a model that loads for 75 s and pauses for 40 s answers a turn, a command and a run, each by one call', async () => {
   const params = { channel: 'test', account: 'slow', peer: 'p', content: 'hello' };
   const turn = client.stream('chat.send', params);

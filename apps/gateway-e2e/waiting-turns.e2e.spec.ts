@@ -58,6 +58,7 @@ const hugeArguments: MockScript = () => ({
 });
 
 describe('an answer that is larger than an event may be', () => {
+  // @shows U47
   it.each<[string, string, MockScript]>([
     ['900,000 characters of text in one piece', 'claude', () => ({ text: ['x'.repeat(900_000)] })],
     ['1,100,000 characters of text in one piece', 'claude', () => ({ text: ['x'.repeat(1_100_000)] })],
@@ -143,6 +144,7 @@ describe('an agent in the state error', () => {
     return { code: response.status, ...((await response.json()) as { status: string; warnings?: unknown }) };
   };
 
+  // @shows U47
   it('is shown by readiness, status and metrics, and tries one waiting turn after its time', async () => {
     await fail('claude', 8_000);
     await waitForValue('the state', async () => ((await stateOf('claude')) === 'error' ? true : undefined));

@@ -52,6 +52,7 @@ describe('a lock', () => {
     expect(told).toEqual([process.pid]);
   });
 
+  // @shows U61
   it('replaces a killed holder after ending its children', async () => {
     const child = inProcess(
       `import { spawn } from 'node:child_process';

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { ownEnvironment, reachLoopbackDirectly } from './own-environment.mjs';
 
 describe('the environment of the programs of a start', () => {
+  // @shows U57 U58
   it.each([
     ...['PGHOST', 'PGSSLMODE', 'PGOPTIONS', 'PGPASSWORD', 'PGSERVICE', 'PGCLIENTENCODING'],
     ...['NATS_URL', 'NATS_USER', 'TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TEMPORAL_TLS_CERT'],
@@ -24,6 +25,7 @@ describe('the environment of the programs of a start', () => {
 });
 
 describe('a program that the user runs', () => {
+  // @shows U59
   it('reaches loopback without a proxy, and keeps the exceptions of the user', () => {
     const env: NodeJS.ProcessEnv = { NO_PROXY: 'corp.example,127.0.0.1', HTTPS_PROXY: 'http://p:1' };
     reachLoopbackDirectly(env);
@@ -37,6 +39,7 @@ describe('a program that the user runs', () => {
     expect(env['no_proxy']).toBe('lower,localhost,127.0.0.1,::1,[::1]');
   });
 
+  // @shows U57
   it('connects to the database as its address says', () => {
     const env: NodeJS.ProcessEnv = { PGSSLMODE: 'require', PGOPTIONS: '-c x=y', PATH: '/bin' };
     reachLoopbackDirectly(env);

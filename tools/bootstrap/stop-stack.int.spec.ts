@@ -60,6 +60,7 @@ describe('stopStack after a killed supervisor', () => {
     process.kill(-other.pid, 'SIGKILL');
   });
 
+  // @shows U61
   it('does not signal a process with a reused pid', async () => {
     const stranger = await start('echo up; exec sleep 1000');
     record([{ ...stranger, start: 'another life', name: 'agent-1' }]);

@@ -88,6 +88,7 @@ describe('a chat on the command line', () => {
 });
 
 describe('a command whose reader closes the pipe', () => {
+  // @shows U63
   it.each(['stdout', 'stderr'] as const)('ends quietly when %s is closed', async (stream) => {
     respond = (socket) => {
       for (let n = 0; n < 2_000; n++) socket.send(frame('text', 'x'.repeat(500), n));

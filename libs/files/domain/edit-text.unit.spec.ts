@@ -56,12 +56,14 @@ describe('An exact edit', () => {
   // @shows chats-C6
   it('is shown by at least 300 cases', () => expect(CASES.length).toBeGreaterThanOrEqual(300));
 
+  // @shows U40 U41
   it.each(CASES)('changes only its span: $name', ({ before, after, old, text }) => {
     expect(hash(editBytes(bytes(`${before}${old}${after}`), { old, new: text }))).toBe(
       hash(bytes(`${before}${text}${after}`)),
     );
   });
 
+  // @shows U42
   it('keeps bytes that are no UTF-8', () => {
     const file = Uint8Array.of(0xff, 0x80, 0x61, 0xc3, 0x9f);
     expect([...editBytes(file, { old: 'a', new: 'bc' })]).toEqual([0xff, 0x80, 0x62, 0x63, 0xc3, 0x9f]);
@@ -91,7 +93,7 @@ describe('An exact edit', () => {
     expect(() => editBytes(bytes('a\nb\na\n'), { old: 'a', new: 'y' })).toThrow('lines 1, 3');
   });
 
-  // @shows chats-C6
+  // @shows chats-C6 U41 U43
   it.each([
     ['line endings', 'one\r\ntwo\r\n', 'one\ntwo'],
     ['tabs and spaces', '\tone\n\ttwo\n', '    one\n    two'],

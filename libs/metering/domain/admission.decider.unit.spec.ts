@@ -67,6 +67,7 @@ describe('admission', () => {
     const spent = { settledMicroUsd: 600 + over, reservedMicroUsd: 400 };
     const free = { inputMicroUsdPerMtok: 0, outputMicroUsdPerMtok: 0 };
 
+    // @shows U35
     it('refuses a call that costs money, and admits one that costs nothing', () => {
       expect(decideAdmission(ask(10, 10), [session(null, 1_000, spent)], price)).toMatchObject({
         granted: false,
@@ -160,6 +161,7 @@ describe('admission', () => {
       outputBound: 16,
     }));
 
+  // @shows U34
   it('refuses a model without a price under a money limit, and names the fix', () =>
     expect(decideAdmission(ask(100, 300), [session(null, 1_000_000)], null)).toMatchObject({
       refusal: {

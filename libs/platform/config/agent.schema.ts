@@ -157,7 +157,7 @@ export const Agent = z.strictObject({
     .nullable()
     .default(null),
   tools: names(
-    'tool names (letters, digits, dashes, underscores)',
+    'tool names (1 to 64 letters, digits, dashes, underscores)',
     TOOL,
     'tools = ["echo", "calculator"]',
   ).default([]),

@@ -9,6 +9,7 @@ const provider = (fields: Partial<ProviderConfig>): ProviderConfig => ({
 });
 
 describe('the limits of a call', () => {
+  // @shows U68
   it('wait for minutes where the model runs on this machine, and the same wait is not tried again', () => {
     const local = {
       firstByteMs: 600_000,

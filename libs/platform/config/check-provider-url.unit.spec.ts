@@ -10,6 +10,7 @@ const parse = (provider: string, env = {}) =>
 const warningsOf = (provider: string, env = {}): string => providerWarnings(parse(provider), env).join('\n');
 
 describe('base_url', () => {
+  // @shows U32
   it.each([
     ['https://host/v1/chat/completions', '/chat/completions', 'https://host/v1'],
     ['https://host/v1/chat/completions/', '/chat/completions', 'https://host/v1'],
@@ -61,6 +62,7 @@ describe('base_url', () => {
     ]);
   });
 
+  // @shows U32
   it.each([
     ['kind = "openai-compatible"\nbase_url = "https://host"', 'most servers expect /v1: https://host/v1'],
     ['kind = "openai"\nbase_url = "http://host:8080/"', 'most servers expect /v1: http://host:8080/v1'],

@@ -76,6 +76,7 @@ describe('where the configuration comes from', () => {
     expect(refusal(() => load())).toMatchObject({ code: 'CONFIG.UNREADABLE' });
   });
 
+  // @shows U44
   it('reads a file with a byte order mark and Windows line ends', () => {
     write(cwd, 'antiphon.toml', '\ufeff[gateway]\r\nport = 2\r\n');
     expect(load().gateway.port).toBe(2);

@@ -215,6 +215,18 @@ describe('a file with mistakes', () => {
     expect(problems(text).map((problem) => problem.key)).toContain(key),
   );
 
+  // @shows U37
+  it.each(['files.read', 'mcp:search', 'a tool', 'tool/2', 'größe', '工具', '', 'x'.repeat(65)])(
+    'refuses the tool name %j, which vendors refuse, and says what a name may have',
+    (tool) => {
+      const [problem] = problems(`[[agents]]\nid = "a"\ntools = [${JSON.stringify(tool)}]`);
+      expect(problem).toMatchObject({
+        key: 'agents[0].tools[0]',
+        expected: expect.stringContaining('1 to 64 letters, digits, dashes, underscores'),
+      });
+    },
+  );
+
   it('turns each feature off', () => {
     const off = 'agent_runtime_v1 = false\nmemory_v1 = false\nworkers_v1 = false';
     expect(parse(`[features]\n${off}`).features).toEqual({

@@ -80,6 +80,7 @@ const U33 = [
 ] as const;
 
 describe('the cost of cached input', () => {
+  // @shows U33
   it.each(U33)('of %s, model %s, for %j is %d micro-USD', (name, model, usage, microUsd) =>
     expect(costMicroUsd(findPrice(config, name, model)!, usage)).toBe(microUsd),
   );

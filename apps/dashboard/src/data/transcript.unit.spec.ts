@@ -159,6 +159,7 @@ describe('the parts of a turn', () => {
     expect(turn && partsOf(turn) === partsOf(turn)).toBe(true);
   });
 
+  // @shows U69
   it.each([
     ['length', ['The answer was cut: it reached its output limit.']],
     ['content_filter', ['The answer was cut: a filter of the provider ended it.']],

@@ -32,6 +32,7 @@ describe('hidden characters of an untrusted text', () => {
 });
 
 describe('the direction of a text', () => {
+  // @shows U66
   it.each([
     ['مرحبا بالعالم', 'rtl'],
     ['שלום, world', 'rtl'],

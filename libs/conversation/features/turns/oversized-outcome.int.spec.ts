@@ -51,6 +51,7 @@ const expectAble = async (): Promise<void> => {
 };
 
 describe('an answer that is larger than its event may be', () => {
+  // @shows U47
   it.each([
     ...SIZES.map((size) => [`one text of ${size} characters`, streams('x'.repeat(size))] as const),
     ...SIZES.map((size) => [`one thought of ${size} characters`, thinks('x'.repeat(size))] as const),
@@ -68,6 +69,7 @@ describe('an answer that is larger than its event may be', () => {
     await expectAble();
   });
 
+  // @shows U47
   it.each([
     ['arguments of 1,100,000 characters', 'x'.repeat(1_100_000), 'tool_input_too_long'],
     ['Chinese arguments after 790,000 characters of text', '字'.repeat(99_000), 'answer_not_storable'],

@@ -114,6 +114,7 @@ describe('a message to an address without a session', () => {
 });
 
 describe('turns of one session', () => {
+  // @shows U45
   it('run one after another in the order of acceptance', async () => {
     const { sessionId } = await submit({ address: newAddress() }, 'first');
     await Promise.all(Array.from({ length: 10 }, (_, index) => submit({ sessionId }, `turn ${index}`)));

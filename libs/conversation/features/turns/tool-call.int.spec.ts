@@ -76,6 +76,7 @@ describe('tool calls', () => {
     });
   });
 
+  // @shows U22
   it('of tools that the agent was not given are not made', async () => {
     world.model.reply = uses('rm_rf', 'echo');
     const { types, text } = await turn();
@@ -114,6 +115,7 @@ describe('tool calls', () => {
     expect(world.responders.asked.tool).toHaveLength(1);
   });
 
+  // @shows U39
   it("end after the agent's maximum number of iterations", async () => {
     world.model.reply = async () => asksFor({ name: 'echo' });
     const { events, types } = await turn();

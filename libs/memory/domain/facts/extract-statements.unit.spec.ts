@@ -6,6 +6,7 @@ const told = (text: string): string[] =>
   extractStatements(text).map(({ predicate, object }) => `${predicate}: ${object}`);
 
 describe('the statement patterns', () => {
+  // @shows U52
   it.each([
     ['my name is Ada', 'name: Ada'],
     ['My name is Ada Lovelace.', 'name: Ada Lovelace'],
@@ -66,6 +67,7 @@ describe('the statement patterns', () => {
   });
 });
 
+// @shows U51
 describe('no statement is extracted from', () => {
   it.each([
     'what is my name?',

@@ -34,13 +34,14 @@ describe('learning', () => {
       },
     ]));
 
-  // @shows K14
+  // @shows K14 U53
   it('supersedes a fact of the same subject and predicate, and keeps it', () => {
     const facts = given('I live in London', 'my cat is Turing', 'Now I live in Paris');
     expect(shown(facts)).toEqual(['lives in: London (superseded)', 'cat: Turing', 'lives in: Paris']);
     expect(facts[0]?.supersededAt).toBe(said(2, '').at);
   });
 
+  // @shows U53
   it('learns nothing from a repetition', () =>
     expect(given('my name is Ada', 'my name is ADA')).toHaveLength(1));
 

@@ -80,6 +80,7 @@ describe('a context after fifty turns', () => {
     expect(upToDate.tokens).toBeLessThan(200);
   });
 
+  // @shows U52
   it('stays within its budget with many facts and has the relevant ones', async () => {
     const assemble = await open();
     const talk = await begin();

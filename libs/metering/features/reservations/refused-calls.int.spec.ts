@@ -17,6 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => metering.close());
 
+// @shows U71
 it(`uses nothing of a day limit for ${CALLS} calls that their provider refuses`, async () => {
   const { reserve, settleBudget, read } = metering.start({
     limits: { dailyMicroUsd: AT_ONCE * BOUND_MICRO_USD },

@@ -277,6 +277,7 @@ describe('Tools for files', () => {
     ]);
   });
 
+  // @shows U43
   it('count the binary files that a search leaves out: those with a zero in their first 8,000 bytes', async () => {
     await put('mixed/text.txt', 'a needle');
     await put('mixed/binary.bin', 'needle\0');
@@ -286,6 +287,7 @@ describe('Tools for files', () => {
     expect(results[0]?.match(/binary\.bin|late\.txt|text\.txt/g)?.sort()).toEqual(['late.txt', 'text.txt']);
   });
 
+  // @shows U43
   it('leave out what a .gitignore names, unless they are asked for it', async () => {
     await put('app/.gitignore', 'out/\n*.log\n!keep.log\n');
     for (const path of ['app/out/a.js', 'app/b.log', 'app/keep.log', 'app/c.js']) await put(path, 'marker');

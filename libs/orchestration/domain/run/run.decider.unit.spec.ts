@@ -98,6 +98,7 @@ describe('a task', () => {
       .then([failed('top'), runFailed('top')]);
   });
 
+  // @shows U48
   it('lets other branches end before its failure fails the run', () => {
     const both = [...forked, taskStarted('left'), taskStarted('right')];
     given(both)

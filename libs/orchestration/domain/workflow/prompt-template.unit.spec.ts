@@ -14,9 +14,11 @@ describe('a prompt', () => {
       'a parser by the plan: $& $1 {{inputs.goal}}!',
     ));
 
+  // @shows U49
   it('is rendered once, so that an input is never a template', () =>
     expect(render('{{inputs.sly}}')).toBe('{{nodes.a.output}}'));
 
+  // @shows U49
   it.each([
     ['<a style=\\{{color: red}}>', '<a style={{color: red}}>'],
     ['\\{{inputs.goal}} is {{inputs.goal}}', '{{inputs.goal}} is a parser'],

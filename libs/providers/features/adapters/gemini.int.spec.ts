@@ -186,6 +186,7 @@ describe('an answer of Gemini', () => {
     expect(vendor.provider.requests[0]?.path).toBe('/v1beta/models/gemini-3-pro:generateContent');
   });
 
+  // @shows U23
   it.each([
     ['MAX_TOKENS', 'length'],
     ['SAFETY', 'content_filter'],
@@ -198,6 +199,7 @@ describe('an answer of Gemini', () => {
     expect(await ask(vendor.models)).toMatchObject({ text: 'so far', finishReason });
   });
 
+  // @shows U23
   it('is filtered where the prompt is blocked, and costs its input', async () => {
     const usageMetadata = { promptTokenCount: 9, totalTokenCount: 9 };
     const vendor = await start([sse({ promptFeedback: { blockReason: 'SAFETY' }, usageMetadata })]);

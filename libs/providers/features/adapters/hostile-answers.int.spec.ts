@@ -25,6 +25,7 @@ describe.each(FORMATS)('a hostile answer of a provider of kind $kind', ({ kind, 
     expect(await attempt(at(raw.url)).result).toMatchObject({ reason: 'provider_protocol', retryable: true });
   });
 
+  // @shows U11
   it('skips an event that is not JSON where the answer has its end', async () => {
     const [first, ...rest] = stream('m', HELLO);
     const broken = [first, 'event: content_block_delta\ndata: {"type":"content_\n\n', ...rest].join('');
@@ -46,6 +47,7 @@ describe.each(FORMATS)('a hostile answer of a provider of kind $kind', ({ kind, 
     expect((failure as ModelFailure).message).toContain(type);
   });
 
+  // @shows U30
   it('is read where it does not stream although it was asked to', async () => {
     const provider = closeLater(
       await startHttpProvider((_request, response) =>
@@ -162,6 +164,7 @@ describe.each(FORMATS)('a hostile answer of a provider of kind $kind', ({ kind, 
     });
   });
 
+  // @shows U06
   it('preserves ids of tool calls, also repeated ones', async () => {
     const tools = [1, 2].map((n) => ({ id: 'same', name: 'echo', input: { n } }));
     const raw = closeLater(

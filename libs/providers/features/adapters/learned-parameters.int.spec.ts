@@ -51,6 +51,7 @@ const ask = (models: Models, more: Partial<ModelRequest> = {}) =>
   );
 
 describe('a server that refuses', () => {
+  // @shows U03 U04 U07
   it.each(Object.entries(REFUSALS))('%s is asked again at once, and never again so', async (_name, one) => {
     const server = await start(one.kind, one.refuse, [], one.provider);
     expect(await ask(server.models, one.request)).toMatchObject({ text: 'fine' });
@@ -91,6 +92,7 @@ describe('a server that refuses', () => {
     expect(server.bodies().at(-1)).toMatchObject({ model: 'llama', max_tokens: 4_096 });
   });
 
+  // @shows U07
   it('a parameter that the configuration sets is not asked otherwise', async () => {
     const parameters = [{ provider: 'it', model: 'gpt-*', outputLimit: 'max_tokens' }];
     const refuse = REFUSALS['max_tokens, which OpenAI’s newer models refuse']?.refuse ?? (() => null);

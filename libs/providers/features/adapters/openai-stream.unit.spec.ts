@@ -35,6 +35,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
+  // @shows U09 U23
   it('reads reasoning under both of its names, and a refusal as text', async () => {
     const text = [{ reasoning_content: 'a' }, { reasoning: 'b' }, { refusal: 'no' }]
       .map((delta) => chunk({ delta }))
@@ -113,6 +114,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     ]);
   };
 
+  // @shows U02
   it.each([
     ['{a:1', 'not_json'],
     ['{"a":1', 'not_json'],
@@ -123,6 +125,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     ['['.repeat(65) + ']'.repeat(65), 'too_complex'],
   ])('marks the one tool call with the arguments %s as %s', (json, problem) => marksCall(json, problem));
 
+  // @shows U01 U02
   it.each(['', ' \n', 'null', ' null ', null, undefined])(
     'reads the arguments %j as an empty object',
     async (json) => {
@@ -140,6 +143,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     expect(answer).toMatchObject({ reason: 'provider_protocol', message });
   });
 
+  // @shows U21
   it.each(['{"a":"', '', '{"a":1}'])(
     'marks the last call of an answer that reached its length limit as cut, with the arguments %j',
     async (json) => {
@@ -155,6 +159,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     },
   );
 
+  // @shows U11
   it.each([': keep-alive', 'ping', '[', 'OPENROUTER PROCESSING'])(
     'skips the event %s among good ones',
     async (data) => {
@@ -198,6 +203,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     expect(({} as Record<string, unknown>)['admin']).toBeUndefined();
   });
 
+  // @shows U17
   it('joins an emoji that two deltas share, and replaces text that cannot be stored', async () => {
     const text =
       chunk({ delta: { content: 'a\ud83c' } }) +

@@ -92,6 +92,7 @@ describe('an error of the provider', () => {
     });
   });
 
+  // @shows U31
   it.each([
     ['OpenAI', { error: { message: 'why', type: 't', code: 'c' } }],
     ['Anthropic', { type: 'error', error: { type: 'invalid_request_error', message: 'why' } }],

@@ -3,10 +3,11 @@ import { createSecureServer } from 'node:http2';
 import { createServer } from 'node:https';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer as createPlainServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
@@ -190,7 +191,29 @@ describe('a provider over TLS', () => {
 const proxyTo = async (url: string, more: Partial<ForwardProxyOptions> = {}) =>
   closeLater(await startForwardProxy({ portOf: () => portOf(url), ...more }));
 
+const hasIpv6 = Object.values(networkInterfaces())
+  .flat()
+  .some((entry) => entry?.address === '::1');
+
+describe('a provider on this machine', () => {
+  // @shows U60
+  it.each([
+    ['localhost', '127.0.0.1'],
+    ['127.0.0.1', '127.0.0.1'],
+    ...(hasIpv6 ? [['[::1]', '::1'] as const, ['[0:0:0:0:0:0:0:1]', '::1'] as const] : []),
+  ])('is reached at %s where it listens on %s alone', async (name, address) => {
+    const server = createPlainServer(answer).listen(0, address);
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const result = await call({ baseUrl: `http://${name}:${port}/v1` });
+    server.closeAllConnections();
+    server.close();
+    expect(result).toMatchObject({ text: 'hello' });
+  });
+});
+
 describe('a provider behind a proxy', () => {
+  // @shows U70
   it('is reached through a tunnel of HTTPS_PROXY, whose name the proxy resolves', async () => {
     const proxy = await proxyTo(await startTls('named'));
     const settings = { baseUrl: 'https://stranger.example/v1', caFile: certificates.ca };
@@ -320,6 +343,7 @@ describe('a compressed answer', () => {
 });
 
 describe('an address that is no endpoint', () => {
+  // @shows U32
   it('is named in the error, with what is usually missing', async () => {
     const provider = closeLater(
       await startHttpProvider((_request, response) =>

@@ -103,6 +103,7 @@ const openAi = (...deltas: readonly object[]): string =>
   `${sse(...deltas.map((content) => delta(content)), delta({}, 'tool_calls'))}data: [DONE]\n\n`;
 
 describe('blocks of thinking in Anthropic’s format', () => {
+  // @shows U10
   it('are sent back byte for byte, before the tool call', async () => {
     const first = anthropic(
       block(
@@ -210,6 +211,7 @@ describe('blocks of thinking in Anthropic’s format', () => {
 });
 
 describe('reasoning in OpenAI’s format', () => {
+  // @shows U08
   it.each(['reasoning_content', 'reasoning'])('is sent back as %s', async (field) => {
     const first = openAi({ [field]: 'let me ' }, { [field]: 'see' }, call('call_1'));
     const vendor = await start('openai-compatible', first, openAi({ content: 'x' }));
@@ -279,6 +281,7 @@ describe('reasoning in OpenAI’s format', () => {
     },
   );
 
+  // @shows U05
   it('gives two calls with one id different ones', async () => {
     const first = openAi(call('a:0'), call('a:0', 1));
     const vendor = await start('openai-compatible', first, openAi({ content: 'x' }));

@@ -61,6 +61,7 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
     );
   });
 
+  // @shows U16
   it('returns the same answer byte by byte', async () => {
     expect(
       (
@@ -72,6 +73,7 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
     ).toEqual(EXPECTED);
   });
 
+  // @shows U12
   it.each([
     ['CRLF', (text: string) => text.replaceAll('\n', '\r\n')],
     ['CR', (text: string) => text.replaceAll('\n', '\r')],

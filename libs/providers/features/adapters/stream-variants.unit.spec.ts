@@ -25,6 +25,7 @@ const callsOf = async (...pieces: readonly object[]) => {
 const fn = (name: string | undefined, args: unknown) => ({ function: { name, arguments: args } });
 
 describe.each<Format>(['anthropic', 'openai'])('a stream in the format of %s', (format) => {
+  // @shows U12
   it.each([
     ['no empty line after its last event', (text: string) => text.replace(/\n\n$/, '')],
     ['no line break at its end', (text: string) => text.replace(/\n+$/, '')],
@@ -36,6 +37,7 @@ describe.each<Format>(['anthropic', 'openai'])('a stream in the format of %s', (
     expect((await readText(format, change(STREAMS[format]))).answer).toMatchObject(WHOLE);
   });
 
+  // @shows U31
   it.each([
     ['an object with a type', '{"type":"error","error":{"type":"overloaded_error","message":"Sorry"}}'],
     ['a plain text', 'Sorry'],
@@ -50,7 +52,93 @@ describe.each<Format>(['anthropic', 'openai'])('a stream in the format of %s', (
   });
 });
 
+describe.each<Format>(['anthropic', 'openai'])('text in the format of %s', (format) => {
+  const render = format === 'anthropic' ? anthropicStream : openAiStream;
+
+  // @shows U19
+  it.each([
+    [['a\ud83c'], 'a\ufffd'],
+    [['a', '\ud83c'], 'a\ufffd'],
+    [['a🎉', '\ud83c\udf89\ud83c'], 'a🎉🎉\ufffd'],
+  ])(
+    'that its length limit cuts within an emoji (%j) is kept, with a sign for the half',
+    async (text, whole) => {
+      const { answer, text: streamed } = await readText(
+        format,
+        render('m', { text, cutBy: 'length' }).join(''),
+      );
+      expect(answer).toMatchObject({ text: whole, finishReason: 'length' });
+      expect(streamed).toBe(whole);
+    },
+  );
+
+  // @shows U18
+  it.each([
+    [{ say: 'x\ud83c' }, { say: 'x\ufffd' }],
+    [
+      { say: '\udf89x', deep: ['\ud83c'] },
+      { say: '\ufffdx', deep: ['\ufffd'] },
+    ],
+    [{ 'k\ud83c': '🎉' }, { 'k\ufffd': '🎉' }],
+  ])('in arguments with half of an emoji (%j) is replaced, and the call is whole', async (input, kept) => {
+    const tools = [{ id: 'call_1', name: 'echo', input }];
+    const { answer } = await readText(format, render('m', { tools }).join(''));
+    expect((answer as ModelAnswer).toolCalls).toEqual([
+      { providerCallId: 'call_1', name: 'echo', input: kept },
+    ]);
+  });
+});
+
 describe('a stream of an OpenAI-compatible server', () => {
+  // @shows U13
+  it.each(['', null, undefined])(
+    'is read to its end where each event has the reason to stop %j',
+    async (none) => {
+      const early = none as string | null;
+      const text = chunk({ content: 'one ' }, early) + chunk({ content: 'two' }, early) + chunk({}, 'stop');
+      expect((await readText('openai', text)).answer).toMatchObject({
+        text: 'one two',
+        finishReason: 'stop',
+      });
+      const call = chunk({ tool_calls: [{ index: 0, id: 'i', ...fn('x', '{"a":1}') }] }, early);
+      expect((await readText('openai', call + END)).answer).toMatchObject({
+        finishReason: 'tool_calls',
+        toolCalls: [{ name: 'x', input: { a: 1 } }],
+      });
+    },
+  );
+
+  const counted = (delta: object, usage: object | null, finish: string | null = null): string =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }], usage })}\n\n`;
+  const REAL = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+  const NOTHING = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+  const PROMPT = { prompt_tokens: 10, completion_tokens: 0, total_tokens: 10 };
+
+  // @shows U14
+  it.each([
+    ['null before the real one', [null, null, REAL]],
+    ['zeros before the real one', [NOTHING, NOTHING, REAL]],
+    ['only the input before the real one', [PROMPT, null, REAL]],
+    ['null after the real one', [null, REAL, null]],
+  ])('is charged by the real usage where it reports %s', async (_name, [first, second, last]) => {
+    const text =
+      counted({ content: 'one ' }, first ?? null) +
+      counted({ content: 'two' }, second ?? null) +
+      counted({}, last ?? null, 'stop');
+    const { answer } = await readText('openai', text);
+    expect(answer).toMatchObject({ text: 'one two', usage: { inputTokens: 10, outputTokens: 5 } });
+  });
+
+  // @shows U15
+  it.each([
+    ['on the last piece of its text', [counted({ content: 'one' }, REAL), chunk({}, 'stop')]],
+    ['on its only event', [counted({ content: 'one' }, REAL, 'stop')]],
+  ])('keeps both the text and the usage where the usage is %s', async (_name, pieces) => {
+    const { answer } = await readText('openai', pieces.join(''));
+    expect(answer).toMatchObject({ text: 'one', usage: { inputTokens: 10, outputTokens: 5 } });
+  });
+
+  // @shows U31
   it.each([
     ['vLLM', { object: 'error', message: 'Sorry', code: 400 }],
     ['FastAPI', { detail: 'Sorry' }],
@@ -61,6 +149,7 @@ describe('a stream of an OpenAI-compatible server', () => {
     expect(answer).toMatchObject({ message: 'provider error in the stream: Sorry' });
   });
 
+  // @shows U12
   it('is read without empty lines between its events', async () => {
     const text = STREAMS.openai.replaceAll('\n\n', '\n');
     expect((await readText('openai', `${text}\n`)).answer).toMatchObject(WHOLE);
@@ -126,6 +215,7 @@ describe('tool calls of an OpenAI-compatible server', () => {
     expect(calls).toEqual([['x', one]]);
   });
 
+  // @shows U04
   it('are one where the last piece repeats the whole call', async () => {
     const calls = await callsOf(
       ...[
@@ -137,6 +227,7 @@ describe('tool calls of an OpenAI-compatible server', () => {
     expect(calls).toEqual([['x', one]]);
   });
 
+  // @shows U04
   it('belong together by their ids where they have no index', async () => {
     const calls = await callsOf(
       ...[
@@ -172,6 +263,7 @@ describe('tool calls of an OpenAI-compatible server', () => {
     expect(answer).toMatchObject({ finishReason: 'tool_calls', toolCalls: [{ name: 'x', input: one }] });
   });
 
+  // @shows U03
   it.each([
     ['an empty object before them', '{}{"a":1}', one],
     ['JSON within JSON', JSON.stringify('{"a":1}'), one],
@@ -181,6 +273,7 @@ describe('tool calls of an OpenAI-compatible server', () => {
     expect(await callsOf({ index: 0, id: 'i', ...fn('x', json) })).toEqual([['x', expected]]);
   });
 
+  // @shows U03
   it('without a name are errors of their own, and empty ones at the end are none', async () => {
     const calls = await callsOf(
       ...[
