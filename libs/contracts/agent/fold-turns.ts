@@ -146,15 +146,39 @@ export const deleteTurnPart = (turn: SessionTurn, part: 'message' | 'answer'): S
     : { ...turn, message: { ...message, text: '', length: 0, isDeleted: true } };
 };
 
+/** Ends a wait: the turn continued, or ended. */
+const unblock = (turn: SessionTurn): SessionTurn =>
+  turn.items.some((item) => item.kind === 'blocked' && !item.isOver)
+    ? {
+        ...turn,
+        items: turn.items.map((item) => (item.kind === 'blocked' ? { ...item, isOver: true } : item)),
+      }
+    : turn;
+
 const end = (
   turn: SessionTurn,
   type: TurnEndType,
   endedAt: string | null,
   { version: endVersion, position: endPosition }: Step,
-): SessionTurn => ({ ...turn, status: TURN_END_STATUS[type], endedAt, endVersion, endPosition });
+): SessionTurn => ({
+  ...unblock(turn),
+  ...{ status: TURN_END_STATUS[type], endedAt, endVersion, endPosition },
+});
+
+/** Adds the reason of a wait, or replaces that of the same wait. */
+const block: Fold<'TurnBlocked'> = (turn, data, { position, clip }) => {
+  const { code = 'AGENT.ERROR', until = null } = data;
+  const items = turn.items.filter((item) => item.kind !== 'blocked' || item.isOver);
+  const text = clip(messageOf(data));
+  return { ...turn, items: [...items, { kind: 'blocked', ...text, code, until, isOver: false, position }] };
+};
 
 const FOLDS: { readonly [T in SessionEvent['type']]?: Fold<T> } = {
-  ModelCallStarted: (turn, { model }) => ({ ...turn, status: 'running', model: model ?? turn.model }),
+  TurnBlocked: block,
+  ModelCallStarted: (turn, { model }) => ({
+    ...unblock(turn),
+    ...{ status: 'running', model: model ?? turn.model },
+  }),
   ModelCallCompleted: complete,
   ModelCallAborted: abort,
   ToolCallRequested: (turn, { callId }, { position }) =>

@@ -60,6 +60,13 @@ export const TurnItem = z.discriminatedUnion('kind', [
   Text.extend({ kind: z.literal('returned'), ...at }).describe(
     'Reason why the agent got its answer back, to answer again.',
   ),
+  Text.extend({
+    kind: z.literal('blocked'),
+    code: z.string(),
+    until: z.iso.datetime().nullable().describe('Time at which the wait ends, or is tried to end.'),
+    isOver: z.boolean().describe('True once the turn continued, or ended.'),
+    ...at,
+  }).describe('Reason why the turn waits for its agent. A later reason of the same wait replaces it.'),
 ]);
 export type TurnItem = z.infer<typeof TurnItem>;
 

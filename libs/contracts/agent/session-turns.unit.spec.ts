@@ -217,6 +217,28 @@ describe('a turn', () => {
       .when('AnswerReturned', { cause })
       .then({ items: [{ kind: 'text' }, { kind: 'returned', text: 'why', length: 3 }] }));
 
+  const blocked = (text: string, until: string | null = null): Fact => [
+    'TurnBlocked',
+    { code: 'AGENT.PAUSED', cause: { kind: 'text', text }, until, blockedAt: at },
+  ];
+  const waited = { kind: 'blocked', code: 'AGENT.PAUSED', until: null };
+
+  it('has the newest reason of a wait', () =>
+    given(blocked('first'))
+      .when(...blocked('second', at))
+      .then({ status: 'queued', items: [{ ...waited, text: 'second', until: at, isOver: false }] }));
+
+  it('has the reasons of waits that are over', () =>
+    given(blocked('first'), ['ModelCallStarted', {}], completed('one'), blocked('second'))
+      .when('TurnCancelled', { cancelledAt: at })
+      .then({
+        items: [
+          { ...waited, text: 'first', isOver: true },
+          { kind: 'text' },
+          { ...waited, text: 'second', isOver: true },
+        ],
+      }));
+
   it.each<[Fact, object]>([
     [['TurnCompleted', { completedAt: at, cutBy: 'length' }], { status: 'completed', cutBy: 'length' }],
     [

@@ -169,6 +169,17 @@ describe('the parts of a turn', () => {
     expect(notesOf(EVENTS.with(-1, last))).toEqual(notes);
   });
 
+  it('say that the turn waits for its agent, and later that it waited', () => {
+    const why = { kind: 'text', text: 'the agent is paused' };
+    const waiting: [string, object][] = [
+      ['TurnRequested', { content: 'hi' }],
+      ['TurnBlocked', { code: 'AGENT.PAUSED', cause: why, until: null }],
+    ];
+    expect(notesOf(log(...waiting))).toEqual(['The turn waits: the agent is paused']);
+    const continued = log(...waiting, ['ModelCallStarted', { model: 'm' }]);
+    expect(notesOf(continued)).toEqual(['The turn waited: the agent is paused']);
+  });
+
   it('count the messages of other agents, and have the reason of a returned answer', () => {
     const message = { from: 'a', content: 'x' };
     const events = log(

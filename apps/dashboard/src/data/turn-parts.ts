@@ -60,6 +60,8 @@ const toParts = (items: readonly Item[], isEdited: boolean): readonly Part[] => 
   if (first.kind === 'tool') return first.requestPosition === null ? [] : [toTool(first)];
   if (first.kind === 'aborted') return [note(position, failure(first.message), true)];
   if (first.kind === 'returned') return [note(position, first.text, false)];
+  if (first.kind === 'blocked')
+    return [note(position, `The turn ${first.isOver ? 'waited' : 'waits'}: ${first.text}`, false)];
   if (first.kind === 'received') return [note(position, `${items.length} messages of other agents`, false)];
   const text = items.find((item) => item.kind === 'text')?.text;
   const thought = items.find((item) => item.kind === 'thought')?.text;
