@@ -150,6 +150,53 @@ describe('a frame that is not a request', () => {
   });
 });
 
+describe('a text of a request that cannot be stored', () => {
+  const send = async (method: string, path: string, body: string | Buffer) => {
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(`${open.gatewayUrl}${path}`, { method, headers, body });
+    return [response.status, ((await response.json()) as { detail: string }).detail];
+  };
+
+  it.each([
+    ['POST', '/api/v1/tasks', { title: 'a%b', prompt: 'p' }, 'title'],
+    ['POST', '/api/v1/tasks', { title: 'a', prompt: 'p%' }, 'prompt'],
+    ['POST', '/api/v1/agents', { name: 'a', identity: { soul: 'x%' } }, 'identity.soul'],
+    ['PATCH', '/api/v1/agents/main', { action: 'pause', reason: '%' }, 'reason'],
+    ['POST', '/api/v1/workflows', { source: 'name: a%' }, 'source'],
+    ['POST', '/api/v1/workspaces/default/chats', { role: 'x', name: '%' }, 'name'],
+    ['POST', '/api/v1/keys', { name: '%', role: 'member' }, 'name'],
+    ['POST', '/api/v1/tasks', { title: 'a', prompt: 'p', 'odd%': 1 }, 'odd'],
+  ])('is refused by its name, and never replaced (%s %s %j)', async (method, path, body, name) => {
+    for (const part of ['\\u0000', '\\ud800', 'a\\udc00b']) {
+      const [status, detail] = await send(method, path, JSON.stringify(body).replace('%', part));
+      expect([path, status, detail]).toEqual([path, 400, expect.stringContaining('cannot be stored')]);
+      expect(detail).toContain(name);
+    }
+  });
+
+  it('is refused in a query, in a path, and in bytes that are no text', async () => {
+    const events = await fetch(`${open.gatewayUrl}/api/v1/events?stream=a%00b`);
+    expect([events.status, ((await events.json()) as { detail: string }).detail]).toEqual([
+      400,
+      expect.stringContaining('stream: a text has a NUL character'),
+    ]);
+    expect((await fetch(`${open.gatewayUrl}/api/v1/agents/a%00b`)).status).toBe(400);
+    const bytes = Buffer.from('{"title":"a\xed\xa0\x80b","prompt":"p"}', 'latin1');
+    expect(await send('POST', '/api/v1/tasks', bytes)).toEqual([
+      400,
+      expect.stringContaining('the body is not valid UTF-8'),
+    ]);
+  });
+
+  it('is kept where it is another control character', async () => {
+    const title = 'a\u0001\u0007\u001b[1m\u007f\u0085\u200b\ufffeb';
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ title, prompt: 'p\u000b' });
+    const made = await fetch(`${open.gatewayUrl}/api/v1/tasks`, { method: 'POST', headers, body });
+    expect(await made.json()).toMatchObject({ title });
+  });
+});
+
 describe('an upgrade or request from another origin', () => {
   const upgradeStatus = (url: string, headers: Record<string, string>): Promise<number> =>
     new Promise((resolve) => {

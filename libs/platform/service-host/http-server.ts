@@ -1,6 +1,7 @@
 import type { LoggerService } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { isUtf8 } from 'node:buffer';
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -155,6 +156,7 @@ const acceptJsonOnly = (app: NestFastifyApplication, fastify: FastifyInstance): 
   const bodyLimit = fastify.initialConfig.bodyLimit ?? DEFAULT_BODY_LIMIT;
   const parse = fastify.getDefaultJsonParser('error', 'error');
   app.useBodyParser('application/json', { bodyLimit }, (request, body, done) => {
+    if (!isUtf8(body)) return done(invalid('GATEWAY.INVALID_BODY', 'the body is not valid UTF-8'));
     const text = body.toString('utf8');
     // Many clients send the type with every request, also without a body. A route that needs one
     // refuses its absence.

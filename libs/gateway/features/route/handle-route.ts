@@ -25,18 +25,47 @@ import type { z } from 'zod';
 /** Maximum number of values in a body. Many small values take longer than their bytes suggest. */
 const MAX_VALUES = 20_000;
 
+/** A value within a request, and the names that lead to it. */
+interface Placed {
+  readonly value: unknown;
+  readonly path: string;
+}
+
+const isUnstorable = (text: string): boolean => text.includes('\0') || !text.isWellFormed();
+
+/** Maximum length of the names that lead to a text, in an error. */
+const MAX_PATH = 200;
+
+const unstorable = (path: string): string => {
+  const where = path === '' ? '' : `${path.split('\0').join('').toWellFormed().slice(0, MAX_PATH)}: `;
+  return `${where}a text has a NUL character (U+0000) or half of a UTF-16 pair, which cannot be stored: remove it`;
+};
+
+const partsOf = ({ value, path }: Placed): Placed[] => {
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).map(([name, part]) => ({
+    value: part as unknown,
+    path: path === '' ? name : `${path}.${name}`,
+  }));
+};
+
 /**
- * Returns the reason why a value is too large to be parsed by a schema, undefined if it is not. It
- * is iterative, because a body within the size limit can nest deeper than the stack.
+ * Returns the reason why a schema cannot parse a value, undefined without one. The value is too
+ * large, or a text in it cannot be stored: no text is changed silently. It is iterative, because a
+ * body within the size limit can nest deeper than the stack.
  */
-const findExcess = (value: unknown): string | undefined => {
-  let level: unknown[] = [value];
+const findFault = (whole: unknown): string | undefined => {
+  let level: Placed[] = [{ value: whole, path: '' }];
   let count = 0;
   for (let depth = 0; level.length > 0; depth++) {
     count += level.length;
     if (depth > MAX_JSON_DEPTH) return `it nests over ${MAX_JSON_DEPTH} levels deep`;
     if (count > MAX_VALUES) return `it has over ${MAX_VALUES} values`;
-    level = level.flatMap((item) => (item !== null && typeof item === 'object' ? Object.values(item) : []));
+    const odd = level.find(
+      ({ value, path }) => isUnstorable(path) || (typeof value === 'string' && isUnstorable(value)),
+    );
+    if (odd) return unstorable(odd.path);
+    level = level.flatMap(partsOf);
   }
   return undefined;
 };
@@ -47,7 +76,7 @@ const describeIssues = (error: z.ZodError): string =>
     .join('; ');
 
 const parse = (schema: z.ZodType, value: unknown, code: string): unknown => {
-  const reason = findExcess(value);
+  const reason = findFault(value);
   if (reason !== undefined) throw invalid(code, reason);
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
