@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
-import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
+import { startHttpProvider, startMockModel } from '@antiphon/testing/providers';
+import type { HttpProvider, MockModel, MockScript, SeenRequest } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import { readEvents, runCli, startStackWith, twoVendorConfig, waitForRoot } from './stack-under-test.js';
 
@@ -9,6 +10,8 @@ jest.setTimeout(120_000);
 const REFUSED: MockScript = () => ({ status: 500, body: {} });
 let script: MockScript = REFUSED;
 let mock: MockModel;
+let gemini: HttpProvider;
+let answerOfGemini: (seen: SeenRequest) => string | null | Promise<string | null>;
 let stack: TestStack;
 let client: SocketClient;
 let peers = 0;
@@ -42,6 +45,19 @@ model = "claude-sonnet-4-5"
 thinking = 2048
 temperature = 0.5
 
+[[providers]]
+name = "gemini"
+kind = "gemini"
+base_url = "GEMINI/v1beta"
+api_key_env = "E2E_PROVIDER_KEY"
+
+[[agents]]
+id = "gem"
+workspace = "*"
+provider = "gemini"
+model = "gemini-3-pro"
+tools = ["echo"]
+
 [[agents]]
 id = "kimi"
 workspace = "*"
@@ -52,7 +68,14 @@ tools = ["echo"]
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  const config = twoVendorConfig(mock.url) + AGENTS.replace('MOCK', mock.url);
+  gemini = await startHttpProvider((seen, response) => {
+    void Promise.resolve(answerOfGemini(seen)).then((body) => {
+      const status = body === null ? 400 : 200;
+      response.writeHead(status, { 'content-type': 'text/event-stream' }).end(body ?? '');
+    });
+  });
+  const agents = AGENTS.replace('MOCK', mock.url).replace('GEMINI', gemini.url);
+  const config = twoVendorConfig(mock.url) + agents;
   stack = await startStackWith(config, {}, { shareDatabase: true });
   client = await connectClient(stack.wsUrl);
 });
@@ -60,6 +83,7 @@ afterAll(async () => {
   await client?.close();
   await stack?.stop();
   await mock?.close();
+  await gemini?.close();
 });
 
 const chat = (agent: string, content: string, peer = `state-${++peers}`) =>
@@ -178,6 +202,65 @@ describe('signed and redacted thinking', () => {
     const text = JSON.stringify(mock.calls.at(-1)?.seen.body);
     for (const part of [SIGNED.signature, REDACTED.data, 'thinking', 'I \\"look'])
       expect(text).not.toContain(part);
+  });
+});
+
+describe('a thought signature of Gemini', () => {
+  // https://ai.google.dev/gemini-api/docs/thought-signatures
+  const PARTS = [
+    { text: 'I "look" \\ at \u2028 it.', thought: true, thoughtSignature: 'CiQB+/Zm9v==' },
+    { text: 'Looking.' },
+    {
+      functionCall: { id: 'fc/1', name: 'echo', args: { say: 'hi' } },
+      thoughtSignature: 'EqQBCkgIARABGAIiQL+/w==',
+    },
+  ];
+  const streamOf = (parts: readonly object[]): string =>
+    sse(
+      parts.map((part, index) => ({
+        candidates: [
+          {
+            content: { role: 'model', parts: [part] },
+            ...(index === parts.length - 1 ? { finishReason: 'STOP' } : {}),
+          },
+        ],
+        usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 9, totalTokenCount: 14 },
+      })),
+    );
+  const contentsOf = ({ body }: SeenRequest) =>
+    (body as { contents: readonly { role: string; parts: readonly object[] }[] }).contents;
+  const hasResult = (seen: SeenRequest): boolean =>
+    contentsOf(seen).some(({ parts }) => parts.some((part) => 'functionResponse' in part));
+
+  /** Refuses a request whose call lacks its signature, or whose parts differ from what it sent. */
+  const strictGemini = (seen: SeenRequest): string | null => {
+    if (!hasResult(seen)) return streamOf(PARTS);
+    const isExact = JSON.stringify(contentsOf(seen).at(-2)?.parts) === JSON.stringify(PARTS);
+    return isExact ? streamOf([{ text: 'done' }]) : null;
+  };
+
+  it('is sent back byte for byte with its call, also by the next process after kill -9', async () => {
+    const pid = stack.stackJson().services.agent[0]?.pid ?? 0;
+    let isKilled = false;
+    answerOfGemini = async (seen) => {
+      if (!hasResult(seen) || isKilled) return strictGemini(seen);
+      isKilled = true;
+      process.kill(pid, 'SIGKILL');
+      await seen.closed;
+      return null;
+    };
+    const frames = await chat('gem', 'go', 'gem').done();
+    expect(isKilled).toBe(true);
+    expect(textOf(frames)).toBe('Looking.done');
+    expect(frames.at(-1)?.data).toMatchObject({ status: 'completed' });
+  });
+
+  it('is not sent in the next turn', async () => {
+    answerOfGemini = () => streamOf([{ text: 'later' }]);
+    expect(textOf(await chat('gem', 'and now?', 'gem').done())).toBe('later');
+    const sent = JSON.stringify(gemini.requests.at(-1)?.body);
+    for (const { thoughtSignature } of PARTS.filter((part) => 'thoughtSignature' in part))
+      expect(sent).not.toContain(thoughtSignature);
   });
 });
 

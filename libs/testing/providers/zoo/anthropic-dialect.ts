@@ -136,6 +136,6 @@ export const anthropicServer = ({ quirks = {}, refusals = {}, ...server }: Descr
     refuse: (problem) => all[problem],
     broken: (message) => event(error('overloaded_error', message)),
     keepAlive: event({ type: 'ping' }),
-    shows: { thought: true, noUsage: true, parallel: true, objects: false, filter: true },
+    shows: { thought: true, noUsage: true, parallel: true, objects: false, filter: true, argumentText: true },
   };
 };

@@ -80,8 +80,21 @@ const inBytes = (pieces: readonly string[]): Uint8Array[] =>
 /** Puts a text between the pieces of a stream. */
 const between = (text: string) => (pieces: readonly string[]) => pieces.flatMap((piece) => [piece, text]);
 
-const called = (name: string, json: readonly string[] | object, expected: object): Behaviour =>
-  answered(name, { calls: [{ name: 'calculator', json }] }, { calls: [{ name: 'calculator', ...expected }] });
+const called = (
+  name: string,
+  json: readonly string[] | object,
+  expected: object,
+  applies?: (server: ZooServer) => boolean,
+): Behaviour =>
+  answered(
+    name,
+    { calls: [{ name: 'calculator', json }] },
+    { calls: [{ name: 'calculator', ...expected }] },
+    undefined,
+    applies,
+  );
+
+const sendsText = ({ shows }: ZooServer): boolean => shows.argumentText;
 
 const refusedWith = (
   name: string,
@@ -173,7 +186,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   called('arguments that are null', ['null'], { input: {} }),
   called('arguments one character at a time', [...'{"expression":"6*7"}'], { input: { expression: '6*7' } }),
   called('arguments with a line break and an emoji', ['{"a":"x\\ny🌊"}'], { input: { a: 'x\ny🌊' } }),
-  called('arguments that are no JSON', ['{"expression": 6*'], { input: {}, problem: 'not_json' }),
+  called('arguments that are no JSON', ['{"expression": 6*'], { input: {}, problem: 'not_json' }, sendsText),
   called('arguments that are no object', ['[1]'], { input: {}, problem: 'not_object' }),
   answered(
     'arguments as an object',
@@ -186,6 +199,8 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     'a call cut by the length',
     { calls: [{ name: 'calculator', json: ['{"expr'] }], end: 'length' },
     { calls: [{ name: 'calculator', input: {}, problem: 'cut' }], finish: 'length' },
+    undefined,
+    sendsText,
   ),
   {
     ...{ name: 'an answer without a stream', as: 'held', whole: true },

@@ -202,6 +202,7 @@ export const openAiServer = ({ quirks = {}, refusals = {}, lacks = [], ...server
       parallel: !lacks.includes('parallel'),
       objects: server.objects ?? false,
       filter: !lacks.includes('filter'),
+      argumentText: true,
     },
   };
 };

@@ -44,8 +44,8 @@ export interface Refusal {
 export interface ZooServer {
   readonly name: string;
   /** Kind of provider with which Antiphon calls it. */
-  readonly kind: 'anthropic' | 'openai' | 'openai-compatible' | 'openrouter' | 'ollama';
-  readonly format: 'anthropic' | 'openai';
+  readonly kind: 'anthropic' | 'openai' | 'openai-compatible' | 'openrouter' | 'ollama' | 'gemini';
+  readonly format: 'anthropic' | 'openai' | 'gemini';
   /** Path of the base URL. */
   readonly path: string;
   readonly model: string;
@@ -70,6 +70,8 @@ export interface ZooServer {
     readonly parallel: boolean;
     /** It may send the arguments of a call as an object. */
     readonly objects: boolean;
+    /** It sends the arguments of a call as the model's text, which may be no JSON. */
+    readonly argumentText: boolean;
     /** An answer can be stopped by a filter. */
     readonly filter: boolean;
   };

@@ -1,4 +1,5 @@
 import { anthropicServer } from './anthropic-dialect.js';
+import { geminiServer } from './gemini-dialect.js';
 import { openAiError, openAiServer } from './openai-dialect.js';
 import type { ZooServer } from './reply.js';
 
@@ -90,6 +91,14 @@ export const ZOO: readonly ZooServer[] = [
         error: { code: 502, message },
         choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
       })}\n\n`,
+  }),
+  geminiServer({
+    ...{ name: 'Gemini', path: '/v1beta', model: 'gemini-3-pro' },
+    sources: [
+      'https://ai.google.dev/api/generate-content',
+      'https://ai.google.dev/gemini-api/docs/thought-signatures',
+      'https://ai.google.dev/gemini-api/docs/troubleshooting',
+    ],
   }),
   openAiServer({
     ...{ name: 'Gemini by its compatible endpoint', kind: 'openai-compatible', path: '/v1beta/openai' },
