@@ -29,6 +29,22 @@ export const AgentBudget = z.strictObject({
 });
 export type AgentBudget = z.infer<typeof AgentBudget>;
 
+const wait = (what: string, max = 21_600) =>
+  z.int().min(1).max(max).optional().describe(`Seconds that a model call waits for ${what}.`);
+
+/** Limits of the model calls of an agent, as the configuration names them (`first_byte_s`). */
+export const AgentCallLimits = z.strictObject({
+  connectS: wait('a connection', 60),
+  firstByteS: wait('the first byte of its answer'),
+  betweenBytesS: wait('the next byte of its answer'),
+  attemptS: wait('its whole answer'),
+  tries: z.int().min(1).max(10).optional().describe('Tries of a model call at a provider.'),
+  retryTimeouts: z.boolean().optional().describe('Whether a call is tried again after one of these waits.'),
+  maxOutputTokens: z.int().min(1).max(1_000_000).optional(),
+  concurrentCalls: z.int().min(1).max(10_000).optional().describe('Model calls at the same time.'),
+});
+export type AgentCallLimits = z.infer<typeof AgentCallLimits>;
+
 /** Maximum size of one identity file, UTF-16 units. */
 export const MAX_IDENTITY_LENGTH = 64 * 1024;
 const IdentityFile = z.string().max(MAX_IDENTITY_LENGTH);
@@ -72,6 +88,8 @@ export const AgentDefinition = z.object({
   contacts: Names.optional(),
   /** Absent: that of `base`. */
   thinking: Thinking.optional(),
+  /** Absent: those of `base`, as is each limit that is absent. */
+  callLimits: AgentCallLimits.optional(),
 });
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
 
@@ -107,6 +125,9 @@ export const AgentSpec = z.strictObject({
   position: Name.optional(),
   maxIterations: z.int().min(1).max(100).optional(),
   thinking: Thinking.optional().describe('How much its model thinks: an effort, or a budget in tokens.'),
+  callLimits: AgentCallLimits.optional().describe(
+    'Limits of its model calls. A role below operator, and an agent, may not exceed those of `base`.',
+  ),
   identity: z
     .strictObject({
       soul: IdentityFile.optional(),

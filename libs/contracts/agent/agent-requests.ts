@@ -2,7 +2,14 @@ import { z } from 'zod';
 import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
-import { AgentBudget, AgentPhase, AgentResult, AgentSpec, AgentState } from './agent-definition.js';
+import {
+  AgentBudget,
+  AgentCallLimits,
+  AgentPhase,
+  AgentResult,
+  AgentSpec,
+  AgentState,
+} from './agent-definition.js';
 import { AgentId } from './agent-id.js';
 import { Caller, IdempotencyKey } from './requests.js';
 
@@ -40,6 +47,7 @@ export const AgentView = z.object({
     .describe('Present while `state` is `error`.'),
   origin: z.enum(['configuration', 'request']),
   base: z.string().describe('Configured agent whose approval rules and tool limits apply.'),
+  callLimits: AgentCallLimits.optional().describe('Limits of its model calls that it was spawned with.'),
   parentId: z.string().nullable().describe('Agent that spawned it; null for the root of a tree.'),
   rootId: z.string(),
   depth: z.int().nonnegative(),

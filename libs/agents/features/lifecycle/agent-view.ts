@@ -42,6 +42,7 @@ export const agentView = (
     ...{ id, name, role, provider, model, tools, capabilities, position, project, state },
     phase: state === 'working' ? phase : null,
     ...errorOf(record),
+    ...(definition.callLimits ? { callLimits: definition.callLimits } : {}),
     ...{ reason, origin, base, parentId, rootId, depth, queued, budget },
     ...{ spawnedAt, spawnedBy, lastSeenAt, result, isDefault },
   };

@@ -4,6 +4,7 @@ import { agentDecider } from '@antiphon/agents-domain';
 import type { AgentFailure, AgentRecord, AgentStatus } from '@antiphon/agents-domain';
 import type { AgentConfig } from '@antiphon/config';
 import { rejected } from '@antiphon/kernel';
+import { ownCallLimits } from './own-call-limits.js';
 
 /** An agent as turns see it: the configuration of `base` with the definition of its facts. */
 export interface DirectoryAgent extends AgentConfig {
@@ -19,6 +20,8 @@ export interface DirectoryAgent extends AgentConfig {
   readonly failure?: AgentFailure;
   /** Agents that its spawn request limits it to; absent for no limit. */
   readonly ownContacts?: readonly string[];
+  /** Present if it was spawned with limits of its model calls: the limit of `base` that stays. */
+  readonly ownLimits?: { readonly baseConcurrentCalls: number | undefined };
   readonly rootId: string;
   readonly parentId: string | null;
   readonly depth: number;
@@ -56,6 +59,16 @@ const stateOf = ({
   ...(failure ? { failure } : {}),
 });
 
+/** Returns a configured agent with the limits that a spawned one was given. */
+const withCallLimits = (
+  base: AgentConfig,
+  limits: NonNullable<AgentRecord['definition']>['callLimits'],
+): AgentConfig & Pick<DirectoryAgent, 'ownLimits'> => {
+  if (!limits) return base;
+  const { concurrentCalls: baseConcurrentCalls, ...rest } = base;
+  return { ...rest, ...ownCallLimits(limits), ownLimits: { baseConcurrentCalls } };
+};
+
 /**
  * Returns an agent of facts as turns see it; null for an agent without facts, and for one whose
  * base is not configured.
@@ -76,7 +89,7 @@ export const toSpawned = (
   const limits = definition.contacts ? { ownContacts: definition.contacts } : {};
   const thinking = definition.thinking ? { thinking: definition.thinking } : {};
   return {
-    ...base,
+    ...withCallLimits(base, definition.callLimits),
     ...limits,
     ...thinking,
     ...own,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createTestDatabase } from '@antiphon/testing';
 import { spawnAgent } from '@antiphon/contracts/agent';
 import type { AgentActor, AgentSpec } from '@antiphon/contracts/agent';
+import type { ProviderConfig } from '@antiphon/config';
 import { isAppError } from '@antiphon/kernel';
 import {
   createAgentWorld,
@@ -18,7 +19,9 @@ let world: AgentWorld;
 let processes: TestProcess[];
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
-  const config = testConfig({ models: ['*'] });
+  const provider = { name: 'first', kind: 'scripted' } as ProviderConfig;
+  const agents = testConfig({ models: ['*'], betweenBytesMs: 5_000, concurrentCalls: 4 });
+  const config = { ...agents, providers: [provider] };
   processes = [0, 1, 2].map(() => world.process({ config }));
 });
 afterAll(() => world.close());
@@ -62,6 +65,34 @@ describe('a spawned agent', () => {
     expect(world.responders.asked.assemble.at(-1)).toMatchObject({
       identity: { soul: '# Soul\nI am calm.', user: null },
     });
+  });
+
+  it('has limits of its own for its model calls, and those of its base for the rest', async () => {
+    const operator: AgentActor = { caller: 'key/op', role: 'operator', agentId: null };
+    const callLimits = { firstByteS: 900, tries: 1, maxOutputTokens: 77 };
+    const agent = await spawn({ callLimits }, { actor: operator });
+    expect(agent).toMatchObject({ base: 'main', callLimits });
+    const [process] = processes as [TestProcess];
+    const { sessionId } = await submitTo(process, { address: newAddress(agent.id) });
+    await world.ended(sessionId);
+    expect(world.model.requests.at(-1)?.agent).toEqual({
+      ...{ id: agent.id, model: 'm', firstByteMs: 900_000, tries: 1, maxOutputTokens: 77 },
+      ...{ betweenBytesMs: 5_000, shared: { id: 'main', concurrentCalls: 4 } },
+    });
+  });
+
+  it('has no limit over that of its base unless an operator gives it', async () => {
+    const parent = await spawn({});
+    const child: AgentActor = { caller: 'key/k2', role: 'admin', agentId: parent.id };
+    for (const actor of [MEMBER, child]) {
+      for (const callLimits of [{ betweenBytesS: 6 }, { concurrentCalls: 5 }, { tries: 4 }])
+        expect([callLimits, await codeOf(spawn({ callLimits }, { actor }))]).toEqual([
+          callLimits,
+          'AGENT.NOT_ALLOWED',
+        ]);
+      const within = { betweenBytesS: 5, concurrentCalls: 4, tries: 3, retryTimeouts: false };
+      expect(await spawn({ callLimits: within }, { actor })).toMatchObject({ callLimits: within });
+    }
   });
 
   // @shows agents-A2

@@ -8,6 +8,7 @@ import { digestOf } from '@antiphon/event-store';
 import type { AgentDirectory } from './agent-directory.js';
 import type { DirectoryAgent } from './directory-agent.js';
 import { requireRights } from './agent-rights.js';
+import { requireLimitsWithin } from './own-call-limits.js';
 import { requireModel } from './model-choice.js';
 
 export type SpawnAgentRequest = z.output<typeof spawnAgent.request> & {
@@ -118,6 +119,19 @@ const chooseContacts = (
   return { contacts: [...requirePart('contact', contacts, own, own, spawner.id)] };
 };
 
+/** Only an operator may give limits beyond those of the base. */
+const chooseCallLimits = (
+  config: AntiphonConfig,
+  { spec: { callLimits }, actor }: SpawnAgentRequest,
+  base: DirectoryAgent,
+  chosen: Pick<AgentDefinition, 'provider' | 'model'>,
+): Pick<AgentDefinition, 'callLimits'> => {
+  if (!callLimits) return {};
+  const isOperator = actor.agentId === null && ROLES_WITH_ALL_TOOLS.has(actor.role);
+  if (!isOperator) requireLimitsWithin(config, callLimits, base, chosen);
+  return { callLimits };
+};
+
 const identityOf = ({ identity }: AgentSpec): AgentDefinition['identity'] =>
   identity
     ? {
@@ -152,8 +166,9 @@ const definitionOf = (
   base: DirectoryAgent,
   spawner: DirectoryAgent | null,
   { spec, actor } = request,
+  chosen = chooseModel(config, request, base),
 ): AgentDefinition => ({
-  ...{ name: spec.name, role: spec.role ?? base.role, ...chooseModel(config, request, base) },
+  ...{ name: spec.name, role: spec.role ?? base.role, ...chosen },
   systemPrompt: spec.systemPrompt ?? base.systemPrompt,
   capabilities: [...chooseCapabilities(spec, base, spawner)],
   tools: [...chooseTools(spec, base, actor, spawner)],
@@ -166,6 +181,7 @@ const definitionOf = (
   budget: spec.budget ?? null,
   ...(spec.thinking === undefined ? {} : { thinking: spec.thinking }),
   ...chooseContacts(spec, spawner),
+  ...chooseCallLimits(config, request, base, chosen),
 });
 
 /**

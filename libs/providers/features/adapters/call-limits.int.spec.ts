@@ -115,6 +115,20 @@ describe('the output limit of a call', () => {
 });
 
 describe('a limit of concurrent calls', () => {
+  it('of an agent is shared by the agents that were spawned from it', async () => {
+    const mock = await startHeldModel();
+    const models = modelsAt(mock.url, {});
+    const spawned = (id: string): AgentLimits => agentOf({ id, shared: { id: 'main', concurrentCalls: 1 } });
+    const agents = [agentOf({ concurrentCalls: 1 }), spawned('a'), spawned('b')];
+    const all = agents.map((agent) => ask(models, { agent }));
+    for (const left of [2, 1, 0]) {
+      await until(() => mock.calls.length === 3 - left);
+      expect(models.countWaiting()).toBe(left);
+      mock.answerNext();
+    }
+    for (const answer of await Promise.all(all)) expect(answer).toMatchObject({ text: 'fine' });
+  });
+
   it('lets a call wait until another one has ended, without a request to the provider', async () => {
     const mock = await startHeldModel();
     const models = modelsAt(mock.url, { concurrentCalls: 2 });

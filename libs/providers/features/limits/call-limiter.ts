@@ -12,6 +12,8 @@ type QueuedCall = Limited & Pick<ModelRequest, 'signal'> & { readonly workspace:
 
 /** Maximum number of models of providers whose limits are kept. */
 const MAX_KEPT = 256;
+/** Longest wait for a connection of a spawned agent, ms. */
+const SPAWNED_CONNECT_MS = 60_000;
 /** Time that a call may take besides its waits, ms. */
 const MARGIN_MS = 5_000;
 
@@ -78,7 +80,7 @@ export class CallLimiter {
   /** Returns the longest time that a call of an agent waits for a connection to a provider, ms. */
   longestConnectMs(provider: string, agents: readonly Pick<AgentLimits, 'connectMs'>[] = []): number {
     const { connectMs } = { ...this.resolve({ provider, model: '' }), ...this.overrides };
-    return Math.max(connectMs, ...agents.map((agent) => agent.connectMs ?? 0));
+    return Math.max(connectMs, SPAWNED_CONNECT_MS, ...agents.map((agent) => agent.connectMs ?? 0));
   }
 
   /**
@@ -128,9 +130,13 @@ export class CallLimiter {
 
   private placesOf({ workspace, agent, provider }: QueuedCall): readonly Place[] {
     const own = agent?.concurrentCalls;
+    const base = agent?.shared;
     const shared = this.providers.get(provider)?.concurrentCalls;
     return [
       ...(own === undefined ? [] : [{ owner: `agent ${agent?.id}`, id: workspace, most: own }]),
+      ...(base === undefined
+        ? []
+        : [{ owner: `agent ${base.id}`, id: workspace, most: base.concurrentCalls }]),
       ...(shared === undefined ? [] : [{ owner: `provider ${provider}`, id: '', most: shared }]),
     ];
   }
