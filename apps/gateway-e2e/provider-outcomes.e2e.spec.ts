@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
 import { openAiStream, startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
+import { FakeRouter, describeLateUsage, routerConfig } from './describe-late-usage.js';
 import {
   readEvents,
   runCli,
@@ -15,6 +16,7 @@ jest.setTimeout(120_000);
 
 let script: MockScript = () => ({ text: ['fine'] });
 let mock: MockModel;
+let router: FakeRouter;
 let stack: TestStack;
 let client: SocketClient;
 let peers = 0;
@@ -27,13 +29,16 @@ daily_usd = 2.00
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startStackWith(`${LIMITS}${twoVendorConfig(mock.url)}`, {}, { shareDatabase: true });
+  router = await FakeRouter.start();
+  const config = `${LIMITS}${twoVendorConfig(mock.url)}${routerConfig(router.provider.url)}`;
+  stack = await startStackWith(config, {}, { shareDatabase: true });
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
   await client?.close();
   await stack?.stop();
   await mock?.close();
+  await router?.provider.close();
 });
 
 /** Sends a message of a new session. Returns its frames and the number of the provider's calls. */
@@ -245,6 +250,8 @@ describe('a tool call whose arguments are unusable', () => {
     expect(frames.at(-1)?.data).toMatchObject({ status: 'completed' });
   });
 });
+
+describeLateUsage({ stack: () => stack, router: () => router, send });
 
 it('leaves a log that the audit accepts', async () => {
   await waitForRoot(stack);

@@ -2,7 +2,12 @@ import { COMPARED_DAYS } from '@antiphon/config';
 import { PastReads, type ProjectionDefinition } from '@antiphon/event-store';
 import type pg from 'pg';
 import { projectAgents } from '@antiphon/agents-features/projections';
-import { projectAgentSessions, projectApprovals } from '@antiphon/conversation-features/projections';
+import {
+  ASKED_FOR,
+  projectAgentSessions,
+  projectApprovals,
+  projectGenerations,
+} from '@antiphon/conversation-features/projections';
 import { agentRuns, agentTasks } from '@antiphon/orchestration-features/projections';
 
 export { compareSnapshots } from '@antiphon/conversation-features/projections';
@@ -34,7 +39,7 @@ export const agentSessions: ProjectionDefinition = {
   },
 };
 
-/** Rows of agents: their facts, open turns and changes of state. */
+/** Rows of agents: their facts, open turns, changes of state, and calls whose usage comes later. */
 export const agentAgents: ProjectionDefinition = {
   name: 'agent-agents',
   service: 'agent',
@@ -49,8 +54,17 @@ export const agentAgents: ProjectionDefinition = {
       ignoredRows: `at < now() - interval '${COMPARED_DAYS} days'`,
       positionColumn: 'position',
     },
+    // The sweep of vendors' figures deletes those that it asks for no more.
+    {
+      name: 'agent_generations',
+      ignoredRows: `at < now() - interval '${ASKED_FOR}'`,
+      positionColumn: 'position',
+    },
   ],
-  handle: projectAgents,
+  handle: async (client, events) => {
+    await projectAgents(client, events);
+    await projectGenerations(client, events);
+  },
 };
 
 export const agentProjections = [agentSessions, agentRuns, agentTasks, agentAgents] as const;

@@ -8,6 +8,8 @@ export interface SweepActivities {
   sweepTurns(): Promise<void>;
   /** Expires overdue reservations in metering. Returns their number. */
   expireReservations(): Promise<number>;
+  /** Asks vendors for the usage of calls with an estimated charge. Returns the corrected charges. */
+  learnVendorFigures(): Promise<number>;
   /** Finalises ended budget periods in metering. Returns the number of ended reservations. */
   rollBudgetPeriods(): Promise<number>;
   /**

@@ -183,12 +183,26 @@ export const released = (attempt: number): BudgetEvent =>
   event('BudgetReleased', { reservationId: uuid(500 + attempt), reason: 'r', releasedAt: TIME });
 export const expired = (attempt: number, tokens = 300): BudgetEvent =>
   event('BudgetExpired', { reservationId: uuid(500 + attempt), tokens, microUsd: 3_300, expiredAt: TIME });
-export const corrected = (attempt: number, outputTokens = 10): BudgetEvent =>
+type Corrected = BudgetEventOf<'BudgetCorrected'>['data'];
+export const corrected = (
+  attempt: number,
+  outputTokens = 10,
+  figure: Partial<NonNullable<Corrected['figure']>> | null = null,
+): BudgetEvent =>
   event('BudgetCorrected', {
     reservationId: uuid(500 + attempt),
     inputTokens: 90,
     outputTokens,
     microUsd: 420,
+    ...(figure === null
+      ? {}
+      : {
+          figure: {
+            ...{ generationId: 'gen-1', replacedTokens: 300, replacedMicroUsd: 3_300 },
+            scopeKeys: [`session/${SESSION}`, 'day/2026-11-21'],
+            ...figure,
+          },
+        }),
     correctedAt: TIME,
   });
 export const scopeFrozen = (attempt: number): BudgetEvent =>

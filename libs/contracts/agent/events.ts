@@ -168,6 +168,8 @@ export const ModelCallCompleted = event('ModelCallCompleted', {
   /** True if the model wants the state in later turns, too. */
   keepsProviderState: z.literal(true).optional(),
   usage: Usage,
+  /** Id by which the provider tells an estimated usage later. Absent where it tells none. */
+  generationId: z.string().max(200).optional(),
   /** Cost in integer micro-USD at the configured prices; null when the model has no price. */
   costMicroUsd: z.int().nonnegative().nullable(),
   /** Time of the first text, from which the agent speaks. Absent without text, and in older events. */
@@ -212,6 +214,8 @@ export const ModelCallAborted = eventOfCause('ModelCallAborted', {
   frames: z.array(StreamedFrame),
   /** Usage that the provider reported, if any. */
   usage: Usage.nullable(),
+  /** Id by which the provider tells an unknown or estimated usage later. */
+  generationId: z.string().max(200).optional(),
   abortedAt: z.iso.datetime(),
 });
 /**

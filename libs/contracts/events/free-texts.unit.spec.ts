@@ -20,9 +20,9 @@ const NAMES = new Set(
   [
     'check eventId signature streamId workspace',
     'actor agentId agents answeredBy answeredByName before by callId caller capabilities causeId chain',
-    'claimKey code createdBy digest failedNodes folder from grants idempotencyKey key keyId model',
+    'claimKey code createdBy digest failedNodes folder from generationId grants idempotencyKey key keyId model',
     'moduleDigest name nodeId order parentAgentId parentId path project provider providerCallId',
-    'recordedBy revokedBy role rootId rotatedBy scopeKey scopes sessionKey systemDigest to tool toolsDigest with',
+    'recordedBy revokedBy role rootId rotatedBy scopeKey scopeKeys scopes sessionKey systemDigest to tool toolsDigest with',
     'worker',
     'workspaceId',
   ].flatMap((line) => line.split(' ')),

@@ -76,13 +76,28 @@ export const BudgetExpired = event('BudgetExpired', {
   microUsd: z.int().nonnegative(),
   expiredAt: z.iso.datetime(),
 });
-/** The usage became known after the reservation expired. It replaces the charge at the bound. */
+/** Usage of a call as its vendor counted it, and the estimated charge that it replaces. */
+export const VendorFigure = z.object({
+  /** Id of the call at its vendor, which the end of the call in the session records. */
+  generationId: z.string(),
+  replacedTokens: z.int().nonnegative(),
+  replacedMicroUsd: z.int().nonnegative(),
+  /** Row keys of the scopes of the reservation. */
+  scopeKeys: z.array(z.string()),
+});
+export type VendorFigure = z.infer<typeof VendorFigure>;
+/**
+ * The usage became known after the reservation expired, or after it was settled as an estimate. It
+ * replaces that charge.
+ */
 export const BudgetCorrected = event('BudgetCorrected', {
   reservationId: z.uuid(),
   inputTokens: z.int().nonnegative(),
   ...CACHE_TOKENS,
   outputTokens: z.int().nonnegative(),
   microUsd: z.int().nonnegative(),
+  /** Present where the vendor told the usage later. Absent for a usage that the session records. */
+  figure: VendorFigure.optional(),
   correctedAt: z.iso.datetime(),
 });
 /**

@@ -137,6 +137,30 @@ export type SettleBudgetRequest = z.infer<typeof settleBudget.request>;
 export type SettleBudgetReply = z.infer<typeof settleBudget.reply>;
 export type CallOutcome = SettleBudgetRequest['outcome'];
 
+/**
+ * Replaces the estimated charge of a call with the usage that its vendor counted, once. Metering
+ * checks in the log that the call ended with an estimate and has this id. A repeat changes nothing.
+ * Throws `METERING.NOT_IN_LOG` (conflict) while the log has no such end, and
+ * `METERING.NOT_SETTLED` (transient) while the reservation is open.
+ */
+export const correctCharge = defineRequest({
+  subject: 'cmd.metering.charge.correct',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    reservationId: z.uuid(),
+    generationId: z.string().min(1).max(200),
+    usage: z.strictObject({
+      inputTokens: z.int().nonnegative(),
+      ...CACHE_TOKENS,
+      outputTokens: z.int().nonnegative(),
+    }),
+  }),
+  /** False if the charge is final. */
+  reply: z.object({ corrected: z.boolean() }),
+  timeoutMs: 10_000,
+});
+export type CorrectChargeRequest = z.infer<typeof correctCharge.request>;
+
 /** Unfreezes a scope, so that it admits calls again within its limit. */
 export const unfreezeBudget = defineRequest({
   subject: 'cmd.metering.budget.unfreeze',

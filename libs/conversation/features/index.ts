@@ -28,5 +28,6 @@ export { NATIVE_INPUT, NATIVE_MODULE } from './tools/tool-schemas.js';
 export { CancelTurn } from './turns/cancel-turn.handler.js';
 export { SessionWork } from './turns/session-work.js';
 export { SubmitTurn } from './turns/submit-turn.handler.js';
+export { VendorFigures } from './turns/vendor-figures.js';
 export { LocalRetries, ToolRetry } from './turns/tool-retry.js';
 export type { ToolRetries, ToolRetryRef } from './turns/tool-retry.js';

@@ -9,7 +9,7 @@ import {
 import { BlobStore } from '@antiphon/database';
 import { FileTrees, Files } from '@antiphon/files-features';
 import { createBoundedMap, failpoint } from '@antiphon/kernel';
-import { CircuitBreakers } from '@antiphon/providers-features';
+import { CircuitBreakers, MODELS } from '@antiphon/providers-features';
 import * as platform from '@antiphon/service-host';
 import { provide, provideClass } from '@antiphon/service-host';
 import * as tokens from './conversation.tokens.js';
@@ -35,6 +35,7 @@ import { ToolRetry } from './turns/tool-retry.js';
 import { TurnDrivers } from './turns/turn-driver.js';
 import { TurnPolicy } from './turns/turn-policy.js';
 import { TurnSteps } from './turns/turn-steps.js';
+import { VendorFigures } from './turns/vendor-figures.js';
 
 const { CLOCK, CONFIG, DATABASE_POOL, IDS, LOGGER, NATS, REQUESTS } = platform;
 const { DRIVE_TIMES, FAILPOINT, NATIVE_TOOLS, ON_APPROVAL_CHANGE, RANDOM, SESSION_LOG, TAKES_TURNS } = tokens;
@@ -134,6 +135,7 @@ const turns = [
     clock: CLOCK,
     logger: LOGGER,
   }),
+  provideClass(VendorFigures, { pool: DATABASE_POOL, models: MODELS, requests: REQUESTS, logger: LOGGER }),
   provideClass(ApprovalsInTurn, {
     policy: TurnPolicy,
     tools: ToolCatalog,

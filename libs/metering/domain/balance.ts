@@ -1,4 +1,4 @@
-import type { BudgetEvent, BudgetEventOf } from '@antiphon/contracts/metering';
+import type { BudgetEvent, BudgetEventOf, VendorFigure } from '@antiphon/contracts/metering';
 import { assertNever } from '@antiphon/kernel';
 
 /** Reserved and settled amounts of a scope: integer tokens and micro-USD. */
@@ -35,8 +35,12 @@ type Reserved = BudgetEventOf<'BudgetReserved'>['data'];
 
 const none: Amount = { tokens: 0, microUsd: 0 };
 
-const onEveryScope = (reservation: Reserved, reserved: Amount, settled: Amount): BalanceChange[] =>
-  reservation.scopes.map(({ key }) => ({
+const onEveryScope = (
+  { scopes }: { readonly scopes: readonly Pick<Reserved['scopes'][number], 'key'>[] },
+  reserved: Amount,
+  settled: Amount,
+): BalanceChange[] =>
+  scopes.map(({ key }) => ({
     scopeKey: key,
     reservedTokens: reserved.tokens,
     settledTokens: settled.tokens,
@@ -85,6 +89,16 @@ export const balanceChanges = (
     default:
       return assertNever(event);
   }
+};
+
+/** Returns the changes of a vendor's figure, without its reservation. */
+export const figureChanges = (
+  charge: BudgetEventOf<'BudgetCorrected'>['data'],
+  { scopeKeys, replacedTokens, replacedMicroUsd }: VendorFigure,
+): BalanceChange[] => {
+  const scopes = scopeKeys.map((key) => ({ key }));
+  const replaced = { tokens: replacedTokens, microUsd: replacedMicroUsd };
+  return onEveryScope({ scopes }, none, minus(amountOf(charge), replaced));
 };
 
 /** Returns tokens and money of a charge. */

@@ -9,7 +9,7 @@ export type { LedgerAnswer, LedgerCommand, LedgerDecision, LedgerRules, PriceOf 
 export { ledgerFrom } from './ledger.js';
 export type { Ledger, LedgerSnapshot } from './ledger.js';
 export { reservationDecider } from './reservation.decider.js';
-export type { Reservation, ReservationCommand } from './reservation.decider.js';
+export type { Figure, Reservation, ReservationCommand } from './reservation.decider.js';
 export {
   agentScope,
   agentScopeKey,

@@ -13,7 +13,7 @@ import type { AppError } from '@antiphon/kernel';
 import { decideAdmission } from './admission.decider.js';
 import type { BalanceChange } from './balance.js';
 import { reservationDecider } from './reservation.decider.js';
-import type { Reservation } from './reservation.decider.js';
+import type { Figure, Reservation } from './reservation.decider.js';
 import { scopesAt } from './budget-scopes.js';
 import type { BudgetLimits } from './budget-scopes.js';
 import { freezes, ledgerFrom } from './ledger.js';
@@ -27,12 +27,14 @@ export type LedgerCommand =
       readonly ownerScopes?: readonly BudgetScope[];
     }
   | { readonly type: 'Settle'; readonly reservationId: string; readonly outcome: CallOutcome }
+  | { readonly type: 'Correct'; readonly reservationId: string; readonly figure: Figure }
   | { readonly type: 'Expire'; readonly reservationId: string }
   | { readonly type: 'Unfreeze'; readonly scopeKey: string; readonly by: string; readonly reason: string };
 
 export type LedgerAnswer =
   | { readonly type: 'Reserve'; readonly reply: ReserveBudgetReply }
   | { readonly type: 'Settle' | 'Expire'; readonly status: SettleBudgetReply['status'] | 'reserved' }
+  | { readonly type: 'Correct'; readonly corrected: boolean }
   | { readonly type: 'Unfreeze'; readonly unfrozen: boolean };
 
 /** Decision on one command: the result, its events and its balance changes (none for a repeat). */
@@ -144,13 +146,15 @@ const decideReserve = (
 
 const decideEnd = (
   ledger: Ledger,
-  command: Extract<LedgerCommand, { type: 'Settle' | 'Expire' }>,
+  command: Extract<LedgerCommand, { type: 'Settle' | 'Expire' | 'Correct' }>,
   { now }: LedgerRules,
 ): Decided => {
   const { reservationId } = command;
   const state = ledger.reservation(reservationId);
   const charged = reservationDecider.decide({ ...command, now }, state);
   const events = [...charged, ...freezes(ledger, charged, now)];
+  if (command.type === 'Correct')
+    return { answer: { type: 'Correct', corrected: events.length > 0 }, events, reservationId };
   const after = events.reduce(reservationDecider.evolve, state);
   const status = after.status === 'none' ? 'missing' : after.status;
   return { answer: { type: command.type, status }, events, reservationId };
@@ -176,6 +180,7 @@ const decideOne = (ledger: Ledger, command: LedgerCommand, rules: LedgerRules): 
     case 'Reserve':
       return decideReserve(ledger, command, rules);
     case 'Settle':
+    case 'Correct':
     case 'Expire':
       return decideEnd(ledger, command, rules);
     case 'Unfreeze':

@@ -1,5 +1,5 @@
 import type { BudgetEvent, BudgetEventOf } from '@antiphon/contracts/metering';
-import { amountOf, applyChange, balanceChanges, emptyBalance } from './balance.js';
+import { amountOf, applyChange, balanceChanges, emptyBalance, figureChanges } from './balance.js';
 import type { Balance, BalanceChange } from './balance.js';
 import { reservationDecider } from './reservation.decider.js';
 import type { Reservation } from './reservation.decider.js';
@@ -28,8 +28,13 @@ const chargedOf = (reservation: Reservation) =>
     ? { tokens: 0, microUsd: 0 }
     : reservation.charged;
 
-const changesOf = (before: Reservation, after: Reservation, event: BudgetEvent): BalanceChange[] =>
-  after.status === 'none' ? [] : balanceChanges(after.reserved, chargedOf(before), event);
+const changesOf = (before: Reservation, after: Reservation, event: BudgetEvent): BalanceChange[] => {
+  if (after.status !== 'none') return balanceChanges(after.reserved, chargedOf(before), event);
+  // Reads of the past keep no settled reservations: the event itself has its scopes.
+  return event.type === 'BudgetCorrected' && event.data.figure !== undefined
+    ? figureChanges(event.data, event.data.figure)
+    : [];
+};
 
 /** Starts from a snapshot, which it does not change, or from an empty ledger. */
 export const ledgerFrom = (start?: LedgerSnapshot): Ledger => {

@@ -6,6 +6,7 @@ import {
   conflict,
   costMicroUsd,
   rejected,
+  transient,
 } from '@antiphon/kernel';
 import type { Decider, TokenUsage } from '@antiphon/kernel';
 import { amountOf } from './balance.js';
@@ -23,7 +24,7 @@ export type Reservation =
       readonly version: number;
       /** Amount charged to its scopes. */
       readonly charged: { readonly tokens: number; readonly microUsd: number };
-      /** True once the usage of an expired or released reservation was learnt. */
+      /** True once the usage of an expired, released or estimated reservation was learnt. */
       readonly corrected: boolean;
     };
 
@@ -31,7 +32,14 @@ export type Reservation =
 export type ReservationCommand =
   | { readonly type: 'Reserve'; readonly reserved: Reserved }
   | { readonly type: 'Settle'; readonly outcome: CallOutcome; readonly now: string }
+  | { readonly type: 'Correct'; readonly figure: Figure; readonly now: string }
   | { readonly type: 'Expire'; readonly now: string };
+
+/** Usage of a call that its vendor told later, by the id of the call at the vendor. */
+export interface Figure {
+  readonly generationId: string;
+  readonly usage: TokenUsage;
+}
 
 const event = <T extends BudgetEvent['type']>(type: T, data: BudgetEventOf<T>['data']): BudgetEvent =>
   ({ type, schemaVersion: 1, data }) as BudgetEvent;
@@ -113,6 +121,22 @@ const settle = (state: Reservation, outcome: CallOutcome, now: string): BudgetEv
   }
 };
 
+/** Replaces an estimated charge with the vendor's figure, once. The caller knows that it is one. */
+const correctByFigure = (state: Reservation, figure: Figure, now: string): BudgetEvent[] => {
+  if (state.status === 'reserved')
+    throw transient('METERING.NOT_SETTLED', `reservation ${state.reserved.reservationId} is not settled yet`);
+  if (state.status === 'none' || state.status === 'released' || state.corrected) return [];
+  const { reserved, charged } = state;
+  const { reservationId, scopes } = reserved;
+  const replaced = {
+    generationId: figure.generationId,
+    ...{ replacedTokens: charged.tokens, replacedMicroUsd: charged.microUsd },
+    scopeKeys: scopes.map(({ key }) => key),
+  };
+  const charge = chargeFor(reserved, figure.usage);
+  return [event('BudgetCorrected', { reservationId, ...charge, figure: replaced, correctedAt: now })];
+};
+
 const expire = (state: Reservation, now: string): BudgetEvent[] => {
   if (state.status !== 'reserved') return [];
   const { reservationId, tokens, microUsd, expiresAt } = state.reserved;
@@ -127,6 +151,8 @@ const decide = (command: ReservationCommand, state: Reservation): BudgetEvent[] 
       return reserve(state, command.reserved);
     case 'Settle':
       return settle(state, command.outcome, command.now);
+    case 'Correct':
+      return correctByFigure(state, command.figure, command.now);
     case 'Expire':
       return expire(state, command.now);
     default:
@@ -160,7 +186,7 @@ const evolve = (state: Reservation, happened: BudgetEvent): Reservation => {
     case 'BudgetCorrected':
       return ended(
         state,
-        state.status === 'released' ? 'released' : 'expired_estimated',
+        state.status === 'released' || state.status === 'settled' ? state.status : 'expired_estimated',
         amountOf(happened.data),
         true,
       );
@@ -174,7 +200,7 @@ const evolve = (state: Reservation, happened: BudgetEvent): Reservation => {
 
 /**
  * Decides the lifecycle of one reservation. Errors: `METERING.RESERVATION_EXISTS`,
- * `METERING.NOT_EXPIRED`.
+ * `METERING.NOT_EXPIRED`, `METERING.NOT_SETTLED`.
  */
 export const reservationDecider: Decider<Reservation, ReservationCommand, BudgetEvent> = {
   initialState: () => ({ status: 'none', version: 0 }),

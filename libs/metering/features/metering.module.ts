@@ -36,6 +36,7 @@ import {
   BUDGET_RULE_STORE,
 } from './metering.tokens.js';
 import { meteringProjections } from './budgets/projections.js';
+import { CorrectCharge } from './reservations/correct-charge.handler.js';
 import { createEndReservations } from './reservations/end-reservations.js';
 import type { EndReservations } from './reservations/end-reservations.js';
 import { ReservationSweep } from './reservations/reservation-sweep.js';
@@ -187,6 +188,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   controllers: [
     ReserveBudget,
     SettleBudget,
+    CorrectCharge,
     ReadBudgets,
     UnfreezeBudget,
     SetBudgetLimit,

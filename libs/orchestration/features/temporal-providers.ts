@@ -9,6 +9,7 @@ import {
   TOOL_RETRIES,
   TURN_COMMANDS,
   ToolRetry,
+  VendorFigures,
 } from '@antiphon/conversation-features';
 import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/metering';
 import * as platform from '@antiphon/service-host';
@@ -71,12 +72,16 @@ export const temporalProviders = [
   ),
   provide(
     SWEEPS,
-    [RECONCILE, SessionRecovery, REQUESTS, DATABASE_POOL, CLOCK, LOGGER, CONFIG],
-    (reconcile, recovery, requests, pool, clock, logger, { retention: { idempotencyDays: claimDays } }) => ({
+    [RECONCILE, SessionRecovery, VendorFigures, REQUESTS, DATABASE_POOL, CLOCK, LOGGER, CONFIG],
+    (reconcile, recovery, figures, requests, pool, clock, logger, config) => ({
       reconcileRuns: reconcile,
       sweepTurns: () => recovery.takeOverAbandoned(),
+      learnVendorFigures: () => figures.sweep(),
       expireReservations: async () => (await requests.request(expireReservations, {})).ended,
-      deleteOldRows: createDeleteOldRows({ pool, clock, logger, claimDays }),
+      deleteOldRows: createDeleteOldRows({
+        ...{ pool, clock, logger },
+        claimDays: config.retention.idempotencyDays,
+      }),
       rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
     }),
   ),

@@ -79,6 +79,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
       metering: [
         'budget.reserve',
         'budget.settle',
+        'charge.correct',
         'limit.set',
         'reservation.expire',
         'period.roll',

@@ -105,6 +105,8 @@ export interface AgentLimits {
   readonly retryTimeouts?: boolean | undefined;
   readonly maxOutputTokens?: number | undefined;
   readonly concurrentCalls?: number | undefined;
+  /** Places that it shares with the agent that it was spawned from. */
+  readonly shared?: { readonly id: string; readonly concurrentCalls: number };
 }
 
 /** Limits of a call that its driver respects. */
@@ -156,6 +158,8 @@ export interface ModelAnswer {
   readonly reportedInput?: ReportedInput;
   /** Name of the model in the provider's response; used for telemetry only. */
   readonly model?: string;
+  /** Id by which the provider tells the usage later. Absent where it tells none. */
+  readonly generationId?: string;
 }
 
 export type ModelUsage = Omit<Usage, 'estimated'>;
@@ -198,6 +202,8 @@ export interface ModelFailureDetails {
   readonly usage?: ModelUsage;
   /** Input reported by the provider before the call failed, if it reported no output. */
   readonly reportedInput?: ReportedInput;
+  /** Id by which the provider tells the usage later. Absent where it tells none. */
+  readonly generationId?: string;
 }
 
 /** The only error that `ModelPort.complete` throws. */
@@ -211,6 +217,7 @@ export class ModelFailure extends Error implements ModelFailureDetails {
   declare readonly status?: number;
   declare readonly usage?: ModelUsage;
   declare readonly reportedInput?: ReportedInput;
+  declare readonly generationId?: string;
   /** Cause to record. */
   readonly why: Cause;
 
@@ -227,6 +234,7 @@ export class ModelFailure extends Error implements ModelFailureDetails {
     if (details.status !== undefined) this.status = details.status;
     if (details.usage !== undefined) this.usage = details.usage;
     else if (details.reportedInput !== undefined) this.reportedInput = details.reportedInput;
+    if (details.generationId !== undefined) this.generationId = details.generationId;
   }
 }
 

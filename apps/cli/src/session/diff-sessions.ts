@@ -41,9 +41,12 @@ const renderPair = ({ a, b, differs }: TurnPair, index: number): string => {
 export const renderComparison = ({ turns, same }: SessionComparison): string =>
   [...turns.map(renderPair), same ? 'no turn differs' : ''].filter(Boolean).join('\n');
 
+/** Returns true if an argument is the file of an export, and not an id. */
+export const isExportFile = (cwd: string, fileOrId: string): boolean => existsSync(resolve(cwd, fileOrId));
+
 /** Returns a session by its id, or by the file of its export. */
 export const loadSession = async ({ http, cwd }: CommandContext, fileOrId: string): Promise<SessionExport> =>
-  existsSync(resolve(cwd, fileOrId))
+  isExportFile(cwd, fileOrId)
     ? readExportFile(cwd, fileOrId)
     : (await fetchExport(await http(), fileOrId)).record;
 

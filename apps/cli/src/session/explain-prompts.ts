@@ -1,9 +1,10 @@
 import { upcast } from '@antiphon/contracts/events';
 import type { PromptShape, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import type { SessionExport } from '@antiphon/contracts/log';
+import type { BudgetEventOf } from '@antiphon/contracts/metering';
 import { renderTable } from '../gateway/agent-views.js';
 import type { CommandContext } from '../output.js';
-import { loadSession } from './diff-sessions.js';
+import { isExportFile, loadSession } from './diff-sessions.js';
 
 type Completed = SessionEventOf<'ModelCallCompleted'>['data'];
 
@@ -93,19 +94,66 @@ const renderCalls = (calls: readonly ExplainedCall[]): string =>
     ]),
   );
 
-/** Shows what each call of a session read from the prompt cache. */
+/** Estimated charge of a call whose vendor tells the usage later. */
+export interface LateUsage {
+  readonly turnId: string;
+  readonly attempt: number;
+  readonly model: string;
+  readonly generationId: string;
+  /** Usage as the vendor counted it; null until it is known. */
+  readonly figure: { readonly inputTokens: number; readonly outputTokens: number } | null;
+}
+
+type CallEnd = SessionEventOf<'ModelCallCompleted' | 'ModelCallAborted'>;
+type Corrected = BudgetEventOf<'BudgetCorrected'>['data'];
+
+const isLate = (event: SessionEvent): event is CallEnd =>
+  (event.type === 'ModelCallCompleted' || event.type === 'ModelCallAborted') &&
+  event.data.generationId !== undefined;
+
+/** Reads the corrections of estimated charges. The file of an export has none. */
+const readLateUsage = async (
+  { http, cwd }: CommandContext,
+  fileOrId: string,
+  { events }: SessionExport,
+): Promise<LateUsage[]> => {
+  const calls = events.map((recorded) => upcast(recorded) as unknown as SessionEvent).filter(isLate);
+  const client = calls.length === 0 || isExportFile(cwd, fileOrId) ? null : await http();
+  const figureOf = async ({ data }: CallEnd): Promise<LateUsage['figure']> => {
+    const stream = `budget-${data.reservationId}`;
+    const page = await client?.readEvents({ query: { stream, type: 'BudgetCorrected', limit: 1 } });
+    const corrected = page?.events[0]?.data as Corrected | undefined;
+    return corrected ? { inputTokens: corrected.inputTokens, outputTokens: corrected.outputTokens } : null;
+  };
+  return Promise.all(
+    calls.map(async (call) => {
+      const { turnId, attempt, provider, model, generationId = '' } = call.data;
+      return { turnId, attempt, model: `${provider}/${model}`, generationId, figure: await figureOf(call) };
+    }),
+  );
+};
+
+const renderLateUsage = ({ attempt, generationId, figure }: LateUsage): string =>
+  figure === null
+    ? `call ${attempt} is charged as an estimate; its vendor has told no usage of ${generationId} yet`
+    : `call ${attempt} was charged as an estimate; its vendor counted ${figure.inputTokens} + ${figure.outputTokens} tokens`;
+
+/** Shows what each call of a session read from the prompt cache, and charges that changed later. */
 export const explainPrompts = async (context: CommandContext, fileOrId: string): Promise<void> => {
   const session = await loadSession(context, fileOrId);
   const calls = explainCalls(session);
+  const lateUsage = await readLateUsage(context, fileOrId, session);
   const sum = (field: 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens'): number =>
     calls.reduce((total, call) => total + call[field], 0);
   const [inputTokens, cacheReadTokens] = [sum('inputTokens'), sum('cacheReadTokens')];
   const total = { inputTokens, cacheReadTokens, cacheWriteTokens: sum('cacheWriteTokens') };
   const share = percent(cacheReadTokens, inputTokens);
-  context.output.result(
-    { sessionId: session.sessionId, calls, total },
+  const table =
     calls.length === 0
       ? 'no model call has completed'
-      : `${renderCalls(calls)}\n${cacheReadTokens} of ${inputTokens} input tokens read from the cache (${share})`,
+      : `${renderCalls(calls)}\n${cacheReadTokens} of ${inputTokens} input tokens read from the cache (${share})`;
+  context.output.result(
+    { sessionId: session.sessionId, calls, lateUsage, total },
+    [table, ...lateUsage.map(renderLateUsage)].join('\n'),
   );
 };

@@ -35,6 +35,7 @@ const SCHEDULES = [
   'delete-old-rows',
   'expire-reservations',
   'roll-budget-periods',
+  'learn-vendor-figures',
   'archive-old-events',
 ];
 

@@ -85,7 +85,7 @@ export const admissionsStayWithinLimits = (book: BudgetBook): MoneyCheck => ({
   start: () => new AdmissionRun(book),
 });
 
-type State = 'none' | 'reserved' | 'settled' | 'released' | 'expired' | 'corrected';
+type State = 'none' | 'reserved' | 'settled' | 'estimated' | 'released' | 'expired' | 'corrected';
 
 /** States before and after each event of a reservation. */
 const TRANSITIONS: Readonly<Partial<Record<BudgetEvent['type'], readonly [from: State, to: State]>>> = {
@@ -154,20 +154,25 @@ class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
     if (!transition) return [];
     const [from, to] = transition;
     const before = this.state;
-    this.state = to;
-    return before === from ? [] : [violation(at, `${event.type} of a reservation that was ${before}`)];
+    const isEstimate = event.type === 'BudgetSettled' && event.data.estimated;
+    this.state = isEstimate ? 'estimated' : to;
+    const isFigure = event.type === 'BudgetCorrected' && event.data.figure !== undefined;
+    return before === from || (before === 'estimated' && isFigure)
+      ? []
+      : [violation(at, `${event.type} of a reservation that was ${before}`)];
   }
 }
 
 /**
- * Checks that a reservation is made once and ends once, and that only an expired one is corrected.
- * In the commit of a driver, the amount is that of the bound at the price in the event, and the
- * charge is within it. The price itself is not compared with the configuration of that time.
+ * Checks that a reservation is made once and ends once. Only an expired one is corrected, and one
+ * with an estimated charge by the figure of its vendor. In the commit of a driver, the amount is
+ * that of the bound at the price in the event, and the charge is within it. The price itself is not
+ * compared with the configuration of that time.
  */
 export const reservationsEndOnce: ReservationCheck = {
   name: 'reservations-end-once',
   about:
-    'every reservation is made once and ends once, settled, released or expired; only an expired one is corrected, and a driver reserves at the price that its event records and charges within the bound',
+    'every reservation is made once and ends once, settled, released or expired; only an expired or estimated one is corrected, and a driver reserves at the price that its event records and charges within the bound',
   counts: 'reservations',
   start: () => new ReservationRun(),
 };

@@ -23,6 +23,10 @@ interface OpenReservation {
   estimate: Amount | null;
 }
 
+interface Scoped {
+  readonly scopes: readonly Pick<Reserved['scopes'][number], 'key'>[];
+}
+
 interface Amount {
   readonly tokens: number;
   readonly microUsd: number;
@@ -80,7 +84,18 @@ export class BudgetBook {
     } else {
       const own = this.reservations.get(`${workspace} ${event.data.reservationId}`);
       if (own) this.putEnd(workspace, event, own);
+      else if (event.type === 'BudgetCorrected') this.putFigure(workspace, event.data);
     }
+  }
+
+  /** Applies the figure of a vendor to a settled reservation, which the book has dropped. */
+  private putFigure(workspace: string, charge: BudgetEventOf<'BudgetCorrected'>['data']): void {
+    const { figure, inputTokens, outputTokens, microUsd } = charge;
+    if (figure === undefined) return;
+    this.move(workspace, { scopes: figure.scopeKeys.map((key) => ({ key })) }, NOTHING, {
+      tokens: inputTokens + outputTokens - figure.replacedTokens,
+      microUsd: microUsd - figure.replacedMicroUsd,
+    });
   }
 
   private ownScope(workspace: string, key: string): ScopeBook {
@@ -90,7 +105,7 @@ export class BudgetBook {
     return book;
   }
 
-  private move(workspace: string, { scopes }: Reserved, reserved: Amount, settled: Amount): void {
+  private move(workspace: string, { scopes }: Scoped, reserved: Amount, settled: Amount): void {
     for (const { key } of scopes) {
       const book = this.ownScope(workspace, key);
       book.reservedTokens += reserved.tokens;

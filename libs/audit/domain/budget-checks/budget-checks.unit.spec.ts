@@ -27,6 +27,9 @@ const admissions = (...events: Event[]) =>
   findingsOf(admissionsStayWithinLimits(new BudgetBook()), place(events));
 const ledger = (...events: Event[]) => findingsOf(ledgerEqualsUsage, place(events));
 
+/** Charge of a lost call at its bound. */
+const ESTIMATED = settled(1, { inputTokens: 100, outputTokens: 200, microUsd: 3_300, estimated: true });
+
 describe('reservations-end-once', () => {
   it.each([
     ['settled', [reserved(1), settled(1)]],
@@ -34,6 +37,7 @@ describe('reservations-end-once', () => {
     ['released', [reserved(1), released(1)]],
     ['expired', [reserved(1), expired(1)]],
     ['expired and corrected', [reserved(1), expired(1), corrected(1)]],
+    ['estimated and corrected by its vendor', [reserved(1), ESTIMATED, corrected(1, 10, {})]],
   ])('accepts a reservation that was %s', (_, events) => expect(states(...events)).toEqual([]));
 
   it('reports an open reservation', () =>
@@ -54,6 +58,16 @@ describe('reservations-end-once', () => {
       'a correction of a settled reservation',
       [reserved(1), settled(1), corrected(1)],
       'violation 3 BudgetCorrected of a reservation that was settled',
+    ],
+    [
+      'a correction of an estimate without a figure of its vendor',
+      [reserved(1), ESTIMATED, corrected(1)],
+      'violation 3 BudgetCorrected of a reservation that was estimated',
+    ],
+    [
+      'a second figure of a vendor',
+      [reserved(1), ESTIMATED, corrected(1, 10, {}), corrected(1, 10, {})],
+      'violation 4 BudgetCorrected of a reservation that was corrected',
     ],
     [
       'a second correction',
@@ -181,6 +195,33 @@ const CACHED_USAGE = {
   ...{ inputTokens: 90, cacheReadTokens: 60, cacheWriteTokens: 20, outputTokens: 10, estimated: false },
 };
 
+describe('the figure of a vendor', () => {
+  const replacing = (figure: Parameters<typeof corrected>[2], generationId = 'gen-1'): string[] =>
+    ledger(
+      ...[callStarted(1), reserved(1), callAborted(1, { generationId }), ESTIMATED],
+      corrected(1, 10, figure),
+    );
+
+  it.each([
+    ['of another call', replacing({}, 'gen-2'), 'violation 5 the figure is that of another call'],
+    [
+      'for another charge',
+      replacing({ replacedTokens: 299 }),
+      'violation 5 the figure replaced 299 tokens; 300 were charged',
+    ],
+  ])('%s is reported', (_, findings, finding) => expect(findings).toEqual([finding]));
+
+  it('moves the balances of a reservation that the book has dropped', () => {
+    const book = new BudgetBook();
+    const events = [reserved(1), ESTIMATED, corrected(1, 10, {})];
+    for (const one of place(events)) book.put(one.place.workspace, one.content as BudgetEvent);
+    expect([...book.scopes()].map(([, scope]) => scope)).toMatchObject([
+      { reservedTokens: 0, settledTokens: 100, settledMicroUsd: 420 },
+      { reservedTokens: 0, settledTokens: 100, settledMicroUsd: 420 },
+    ]);
+  });
+});
+
 describe('ledger-equals-usage', () => {
   const calls = (attempt: number): Event[] => [callStarted(attempt), reserved(attempt)];
 
@@ -193,6 +234,14 @@ describe('ledger-equals-usage', () => {
         callAborted(1),
         settled(1, { inputTokens: 100, outputTokens: 200, microUsd: 3_300, estimated: true }),
       ],
+    ],
+    [
+      'a lost call whose vendor told its usage later',
+      [...calls(1), callAborted(1, { generationId: 'gen-1' }), ESTIMATED, corrected(1, 10, {})],
+    ],
+    [
+      'an expired call whose vendor told its usage later',
+      [...calls(1), expired(1), callAborted(1, { generationId: 'gen-1' }), corrected(1, 10, {})],
     ],
     [
       'a failed call that the provider counted',

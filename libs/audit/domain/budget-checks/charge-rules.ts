@@ -24,8 +24,15 @@ export interface Account {
   readonly reserved: Reserved;
   readonly at: EventPlace;
   /** End of its model attempt, and the charge that follows from it. */
-  end: { readonly at: EventPlace; readonly expected: ExpectedCharge } | null;
+  end: {
+    readonly at: EventPlace;
+    readonly expected: ExpectedCharge;
+    /** Id by which the vendor tells an estimated usage later. */
+    readonly generationId?: string;
+  } | null;
   expired: boolean;
+  /** True once it was charged with an estimate that the vendor's figure may replace. */
+  settled?: boolean;
   /** True once a model attempt with this reservation has started. */
   begun: boolean;
 }
@@ -129,6 +136,36 @@ export const checkSettlement = (
   return findings;
 };
 
+/**
+ * Checks a charge by the figure of a vendor: it belongs to the call, replaces its estimate, and has
+ * the price of the reservation.
+ */
+export const checkFigure = (
+  charge: BudgetEventOf<'BudgetCorrected'>['data'],
+  { reserved: { price, tokens, microUsd }, end, expired }: Account,
+  at: EventPlace,
+): Finding[] => {
+  const { figure } = charge;
+  if (!figure || end?.expected.kind !== 'charge' || !end.expected.estimated)
+    return [violation(at, 'the figure of a vendor replaced no estimate')];
+  const { expected, generationId } = end;
+  const before = expired
+    ? { tokens, microUsd }
+    : { tokens: expected.inputTokens + expected.outputTokens, microUsd: expected.microUsd };
+  const due = price === null ? 0 : costMicroUsd(price, charge);
+  return [
+    ...(figure.generationId === generationId ? [] : [violation(at, 'the figure is that of another call')]),
+    ...(figure.replacedTokens === before.tokens && figure.replacedMicroUsd === before.microUsd
+      ? []
+      : [
+          violation(at, `the figure replaced ${figure.replacedTokens} tokens; ${before.tokens} were charged`),
+        ]),
+    ...(charge.microUsd === due
+      ? []
+      : [violation(at, `the figure was charged ${charge.microUsd} micro-USD; by its price it is ${due}`)]),
+  ];
+};
+
 export const checkRelease = ({ end, begun }: Account, at: EventPlace): Finding[] => {
   // The driver reserved while it committed the start of the attempt, and that commit failed.
   if (!end && !begun) return [];
@@ -168,7 +205,8 @@ const isBound = (expected: ExpectedCharge, { inputBound, outputBound }: Reserved
   expected.outputTokens === outputBound;
 
 /** Returns an open finding for an account that still waits for its end or its charge. */
-export const findDue = ({ reserved, end, expired, at }: Account): Finding[] => {
+export const findDue = ({ reserved, end, expired, settled, at }: Account): Finding[] => {
+  if (settled) return [];
   if (!end) return [open(at, 'the model attempt of this reservation has not ended')];
   if (expired && isBound(end.expected, reserved)) return [];
   return [open(end.at, `the end of this model attempt is not ${expired ? 'corrected' : 'settled'} yet`)];

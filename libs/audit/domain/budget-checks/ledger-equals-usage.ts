@@ -7,6 +7,7 @@ import {
   type CallEnd,
   checkCharge,
   checkExpiry,
+  checkFigure,
   checkRecordedCost,
   checkRelease,
   checkSettlement,
@@ -18,6 +19,9 @@ import {
 } from './charge-rules.js';
 
 type UnreservedEnd = { readonly event: CallEnd; readonly at: EventPlace };
+
+/** Number of settled estimates that a run keeps. Their vendors are asked for an hour only. */
+const MAX_ESTIMATES = 1_000;
 
 /** State of a run as JSON. */
 interface SavedLedger {
@@ -31,6 +35,8 @@ class LedgerRun implements CheckRun<Parsed<SessionEvent | BudgetEvent>> {
   /** Running attempts whose reservation is not in the log yet. */
   private readonly begun: Set<string>;
   private readonly unreserved: Map<string, UnreservedEnd>;
+  /** Ids of the accounts that were settled with an estimate, the oldest first. */
+  private readonly estimates: string[];
   private charges = 0;
 
   constructor(past: SavedLedger | undefined) {
@@ -39,6 +45,7 @@ class LedgerRun implements CheckRun<Parsed<SessionEvent | BudgetEvent>> {
     this.accounts = new Map(saved?.accounts);
     this.begun = new Set(saved?.begun);
     this.unreserved = new Map(saved?.unreserved);
+    this.estimates = [...this.accounts].flatMap(([id, { settled }]) => (settled ? [id] : []));
   }
 
   see({ place: at, content: event }: Parsed<SessionEvent | BudgetEvent>): Finding[] {
@@ -93,12 +100,23 @@ class LedgerRun implements CheckRun<Parsed<SessionEvent | BudgetEvent>> {
   private endAccount(account: Account, event: CallEnd, at: EventPlace): Finding[] {
     const { reserved } = account;
     const expected = computeExpectedCharge(reserved, event);
-    account.end = { at, expected };
+    const { generationId } = event.data;
+    account.end = { at, expected, ...(generationId === undefined ? {} : { generationId }) };
     const isOwn = at.streamId === `session-${reserved.sessionId}` && event.data.attempt === reserved.attempt;
     return [
       ...(isOwn ? [] : [violation(at, `reservation ${reserved.reservationId} was made for another attempt`)]),
       ...checkRecordedCost(event, expected, reserved, at),
     ];
+  }
+
+  /** Keeps an account whose estimate the figure of its vendor may replace, the newest ones only. */
+  private settle(account: Account, id: string, isEstimated: boolean): void {
+    this.accounts.delete(id);
+    if (!isEstimated || account.end?.generationId === undefined) return;
+    account.settled = true;
+    this.accounts.set(id, account);
+    this.estimates.push(id);
+    if (this.estimates.length > MAX_ESTIMATES) this.accounts.delete(this.estimates.shift() ?? '');
   }
 
   private charge(event: BudgetEvent, at: EventPlace, id: string): Finding[] {
@@ -114,12 +132,12 @@ class LedgerRun implements CheckRun<Parsed<SessionEvent | BudgetEvent>> {
         return checkRelease(account, at);
       case 'BudgetSettled':
         this.charges++;
-        this.accounts.delete(id);
+        this.settle(account, id, event.data.estimated);
         return checkSettlement(event.data, account, at);
       case 'BudgetCorrected':
         this.charges++;
         this.accounts.delete(id);
-        return checkCharge(event.data, account, at);
+        return (event.data.figure ? checkFigure : checkCharge)(event.data, account, at);
       default:
         return [];
     }
@@ -134,7 +152,7 @@ class LedgerRun implements CheckRun<Parsed<SessionEvent | BudgetEvent>> {
 export const ledgerEqualsUsage: MoneyCheck = {
   name: 'ledger-equals-usage',
   about:
-    'each model attempt is charged once, exactly as its event in the session records it, and nothing else is charged',
+    'each model attempt is charged once, exactly as its event in the session records it, an estimate until the figure of its vendor replaces it, and nothing else is charged',
   counts: 'charges',
   start: (past) => new LedgerRun(past as SavedLedger | undefined),
 };

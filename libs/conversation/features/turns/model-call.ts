@@ -61,9 +61,9 @@ const OTHER_RESERVATION = new Set(['METERING.RESERVATION_ENDED', 'METERING.RESER
 
 const TOO_LONG = { kind: 'answer_too_long' } as const;
 
-type Reported = Pick<Partial<ModelFailure>, 'usage' | 'reportedInput'>;
+type Reported = Pick<Partial<ModelFailure>, 'usage' | 'reportedInput' | 'generationId'>;
 
-const tooLong = ({ usage, reportedInput }: Reported, cause?: unknown): ModelFailure =>
+const tooLong = ({ usage, reportedInput, generationId }: Reported, cause?: unknown): ModelFailure =>
   new ModelFailure(
     {
       reason: 'provider_protocol',
@@ -71,8 +71,7 @@ const tooLong = ({ usage, reportedInput }: Reported, cause?: unknown): ModelFail
       why: TOO_LONG,
       dispatched: true,
       retryable: false,
-      usage,
-      reportedInput,
+      ...{ usage, reportedInput, generationId },
     },
     { cause },
   );
@@ -212,8 +211,7 @@ class ModelCall {
       throw toFailure(error);
     });
     // It may end within the time to report its usage, although a part of its text was dropped.
-    if (overflow.signal.aborted)
-      throw tooLong({ usage: answer.usage ?? undefined, reportedInput: answer.reportedInput });
+    if (overflow.signal.aborted) throw tooLong({ ...answer, usage: answer.usage ?? undefined });
     return answer;
   }
 
@@ -258,9 +256,12 @@ class ModelCall {
     const isModelFailure = error instanceof ModelFailure;
     if (stopReason) {
       const dispatched = isModelFailure ? error.dispatched : this.isDispatched;
-      const { usage, reportedInput, refused } = isModelFailure ? error : ({} as Partial<ModelFailure>);
-      const stopped = { ...STOPPED[stopReason], dispatched, refused };
-      return this.toResult({ ...stopped, retryable: true, usage, reportedInput });
+      const { usage, reportedInput, refused, generationId } = isModelFailure
+        ? error
+        : ({} as Partial<ModelFailure>);
+      const reported = { usage, reportedInput, generationId };
+      const stopped = { ...STOPPED[stopReason], ...reported, dispatched, refused };
+      return this.toResult({ ...stopped, retryable: true });
     }
     if (isModelFailure) return this.toResult({ ...error, cause: error.why }, error.retryAfterMs);
     if (!isAppError(error)) this.deps.logger.error({ err: error }, 'model call failed unexpectedly');

@@ -39,6 +39,7 @@ const refuse = (why: Cause, answer: ModelAnswer): never => {
     retryable: why.kind !== 'tool_input_too_long',
     usage: answer.usage ?? undefined,
     reportedInput: answer.reportedInput,
+    generationId: answer.generationId,
   });
 };
 
@@ -72,6 +73,10 @@ const usageOf = (answer: ModelAnswer, granted: GrantedReservation): Usage => {
   const input = answer.reportedInput ?? { inputTokens: granted.inputBound };
   return { ...input, outputTokens: estimateOutput(answer, granted.maxOutputTokens), estimated: true };
 };
+
+/** Returns the id by which the provider tells the usage later, as the event stores it. */
+const generationOf = ({ generationId }: Pick<ModelAnswer, 'generationId'>): { generationId?: string } =>
+  generationId === undefined ? {} : { generationId: toStorable(generationId).slice(0, MAX_NAME_CHARS) };
 
 /** Length of a digest, hexadecimal digits: enough to tell the parts of one session apart. */
 const DIGEST_LENGTH = 12;
@@ -117,6 +122,7 @@ export const toAnswer = (
       ...(answer.providerState === undefined ? {} : { providerState: answer.providerState }),
       ...(answer.keepsProviderState ? { keepsProviderState: answer.keepsProviderState } : {}),
       usage,
+      ...(usage.estimated ? generationOf(answer) : {}),
       costMicroUsd: price && costMicroUsd(price, usage),
     },
   };
@@ -125,7 +131,7 @@ export const toAnswer = (
 const NOTHING_STREAMED: Streamed = { text: '', thought: '', frames: [] };
 
 type Failure = Pick<RecordFailure['data'], 'reason' | 'cause' | 'released' | 'dispatched' | 'retryable'> &
-  Pick<Partial<ModelFailure>, 'refused' | 'usage' | 'reportedInput'> & {
+  Pick<Partial<ModelFailure>, 'refused' | 'usage' | 'reportedInput' | 'generationId'> & {
     /** Output limit of the call, once it is granted. */
     readonly maxOutputTokens?: number | undefined;
     readonly tries?: number;
@@ -149,6 +155,8 @@ export const toFailure = (
   streamed: Streamed = NOTHING_STREAMED,
 ): RecordFailure => {
   const { reason, released, dispatched, refused, retryable, tries } = failure;
+  const usage = usageOfFailure(failure);
+  const isUnknown = dispatched && !refused && (usage === null || usage.estimated);
   const cause = storableCause(failure.cause, (text) => clipText(text, MAX_MESSAGE_CHARS));
   return {
     type: 'RecordFailure',
@@ -163,7 +171,8 @@ export const toFailure = (
       retryable,
       ...(tries === undefined ? {} : { tries }),
       ...streamed,
-      usage: usageOfFailure(failure),
+      usage,
+      ...(isUnknown ? generationOf(failure) : {}),
     },
   };
 };

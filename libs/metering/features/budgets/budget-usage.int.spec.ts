@@ -43,6 +43,7 @@ const LIVES = [
   ['BudgetReserved', 'BudgetReleased', 'BudgetCorrected'],
   ['BudgetReserved', 'BudgetExpired'],
   ['BudgetReserved', 'BudgetExpired', 'BudgetCorrected'],
+  ['BudgetReserved', 'BudgetSettled', 'BudgetCorrected'],
   ['BudgetReserved', 'BudgetSettled', 'BudgetScopeFrozen', 'BudgetScopeUnfrozen'],
 ];
 const reservation = fc.record({

@@ -29,9 +29,11 @@ const namesOf = (facts: readonly Fact[]): ReservationName[] => [
 
 /** Returns the scopes that a page names first. Rows name those of older reservations. */
 const scopesOf = (facts: readonly Fact[]): ScopeName[] =>
-  facts.flatMap(({ workspace, event }) =>
-    event.type === 'BudgetReserved' ? event.data.scopes.map(({ key }) => ({ workspace, key })) : [],
-  );
+  facts.flatMap(({ workspace, event }) => {
+    if (event.type === 'BudgetReserved') return event.data.scopes.map(({ key }) => ({ workspace, key }));
+    if (event.type !== 'BudgetCorrected') return [];
+    return (event.data.figure?.scopeKeys ?? []).map((key) => ({ workspace, key }));
+  });
 
 const applyPage = async (client: pg.ClientBase, facts: readonly Fact[]): Promise<void> => {
   const names = namesOf(facts);

@@ -146,11 +146,11 @@ const isEndOf = (event: RecordedEvent, reservationId: string): boolean =>
   (event.type === 'ModelCallCompleted' || event.type === 'ModelCallAborted') &&
   event.data['reservationId'] === reservationId;
 
-const parse = (recorded: RecordedEvent): CallOutcome => {
+const parse = (recorded: RecordedEvent): CallEnd => {
   const event = upcast(recorded);
-  return outcomeOfCall(
-    event.type === 'ModelCallCompleted' ? ModelCallCompleted.parse(event) : ModelCallAborted.parse(event),
-  );
+  return event.type === 'ModelCallCompleted'
+    ? ModelCallCompleted.parse(event)
+    : ModelCallAborted.parse(event);
 };
 
 /**
@@ -174,10 +174,7 @@ const stateAtStart = (
 export type CallState = 'running' | 'never_started' | 'superseded';
 
 /** Searches the session's event stream, newest first, for the end of a reservation's attempt. */
-export const findOutcome = async (
-  store: EventStore,
-  open: OpenReservation,
-): Promise<CallOutcome | CallState> => {
+export const findCallEnd = async (store: EventStore, open: OpenReservation): Promise<CallEnd | CallState> => {
   const { workspace, reservationId, sessionId } = open;
   const stream = sessionStream(sessionId);
   for await (const event of readBackwards(store, workspace, stream, PAGE, FIRST_PAGE)) {
@@ -186,4 +183,13 @@ export const findOutcome = async (
     if (state) return state;
   }
   return 'never_started';
+};
+
+/** Searches the log for the outcome of a reservation's attempt. */
+export const findOutcome = async (
+  store: EventStore,
+  open: OpenReservation,
+): Promise<CallOutcome | CallState> => {
+  const found = await findCallEnd(store, open);
+  return typeof found === 'string' ? found : outcomeOfCall(found);
 };

@@ -109,6 +109,7 @@ export const createActivities = ({
     reconcileRuns: inContext('reconcileRuns', sweeps.reconcileRuns),
     sweepTurns: inContext('sweepTurns', sweeps.sweepTurns),
     expireReservations: inContext('expireReservations', sweeps.expireReservations),
+    learnVendorFigures: inContext('learnVendorFigures', sweeps.learnVendorFigures),
     rollBudgetPeriods: inContext('rollBudgetPeriods', sweeps.rollBudgetPeriods),
     deleteOldRows: inContext('deleteOldRows', sweeps.deleteOldRows),
     archiveOldEvents: withFailures(logger, 'archiveOldEvents', () => withHeartbeat(archiveOldEvents)),

@@ -50,6 +50,7 @@ const SCHEDULES: Readonly<Record<SweepName, Pick<ScheduleSpec, 'every'> & { read
   reconcileRuns: { name: 'reconcile-runs', every: MINUTE_MS },
   sweepTurns: { name: 'sweep-turns', every: MINUTE_MS },
   expireReservations: { name: 'expire-reservations', every: MINUTE_MS },
+  learnVendorFigures: { name: 'learn-vendor-figures', every: MINUTE_MS },
   // After midnight UTC, when the ended day takes no new reservations.
   rollBudgetPeriods: { name: 'roll-budget-periods', every: { hour: 0, minute: 1 } },
   deleteOldRows: { name: 'delete-old-rows', every: 60 * MINUTE_MS },

@@ -31,6 +31,7 @@ afterAll(() => world?.close());
 const NAMES = [
   'delete-old-rows',
   'expire-reservations',
+  'learn-vendor-figures',
   'reconcile-runs',
   'roll-budget-periods',
   'sweep-turns',

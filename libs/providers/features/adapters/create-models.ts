@@ -1,4 +1,4 @@
-import { ModelFailure, type ModelPort } from '@antiphon/providers-domain';
+import { ModelFailure, type ModelPort, type ModelUsage } from '@antiphon/providers-domain';
 import { CALLABLE_KINDS, PROVIDER_FACTS } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
@@ -24,7 +24,12 @@ import { createConnections, describeProxy } from '../transport/connections.js';
 import { createHttpTransport } from '../transport/http-transport.js';
 import type { HttpTransport } from '../transport/http-transport.js';
 import { CallLimiter } from '../limits/call-limiter.js';
-import type { CallEnvironment, ProviderAdapter, ProviderLimits } from '../transport/provider-call.js';
+import type {
+  CallEnvironment,
+  Generation,
+  ProviderAdapter,
+  ProviderLimits,
+} from '../transport/provider-call.js';
 
 /** Reads the stored key of a provider for a workspace; null if there is none. */
 export type ReadStoredKey = (workspace: string, provider: string) => Promise<string | null>;
@@ -62,6 +67,11 @@ export interface ModelsOptions {
 
 /** All configured providers behind the agent's port. `close` closes idle connections. */
 export interface Models extends ModelPort {
+  /**
+   * Returns the usage of an earlier call as its vendor counted it. Null while the vendor does not
+   * know it, and where it tells none. Throws a `ModelFailure`.
+   */
+  findUsage(generation: Generation & { readonly workspace: string }): Promise<ModelUsage | null>;
   /** Returns the number of calls that wait for a free place. */
   countWaiting(): number;
   close(): void;
@@ -231,6 +241,10 @@ export const createModels = (
     },
     inputBound: (prompt) => adapterOf(prompt.provider).inputBound(prompt),
     limitsOf: (call, agent) => limiter.driverLimitsOf(call, agent),
+    findUsage: async ({ workspace, ...generation }) => {
+      const { adapter } = await providerOf(generation.provider).withStoredKey(workspace);
+      return (await adapter.findUsage?.(generation)) ?? null;
+    },
     countWaiting: () => limiter.countWaiting(),
     kindOf: (provider) => adapterOf(provider).kind,
     close: () => {

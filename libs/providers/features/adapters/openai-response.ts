@@ -72,6 +72,10 @@ export const errorOf = (value: unknown): unknown => {
   return chunk['object'] === 'error' || 'detail' in chunk || hasCode ? chunk : undefined;
 };
 
+/** Maximum length of the id of an answer, and its characters. */
+const MAX_ID = 200;
+const PLAIN_ID = /^[\x21-\x7e]+$/;
+
 /** Collects the chunks of a completion, or a whole one, into an answer. */
 export class OpenAiReader {
   private readonly toolCalls = new ToolCallAssembly();
@@ -79,6 +83,7 @@ export class OpenAiReader {
   private lastUsage: ModelUsage | null = null;
   private finishReason: string | null = null;
   private hasContent = false;
+  private id = '';
 
   constructor(private readonly answer: AnswerBuilder) {}
 
@@ -101,6 +106,11 @@ export class OpenAiReader {
     return this.lastUsage;
   }
 
+  /** Returns the id that the server gave the answer; null before it is known. */
+  generationId(): string | null {
+    return PLAIN_ID.test(this.id) ? this.id : null;
+  }
+
   /** Returns the answer. Throws a protocol failure unless it is complete. */
   finish(): ModelAnswer {
     const { finishReason, lastUsage: usage } = this;
@@ -117,6 +127,7 @@ export class OpenAiReader {
   private read(value: unknown, part: 'delta' | 'message'): boolean {
     const fields = fieldsOf(value);
     this.answer.model(textOf(fields?.['model']));
+    this.id ||= textOf(fields?.['id']).slice(0, MAX_ID);
     const choice = listOf(fields?.['choices'])
       .map(fieldsOf)
       .find((one) => (one?.['index'] ?? 0) === 0);

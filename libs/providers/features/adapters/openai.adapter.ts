@@ -4,6 +4,7 @@ import type { ModelParameters, ProviderKind } from '@antiphon/config';
 import { withScope } from './learned-parameters.js';
 import type { LearnedParameters } from './learned-parameters.js';
 import { renderOpenAi } from './openai-request.js';
+import { createGenerationReader } from './openrouter-generations.js';
 import { OpenAiReader, errorOf } from './openai-response.js';
 import { endpointOf } from './provider-settings.js';
 import { AnswerBuilder, END_OF_STREAM } from '../transport/answer-builder.js';
@@ -89,6 +90,12 @@ export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
   const renderBody = createBodyRenderer(renderOpenAi);
   const url = endpointOf(deps.baseUrl, '/chat/completions');
   const headers = keyHeaders(deps);
+  const findUsage = deps.kind === 'openrouter' ? createGenerationReader(deps, headers) : undefined;
+  const idOf = (reader: OpenAiReader): string | null => {
+    const id = findUsage === undefined ? null : reader.generationId();
+    // The server may echo the key.
+    return id !== null && deps.redact(id) === id ? id : null;
+  };
   const send = (
     request: ModelRequest,
     parameters: ModelParameters,
@@ -103,9 +110,12 @@ export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
       if (request.streaming && parameters.streaming)
         await transport.stream(post, call, eventReader(reader, answer, deps));
       else reader.completion(await transport.fetchJson(post, call));
-      return withScope(reader.finish(), parameters);
+      const generationId = idOf(reader);
+      const finished = withScope(reader.finish(), parameters);
+      return generationId === null ? finished : { ...finished, generationId };
     };
-    return runCall(request, deps, { complete, usage: () => reader.usage() });
+    const generationId = (): string | null => idOf(reader);
+    return runCall(request, deps, { complete, usage: () => reader.usage(), generationId });
   };
   const inputBound = (prompt: ModelPrompt): number => {
     const parameters = learned.of(prompt.model);
@@ -119,5 +129,6 @@ export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
     complete: (request, sink) =>
       learned.complete(request, sink, (parameters, observed) => send(request, parameters, observed)),
     inputBound,
+    ...(findUsage === undefined ? {} : { findUsage }),
   };
 };

@@ -188,6 +188,13 @@ export const withUsage = (
   return create({ ...failure, message, reportedInput }, cause);
 };
 
+/** Adds the id by which the provider tells the usage of a failed call later. */
+export const withGeneration = (failure: ModelFailure, generationId: string | null): ModelFailure => {
+  const isKnown = failure.usage !== undefined || failure.refused === true;
+  if (generationId === null || isKnown || !failure.dispatched) return failure;
+  return create({ ...failure, message: failure.message, generationId }, failure.cause);
+};
+
 /**
  * Converts an error of a call into a `ModelFailure`. A cancellation wins over every other failure,
  * but a provider that has refused the call bills nothing.

@@ -7,14 +7,14 @@ import type { EventReader } from './response-reader.js';
 export interface ProviderRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON text. */
-  readonly body: string;
+  /** JSON text; null for a request by GET. */
+  readonly body: string | null;
   /** Name of the model, for errors. */
   readonly model: string;
 }
 
 /**
- * Posts requests to providers. Every failure is a `ModelFailure`, also where the connection fails.
+ * Sends requests to providers. Every failure is a `ModelFailure`, also where the connection fails.
  */
 export interface HttpTransport {
   /**
@@ -22,7 +22,7 @@ export interface HttpTransport {
    * read.
    */
   stream(request: ProviderRequest, call: ProviderCall, reader: EventReader): Promise<void>;
-  /** Posts a request and returns the parsed JSON of its response. */
+  /** Sends a request and returns the parsed JSON of its response. */
   fetchJson(request: ProviderRequest, call: ProviderCall): Promise<unknown>;
   close(): void;
 }
@@ -30,13 +30,13 @@ export interface HttpTransport {
 /**
  * Returns the headers of a request. Credentials within base_url apply where no key is configured.
  */
-const headersOf = ({ url, headers }: ProviderRequest): Record<string, string> => {
+const headersOf = ({ url, headers, body }: ProviderRequest): Record<string, string> => {
   const basic = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
   return {
     'user-agent': 'antiphon/0.1.0',
     // A proxy that compresses a stream delays its first events. One that comes so is decoded.
     'accept-encoding': 'identity',
-    'content-type': 'application/json',
+    ...(body === null ? {} : { 'content-type': 'application/json' }),
     accept: 'application/json',
     ...(basic === ':' ? {} : { authorization: `Basic ${Buffer.from(basic).toString('base64')}` }),
     ...headers,
@@ -53,7 +53,7 @@ export const createHttpTransport = (
   environment: CallEnvironment,
   proxy: string | null = null,
 ): HttpTransport => {
-  const post = (
+  const send = (
     request: ProviderRequest,
     call: ProviderCall,
     events: EventReader | null,
@@ -71,7 +71,7 @@ export const createHttpTransport = (
       {
         origin: url.origin,
         path: `${url.pathname}${url.search}`,
-        method: 'POST',
+        method: request.body === null ? 'GET' : 'POST',
         headers: headersOf(request),
         body: request.body,
       },
@@ -82,14 +82,14 @@ export const createHttpTransport = (
   return {
     stream: async (request, call, reader) => {
       try {
-        await post(request, call, reader);
+        await send(request, call, reader);
       } catch (error) {
         // A failure after the model has finished does not change the answer.
         if (!reader.isComplete()) throw error;
       }
       if (call.failure !== null) throw call.failure;
     },
-    fetchJson: (request, call) => post(request, call, null),
+    fetchJson: (request, call) => send(request, call, null),
     close: () => void connections.destroy?.(),
   };
 };

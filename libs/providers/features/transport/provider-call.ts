@@ -4,11 +4,12 @@ import type {
   ModelPrompt,
   ModelRequest,
   ModelSink,
+  ModelUsage,
   ReportedInput,
 } from '@antiphon/providers-domain';
 import type { ProviderKind } from '@antiphon/config';
 import type { Redact } from '@antiphon/observability';
-import { cancelled, timedOut, toModelFailure, withUsage } from './failures.js';
+import { cancelled, timedOut, toModelFailure, withGeneration, withUsage } from './failures.js';
 
 /** Limits of one provider call that have a setting. Times are ms. */
 const SETTINGS = {
@@ -57,11 +58,24 @@ export interface ProviderAdapter {
   complete(request: ModelRequest, sink: ModelSink): Promise<ModelAnswer>;
   /** Returns the prompt's size in tokens, never fewer than the provider counts. */
   inputBound(prompt: ModelPrompt): number;
+  /**
+   * Returns the usage of an earlier call as the vendor counted it; null while the vendor does not
+   * know it. Absent where the vendor tells none.
+   */
+  findUsage?(generation: Generation): Promise<ModelUsage | null>;
+}
+
+/** A call that a provider made, by the id that the provider gave it. */
+export interface Generation {
+  readonly id: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly signal: AbortSignal;
 }
 
 /** Dependencies of every adapter. */
 export interface CallEnvironment {
-  readonly limitsOf: (request: ModelRequest) => ProviderLimits;
+  readonly limitsOf: (request: Pick<ModelRequest, 'provider' | 'model' | 'agent'>) => ProviderLimits;
   readonly redact: Redact;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -202,19 +216,22 @@ export interface CallSteps {
   readonly usage: () => ModelAnswer['usage'];
   /** Returns the input that the provider has reported so far, if it reports it ahead of the output. */
   readonly reportedInput?: () => ReportedInput | null;
+  /** Returns the id by which the provider tells the usage later. */
+  readonly generationId?: () => string | null;
 }
 
 /** Runs one call under its timeouts. Every failure is thrown as a `ModelFailure`. */
 export const runCall = async (
   request: ModelRequest,
   { limitsOf, redact }: CallEnvironment,
-  { complete, usage, reportedInput }: CallSteps,
+  { complete, usage, reportedInput, generationId }: CallSteps,
 ): Promise<ModelAnswer> => {
   const call = new ProviderCall(request.streaming, limitsOf(request), request.signal);
   try {
     return await complete(call);
   } catch (error) {
-    throw withUsage(toModelFailure(error, call, redact), usage(), reportedInput?.() ?? null);
+    const failure = withUsage(toModelFailure(error, call, redact), usage(), reportedInput?.() ?? null);
+    throw withGeneration(failure, generationId?.() ?? null);
   } finally {
     call.end();
   }
