@@ -104,17 +104,28 @@ describe('a connection to Temporal', () => {
     expect(codes).toEqual(codes.map(() => 'TEMPORAL.UNAVAILABLE'));
   });
 
+  const start = (caFile: string, onPolling?: () => void) =>
+    startWorker({
+      server: serverWith({ ...withClient(), ANTIPHON_TEMPORAL_CA_FILE: caFile }),
+      ...{ namespace: TEMPORAL_NAMESPACE, taskQueue: 'spec-tls', identity: 'spec', logger: silentLogger },
+      activities: { nothing: () => Promise.resolve() },
+      ...(onPolling ? { onPolling } : {}),
+    });
+
+  it('of a worker that is stopped while it connects reports no polls', async () => {
+    let polls = 0;
+    await start(certificates.ca, () => void polls++).stop();
+    const later = start(certificates.ca);
+    await until(() => later.isPolling());
+    await later.stop();
+    expect(polls).toBe(0);
+  });
+
   it('of a worker is verified in the same way, and polls', async () => {
     let polls = 0;
-    const start = (caFile: string) =>
-      startWorker({
-        server: serverWith({ ...withClient(), ANTIPHON_TEMPORAL_CA_FILE: caFile }),
-        ...{ namespace: TEMPORAL_NAMESPACE, taskQueue: 'spec-tls', identity: 'spec', logger: silentLogger },
-        activities: { nothing: () => Promise.resolve() },
-        onPolling: () => void polls++,
-      });
-    const other = start(certificates.otherCa);
-    const worker = start(certificates.ca);
+    const count = (): void => void polls++;
+    const other = start(certificates.otherCa, count);
+    const worker = start(certificates.ca, count);
     await until(() => worker.isPolling());
     expect([polls, other.isPolling()]).toEqual([1, false]);
     await Promise.all([worker.stop(), other.stop()]);

@@ -130,7 +130,7 @@ class WorkerHost implements RunningWorker {
       this.#worker = worker;
       this.#failures = 0;
       if (this.#stopping.signal.aborted) this.#shutDown();
-      this.#settings.onPolling?.();
+      else this.#settings.onPolling?.();
       await running.finally(() => (this.#worker = null));
     } finally {
       await connection.close();

@@ -94,6 +94,7 @@ export class TemporalRuns {
   private readonly checks = createSerialQueue();
   private workers: readonly RunningWorker[] = [];
   private timer: NodeJS.Timeout | undefined;
+  private isStopped = false;
 
   constructor(private readonly deps: TemporalRunsDeps) {
     const { queue, settings } = deps;
@@ -120,6 +121,7 @@ export class TemporalRuns {
   }
 
   async stop(): Promise<void> {
+    this.isStopped = true;
     clearInterval(this.timer);
     const pendingChecks = this.checks(() => Promise.resolve());
     const { tasks, retries, queue, logger } = this.deps;
@@ -150,8 +152,9 @@ export class TemporalRuns {
     ];
   }
 
+  /** After a stop no check may begin: its link to Temporal is closed. */
   private requestCheck(): void {
-    void this.checks(() => this.checkSchedules());
+    if (!this.isStopped) void this.checks(() => this.checkSchedules());
   }
 
   /**
