@@ -95,10 +95,6 @@ export {
   signingKeyId,
 } from './integrity/signing-key.js';
 export type { SigningKeys } from './integrity/signing-key.js';
-export { createMemoryEventStore } from './memory-event-store.js';
-export type { MemoryEventStore, MemoryEventStoreOptions } from './memory-event-store.js';
-export { createMemoryLeaseStore } from './memory-lease-store.js';
-export type { MemoryLeaseStore } from './memory-lease-store.js';
 export { createPostgresEventStore } from './postgres-event-store.js';
 export type { EventStorePg, PostgresEventStoreOptions } from './postgres-event-store.js';
 export { readBackwards } from './read/read-backwards.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { agentStream } from '@antiphon/contracts/agent';
 import { agentTreeDecider } from '@antiphon/agents-domain';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import { uuidIds } from '@antiphon/observability';
 import { agentUuidOf } from '@antiphon/agent-log/derived-ids';
 import { toNewEvent } from '@antiphon/agent-log/event-envelope';

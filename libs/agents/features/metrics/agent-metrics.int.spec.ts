@@ -3,12 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createPool } from '@antiphon/database';
-import {
-  createMemoryEventStore,
-  createPostgresEventStore,
-  type EventStore,
-  type PastReads,
-} from '@antiphon/event-store';
+import { createPostgresEventStore, type EventStore, type PastReads } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { createTestDatabase, newEvent, until, type TestDatabase } from '@antiphon/testing';

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { createMemoryLeaseStore } from '@antiphon/event-store';
-import type { LeaseStore, MemoryLeaseStore } from '@antiphon/event-store';
+import { createMemoryLeaseStore } from '@antiphon/event-store/testing';
+import type { LeaseStore } from '@antiphon/event-store';
+import type { MemoryLeaseStore } from '@antiphon/event-store/testing';
 import { silentLogger } from '@antiphon/observability';
 import { sessionLease } from '@antiphon/contracts/agent';
 import { createLocalSession } from './local-session.js';

@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { decideFiles } from '@antiphon/files-domain';
 import type { FileCommand, FileLimits, FileTree } from '@antiphon/files-domain';
 import type { FileCause } from '@antiphon/contracts/agent';
-import { createMemoryEventStore, createMemoryLeaseStore } from '@antiphon/event-store';
+import { createMemoryEventStore, createMemoryLeaseStore } from '@antiphon/event-store/testing';
 import type { Fence } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { createLogger, systemClock } from '@antiphon/observability';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { decideFiles } from '@antiphon/files-domain';
 import type { FileTree } from '@antiphon/files-domain';
-import { createMemoryEventStore, createMemoryLeaseStore } from '@antiphon/event-store';
+import { createMemoryEventStore, createMemoryLeaseStore } from '@antiphon/event-store/testing';
 import { APPENDED_BYTES, FileTrees } from './file-trees.js';
 import type { FileTreesDeps } from './file-trees.js';
 

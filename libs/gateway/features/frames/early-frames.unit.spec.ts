@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Frame, LiveFrame } from '@antiphon/contracts/agent';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import { createSessionScript } from '../testing/session-script.js';
 import { EarlyFrames } from './early-frames.js';
 import { FrameLog } from './frame-log.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { Frame } from '@antiphon/contracts/agent';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import type { JsonObject } from '@antiphon/kernel';
 import { createSessionScript } from '../testing/session-script.js';
 import { FrameLog } from './frame-log.js';

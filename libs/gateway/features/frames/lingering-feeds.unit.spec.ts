@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, it, jest } from '@jest/globals';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import { FrameLog } from './frame-log.js';
 import { MAX_LINGERING, SessionFeeds, type FrameBus } from './session-feeds.js';
 

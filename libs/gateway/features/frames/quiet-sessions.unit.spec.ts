@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { sessionStream, type Frame, type SessionEvent } from '@antiphon/contracts/agent';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import { transient, type JsonObject } from '@antiphon/kernel';
 import { createSessionScript, type SessionScript } from '../testing/session-script.js';
 import { FrameLog } from './frame-log.js';

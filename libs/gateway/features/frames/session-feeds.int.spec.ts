@@ -9,7 +9,8 @@ import {
   type Frame,
   type SessionEvent,
 } from '@antiphon/contracts/agent';
-import { createMemoryEventStore, type EventStore } from '@antiphon/event-store';
+import { type EventStore } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import type { JsonObject } from '@antiphon/kernel';
 import { connectNats, type NatsLink } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';

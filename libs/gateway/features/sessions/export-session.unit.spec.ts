@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import { newEvent } from '@antiphon/testing';
 import { exportText, verifySession } from './export-session.js';
 

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { SessionExport } from '@antiphon/contracts/log';
-import { createMemoryEventStore } from '@antiphon/event-store';
+import { createMemoryEventStore } from '@antiphon/event-store/testing';
 import type { JsonObject } from '@antiphon/kernel';
 import { callIdOf, toolDigestOf } from '@antiphon/agent-log/derived-ids';
 import { replayRecord } from './replay-record.js';

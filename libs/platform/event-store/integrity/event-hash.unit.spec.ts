@@ -1,11 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  createMemoryEventStore,
-  genesisHash,
-  hashEvent,
-  type RecordedEvent,
-  verifyChain,
-} from '@antiphon/event-store';
+import { genesisHash, hashEvent, type RecordedEvent, verifyChain } from '@antiphon/event-store';
+import { createMemoryEventStore } from '../testing/memory-event-store.js';
 import { toStream } from '@antiphon/testing';
 
 const VECTOR = {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { createMemoryLeaseStore } from '@antiphon/event-store';
+import { createMemoryLeaseStore } from '@antiphon/event-store/testing';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
 import { LeaderLoop } from './leader-loop.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
-import type { Lease, LeaseAttempt, LeaseStore } from './event-store.port.js';
+import type { Lease, LeaseAttempt, LeaseStore } from '../event-store.port.js';
 
 interface LeaseRow {
   workspace: string;

@@ -1,5 +1,5 @@
 import { describe } from '@jest/globals';
-import { createMemoryEventStore, createMemoryLeaseStore } from '@antiphon/event-store';
+import { createMemoryEventStore, createMemoryLeaseStore } from './memory-event-store.js';
 import { eventStoreContract } from '@antiphon/testing';
 
 describe('in-memory event store', () =>

@@ -5,8 +5,8 @@ import {
   createRejection,
   type RejectedOutcome,
   type RejectionDetail,
-} from './append/append-outcome.js';
-import { type PreparedAppend, prepareAppend, type PreparedEvent } from './append/prepare-append.js';
+} from '../append/append-outcome.js';
+import { type PreparedAppend, prepareAppend, type PreparedEvent } from '../append/prepare-append.js';
 import {
   type AppendRequest,
   type AppendResult,
@@ -16,9 +16,12 @@ import {
   PAGE_BYTES,
   type PageBounds,
   type RecordedEvent,
-} from './event-store.port.js';
-import { canonicalJson, genesisHash, hashEvent } from './integrity/event-hash.js';
+} from '../event-store.port.js';
+import { canonicalJson, genesisHash, hashEvent } from '../integrity/event-hash.js';
 import type { MemoryLeaseStore } from './memory-lease-store.js';
+
+export { createMemoryLeaseStore } from './memory-lease-store.js';
+export type { MemoryLeaseStore } from './memory-lease-store.js';
 
 export interface MemoryEventStoreOptions {
   readonly clock?: Clock;
