@@ -10,9 +10,20 @@ const SOURCES = ['apps/**/*.ts', 'apps/dashboard/**/*.tsx', 'libs/**/*.ts', 'too
 const BROWSER = ['apps/dashboard/**/*.ts', 'apps/dashboard/**/*.tsx'];
 const PURE = ['libs/*/domain/**/*.ts', 'libs/*/workflows/**/*.ts', 'libs/kernel/**/*.ts'];
 const SPECS = ['**/*.spec.ts', '**/testing/**/*.ts', 'libs/testing/**/*.ts', 'apps/*-e2e/**/*.ts'];
+// Errors of these folders end calls of tools.
+const CAUSED = [
+  'libs/files/**/*.ts',
+  'libs/native-tools/**/*.ts',
+  'libs/conversation/features/tools/file-access.ts',
+  'libs/orchestration/*/plans/**/*.ts',
+];
 // Linted as text by tools/lint/house-rules.unit.spec.ts; they are in no TypeScript project.
 const FIXTURES = ['**/lint-fixture*.ts'];
 
+const ENVIRONMENT = {
+  selector: "MemberExpression[object.name='process'][property.name='env']",
+  message: 'only the configuration reads process.env',
+};
 const INJECTED = 'time, ids and randomness come in from outside';
 
 export default tseslint.config(
@@ -55,13 +66,7 @@ export default tseslint.config(
       complexity: ['error', 15],
       eqeqeq: 'error',
       'no-console': 'error',
-      'no-restricted-syntax': [
-        'error',
-        {
-          selector: "MemberExpression[object.name='process'][property.name='env']",
-          message: 'only the configuration reads process.env',
-        },
-      ],
+      'no-restricted-syntax': ['error', ENVIRONMENT],
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/no-non-null-assertion': 'error',
@@ -88,6 +93,36 @@ export default tseslint.config(
       '@typescript-eslint/switch-exhaustiveness-check': [
         'error',
         { considerDefaultExhaustiveForUnions: true },
+      ],
+    },
+  },
+  {
+    // A failed call of a tool or a model records the cause of its error.
+    files: CAUSED,
+    ignores: [...SPECS, '**/testing/**', 'libs/files/features/**/*.handler.ts', '**/files-follower.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        ENVIRONMENT,
+        {
+          selector:
+            'CallExpression[callee.name=/^(invalid|forbidden|notFound|rejected|conflict|exhausted)$/]',
+          message: 'a fact records the cause of this error: use causedError',
+        },
+      ],
+    },
+  },
+  {
+    files: ['libs/providers/features/**/*.ts'],
+    ignores: SPECS,
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        ENVIRONMENT,
+        {
+          selector: "NewExpression[callee.name='ModelFailure'] Property[key.name='message']",
+          message: 'a fact records the cause of this failure: give `why`',
+        },
       ],
     },
   },

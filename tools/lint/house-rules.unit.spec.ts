@@ -120,6 +120,14 @@ describe('the house rules', () => {
     expect(await broken('libs/platform/config', code)).toEqual([]);
   });
 
+  it.each([
+    ['file tools', 'libs/files/domain', `export const f = (): Error => rejected('FILE.A', 'no');`],
+    ['plan tools', 'libs/orchestration/domain/plans', `throw conflict('PLAN.A', text);`],
+    ['model calls', 'libs/providers/features/transport', `throw new ModelFailure({ message: 'no' });`],
+  ])('keep sentences out of the errors of %s, which facts record', async (_, folder, code) =>
+    expect(await broken(folder, code)).toContain('no-restricted-syntax'),
+  );
+
   it('bound the length of files and functions', async () => {
     const lines = (count: number) => Array.from({ length: count }, (_, i) => `  void ${i};`).join('\n');
     expect(await broken('libs/kernel', `export const f = () => {\n${lines(58)}\n};`)).toEqual([]);

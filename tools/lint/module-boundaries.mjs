@@ -27,7 +27,7 @@ const RULES = {
     contracts: 'all',
     external: ['@temporalio/workflow'],
   },
-  platform: { types: ['kernel', 'platform'], contracts: ['log', 'messaging'], external: 'any' },
+  platform: { types: ['kernel', 'platform'], contracts: ['causes', 'log', 'messaging'], external: 'any' },
   feature: {
     types: ['kernel', 'platform', 'domain', 'workflow'],
     ownScope: ['domain', 'workflow'],

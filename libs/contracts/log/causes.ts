@@ -1,8 +1,12 @@
-/** Amounts of a budget, as a person reads them. */
-type Standing = Readonly<Record<'scope' | 'used' | 'limit', string>>;
+import { FILE_TEXTS } from './file-causes.js';
+import type { FileFields } from './file-causes.js';
+import { PROVIDER_TEXTS } from './provider-causes.js';
+import type { ProviderFields } from './provider-causes.js';
+
+export type { AnswerProblem } from './provider-causes.js';
 
 /** Fields of each kind of cause. */
-interface Fields {
+interface Fields extends FileFields, ProviderFields {
   /** Text of a provider, a tool, a person or a dependency, or a text that an old event recorded. */
   text: { readonly text: string };
   /** Error of a dependency, with its code. */
@@ -34,15 +38,6 @@ interface Fields {
   turn_cancelled: unknown;
   driver_stopped: unknown;
   driver_lost: unknown;
-  provider_timeout: unknown;
-  /** A wait for a provider ended without what it waited for, by the limit of a setting. */
-  provider_wait: {
-    readonly awaited: string;
-    readonly ms: number;
-    /** Setting with the place that it belongs to, such as `first_byte_s of provider x`. */
-    readonly setting: string;
-  };
-  circuit_open: { readonly provider: string; readonly until: string; readonly failures: number };
   answer_too_long: unknown;
   answer_not_storable: unknown;
   fact_not_storable: unknown;
@@ -50,10 +45,6 @@ interface Fields {
   tool_name_too_long: unknown;
   tool_input_too_deep: unknown;
   tool_input_too_long: unknown;
-
-  budget_exceeded: Standing & { readonly unit: string };
-  budget_without_price: Standing & { readonly provider: string; readonly model: string };
-  budget_frozen: Standing & { readonly reservationId: string };
 
   tool_unknown: { readonly name: string };
   /** The call that a model asked for cannot be made (`ToolCallProblem`). */
@@ -70,6 +61,9 @@ interface Fields {
   tool_refused: { readonly name: string; readonly status: string; readonly reason: string };
   tool_missing: { readonly name: string };
   tool_unapproved: unknown;
+  tool_input_invalid: { readonly issues: string };
+  /** `old` does not occur, and `near` describes the nearest text. */
+  edit_no_match: { readonly near: Cause };
   /** An edit whose text is in the file in another form, which is the `proposal`. */
   edit_not_made: { readonly why: Cause; readonly proposal: string };
   tool_changed: unknown;
@@ -92,6 +86,7 @@ interface Fields {
   hand_over_not_made: unknown;
 
   request_circle: { readonly agents: string };
+  turn_given_already: unknown;
   hop_limit: { readonly hops: number; readonly agents: string };
   agent_not_configured: unknown;
   agent_configured_again: unknown;
@@ -108,6 +103,7 @@ interface Fields {
   agent_turn_cancelled: { readonly agentId: string };
   agent_failed: { readonly agentId: string; readonly why: Cause };
   work_processes_lost: { readonly processes: number };
+  log_quota: Readonly<Record<'bytes' | 'limit', number>>;
   prompt_too_large: { readonly bytes: number };
   agent_terminated: { readonly agentId: string };
   attempt_failed: unknown;
@@ -129,24 +125,15 @@ const CALL_PROBLEMS: Readonly<Record<string, string>> = {
   cut: 'the answer reached its length limit, so this last call may be incomplete',
 };
 
-/** Texts of what a wait for a provider waits for. */
-const AWAITED: Readonly<Record<string, string>> = {
-  connection: 'connection',
-  first_byte: 'first byte',
-  next_byte: 'further byte',
-  whole_answer: 'whole answer',
-  free_place: 'free place among its concurrent calls',
-};
-
 /** Cause of a fact: a code with its fields. Its text is rendered on read. */
 export type Cause = { [K in Kind]: { readonly kind: K } & Fields[K] }[Kind];
 
 type Texts = { readonly [K in Kind]: (fields: Fields[K]) => string };
 
-const showStanding = ({ scope, used, limit }: Standing): string => `${scope}: ${used}/${limit}`;
-
 /** Texts for people and models. They may be reworded: no rule, replay or hash depends on them. */
 export const TEXTS: Texts = {
+  ...FILE_TEXTS,
+  ...PROVIDER_TEXTS,
   text: ({ text }) => text,
   error: ({ code, text }) => `${code}: ${text}`,
   failed_with: ({ code, why }) => `${code}: ${textOf(why)}`,
@@ -171,11 +158,6 @@ export const TEXTS: Texts = {
   turn_cancelled: () => 'the turn was cancelled',
   driver_stopped: () => 'the process that drove this turn was stopped',
   driver_lost: () => 'the process that drove this turn was lost',
-  provider_timeout: () => 'provider timeout',
-  provider_wait: ({ awaited, ms, setting }) =>
-    `provider timeout: no ${AWAITED[awaited] ?? awaited} within ${ms / 1_000} s (${setting})`,
-  circuit_open: ({ provider, until, failures }) =>
-    `provider ${provider} is paused until ${until}, after ${failures} failures in a row`,
   answer_too_long: () => 'the answer is longer than can be kept',
   answer_not_storable: () => 'the answer of the provider cannot be stored',
   fact_not_storable: () => 'the result is larger than an event may be, or is no text that can be stored',
@@ -183,14 +165,6 @@ export const TEXTS: Texts = {
   tool_name_too_long: () => 'the model named a tool at length',
   tool_input_too_deep: () => 'the arguments of a tool call nest too deep',
   tool_input_too_long: () => 'the arguments of the tool calls are too long',
-
-  budget_exceeded: ({ unit, ...standing }) =>
-    `${unit === 'tokens' ? 'token' : 'cost'} budget exceeded (${showStanding(standing)})`,
-  budget_without_price: ({ provider, model, ...standing }) =>
-    `no price is set for ${provider}/${model}, which a cost budget needs (${showStanding(standing)}): add it under [[prices]]`,
-  budget_frozen: ({ reservationId, ...standing }) =>
-    `budget frozen (${showStanding(standing)}): reservation ${reservationId} used more than its bound and overspent it; ` +
-    'an operator must look at it and unfreeze the scope',
 
   tool_unknown: ({ name }) => `there is no tool "${name}" for this agent`,
   tool_call_unusable: ({ problem }) => `the tool was not run: ${CALL_PROBLEMS[problem] ?? problem}`,
@@ -206,6 +180,8 @@ export const TEXTS: Texts = {
   tool_missing: ({ name }) => `there is no tool ${name}`,
   edit_not_made: ({ why, proposal }) =>
     `${textOf(why)}\nNothing was changed. The file has this text there; repeat the edit with it as \`old\` if you mean it:\n${proposal}`,
+  tool_input_invalid: ({ issues }) => issues,
+  edit_no_match: ({ near }) => `\`old\` does not occur. ${textOf(near)}`,
   tool_unapproved: () => 'this call needs an approval and came without one; it was not run',
   tool_changed: () => 'the tool has changed since this call was approved; it was not run',
   tool_input_too_large: ({ bytes, max }) => `an input of ${bytes} bytes, at most ${max}`,
@@ -234,6 +210,7 @@ export const TEXTS: Texts = {
     'Call it now, or answer the user yourself.',
 
   request_circle: ({ agents }) => `the request went in a circle without a new fact: ${agents}`,
+  turn_given_already: () => 'this step gives the turn to another agent already',
   hop_limit: ({ hops, agents }) => `the request passed ${hops} agents already (limit hops): ${agents}`,
   agent_not_configured: () => 'not in the configuration',
   agent_configured_again: () => 'in the configuration again',
@@ -249,6 +226,8 @@ export const TEXTS: Texts = {
   agent_turn_cancelled: ({ agentId }) => `the turn of the agent ${agentId} was cancelled`,
   agent_failed: ({ agentId, why }) => `the agent ${agentId} failed: ${textOf(why)}`,
   prompt_too_large: ({ bytes }) => `its prompt has ${bytes} bytes`,
+  log_quota: ({ bytes, limit }) =>
+    `the log of the workspace has ${bytes} bytes, and its quota is ${limit}. What to do: raise \`[retention] max_log_bytes\`, or archive old events`,
   work_processes_lost: ({ processes }) =>
     `${processes} processes that took up this work were lost, and the work may be the reason`,
   agent_missing: ({ agentId }) => `there is no agent "${agentId}"`,
@@ -270,6 +249,20 @@ export const textOf = (cause: Cause | undefined): string => {
 
 /** Returns a text of outside as a cause. */
 export const textCause = (text: string): Cause => ({ kind: 'text', text });
+
+type CreateError<E> = (
+  code: string,
+  message: string,
+  options: { readonly cause: Cause; readonly data?: Readonly<Record<string, unknown>> },
+) => E;
+
+/** Creates an error by a factory of the kernel. Its cause is recorded, and not the text of it. */
+export const causedError = <E>(
+  create: CreateError<E>,
+  code: string,
+  cause: Cause,
+  data: Readonly<Record<string, unknown>> = {},
+): E => create(code, textOf(cause), { cause, data });
 
 /** Returns the cause that an error of this process has, or its message as a text of outside. */
 export const causeOf = ({ message, cause }: { readonly message: string; readonly cause?: unknown }): Cause =>

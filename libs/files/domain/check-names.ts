@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import type { FileTreeEvent } from '@antiphon/contracts/agent';
 import { rejected } from '@antiphon/kernel';
 import type { FileTree } from './file-tree.js';
@@ -25,17 +26,19 @@ export const checkUnsafeNames = ({ names }: FileTree, events: readonly FileTreeE
     if (path === null) continue;
     const unsafe = unsafePartOf(path);
     if (unsafe)
-      throw rejected(
+      throw causedError(
+        rejected,
         'FILE.UNSAFE_NAME',
-        `"${path}" is not allowed: "${unsafe.part}" is a name that ${unsafe.program} obeys without being asked`,
-        { data: { path, part: unsafe.part } },
+        { kind: 'file_name_obeyed', path, ...unsafe },
+        { path, part: unsafe.part },
       );
     const repository = repositoryAbove(path, names);
     if (repository !== null)
-      throw rejected(
+      throw causedError(
+        rejected,
         'FILE.UNSAFE_NAME',
-        `"${path}" is not allowed: with it, git takes the folder "${repository || '.'}" for a repository`,
-        { data: { path, part: repository } },
+        { kind: 'file_makes_repository', path, folder: repository },
+        { path, part: repository },
       );
   }
 };

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { conflict, invalid, notFound, rejected } from '@antiphon/kernel';
 import { findSequence } from './find-sequence.js';
 import { findDifference } from './near-match.js';
@@ -42,7 +43,8 @@ const splice = (bytes: Uint8Array, at: number, removed: number, added: Uint8Arra
 };
 
 const encode = (text: string, name: string): Uint8Array => {
-  if (!text.isWellFormed()) throw invalid('FILE.INVALID_TEXT', `\`${name}\` has half of a character pair`);
+  if (!text.isWellFormed())
+    throw causedError(invalid, 'FILE.INVALID_TEXT', { kind: 'edit_not_well_formed', name });
   return ENCODER.encode(text);
 };
 
@@ -53,29 +55,20 @@ const encode = (text: string, name: string): Uint8Array => {
 export const editBytes = (bytes: Uint8Array, edit: TextEdit): Uint8Array => {
   const old = encode(edit.old, 'old');
   const added = encode(edit.new, 'new');
-  if (old.length === 0) throw invalid('FILE.INVALID_TEXT', '`old` is empty');
-  if (edit.old === edit.new) throw invalid('FILE.INVALID_TEXT', '`old` and `new` are equal');
+  if (old.length === 0) throw causedError(invalid, 'FILE.INVALID_TEXT', { kind: 'edit_of_nothing' });
+  if (edit.old === edit.new) throw causedError(invalid, 'FILE.INVALID_TEXT', { kind: 'edit_equal' });
   const places = findSequence(bytes, old, MAX_LISTED + 1);
   const [at] = places;
   if (at === undefined) {
-    const difference = findDifference(bytes, edit.old);
-    throw notFound('FILE.NO_MATCH', `\`old\` does not occur. ${difference.message}`, {
-      data: {
-        lines: difference.lines,
-        ...(difference.proposal === null ? {} : { proposal: difference.proposal }),
-      },
-    });
+    const { near, lines, proposal } = findDifference(bytes, edit.old);
+    const data = { lines, ...(proposal === null ? {} : { proposal }) };
+    throw causedError(notFound, 'FILE.NO_MATCH', { kind: 'edit_no_match', near }, data);
   }
   if (places.length > 1) {
     const lines = linesAt(bytes, places.slice(0, MAX_LISTED));
-    const more = places.length > MAX_LISTED ? ' and more' : '';
-    throw conflict(
-      'FILE.AMBIGUOUS',
-      `\`old\` occurs at the lines ${lines.join(', ')}${more}; give more of the text around it`,
-      {
-        data: { lines },
-      },
-    );
+    const hasMore = places.length > MAX_LISTED ? 1 : 0;
+    const cause = { kind: 'edit_ambiguous', lines: lines.join(', '), hasMore } as const;
+    throw causedError(conflict, 'FILE.AMBIGUOUS', cause, { lines });
   }
   return splice(bytes, at, old.length, added);
 };
@@ -95,9 +88,6 @@ export const checkRemoval = (path: string, before: Uint8Array, after: Uint8Array
   const lines = countLines(before);
   const removed = lines - countLines(after);
   if (lines <= SMALL_LINES || removed * 2 <= lines || removes === removed) return;
-  throw rejected(
-    'FILE.LARGE_REMOVAL',
-    `this removes ${removed} of ${lines} lines of "${path}"; to confirm, repeat it with "removes": ${removed}`,
-    { data: { path, removed, lines } },
-  );
+  const data = { path, removed, lines };
+  throw causedError(rejected, 'FILE.LARGE_REMOVAL', { kind: 'edit_removes_most', ...data }, data);
 };

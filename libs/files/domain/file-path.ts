@@ -1,3 +1,5 @@
+import { causedError } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { invalid } from '@antiphon/kernel';
 
 /** Maximum length of a path and of one part of it, bytes of UTF-8. */
@@ -16,29 +18,33 @@ const INVISIBLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u;
 const RESERVED = /[\\<>:"|?*]/;
 const ENCODED = /%(2e|2f|5c|00)/i;
 
+/** Returns the code of a problem; null without one. */
 const problemOfPart = (part: string): string | null => {
-  if (part === '') return 'it has an empty part';
-  if (part === '.' || part === '..') return `it has the part "${part}"`;
-  if (INVISIBLE.test(part)) return 'it has a control or invisible character';
-  if (RESERVED.test(part)) return 'it has one of \\ < > : " | ? *';
-  if (ENCODED.test(part)) return 'it has a percent-encoded dot, slash or zero';
-  if (/^\s|[\s.]$/u.test(part)) return 'a part begins with a space, or ends with a space or a dot';
-  if (DEVICE.test(part)) return 'a part is the name of a device';
-  if (bytesOf(part) > MAX_PART_BYTES) return `a part has over ${MAX_PART_BYTES} bytes`;
+  if (part === '') return 'empty_part';
+  if (part === '.' || part === '..') return 'dots';
+  if (INVISIBLE.test(part)) return 'invisible';
+  if (RESERVED.test(part)) return 'reserved';
+  if (ENCODED.test(part)) return 'encoded';
+  if (/^\s|[\s.]$/u.test(part)) return 'blank_end';
+  if (DEVICE.test(part)) return 'device';
+  if (bytesOf(part) > MAX_PART_BYTES) return 'part_too_long';
   // Other forms of dots and slashes become these in a program that folds compatibility characters.
   const folded = part.normalize('NFKC');
-  if (/[/\\\0]/.test(folded) || /^\.+$/.test(folded)) return 'it has another form of a dot or slash';
+  if (/[/\\\0]/.test(folded) || /^\.+$/.test(folded)) return 'other_form';
   return null;
 };
 
-const problemOf = (path: string): string | null => {
-  if (path.startsWith('/')) return 'it is absolute; paths begin at the root of the workspace';
-  if (path.startsWith('~')) return 'it begins with ~';
+type Refused = Pick<Extract<Cause, { kind: 'file_path_refused' }>, 'problem' | 'detail'>;
+
+const problemOf = (path: string): Refused | null => {
+  if (path.startsWith('/')) return { problem: 'absolute', detail: '' };
+  if (path.startsWith('~')) return { problem: 'home', detail: '' };
   if (path.length > MAX_PATH_BYTES || bytesOf(path) > MAX_PATH_BYTES)
-    return `it has over ${MAX_PATH_BYTES} bytes`;
+    return { problem: 'too_long', detail: String(MAX_PATH_BYTES) };
   for (const part of path.split('/')) {
     const problem = problemOfPart(part);
-    if (problem !== null) return problem;
+    if (problem === 'part_too_long') return { problem, detail: String(MAX_PART_BYTES) };
+    if (problem !== null) return { problem, detail: problem === 'dots' ? part : '' };
   }
   return null;
 };
@@ -52,8 +58,8 @@ export const normalizePath = (path: string): string => {
   const normalized = path.length > MAX_GIVEN ? path : path.normalize('NFC');
   const problem = problemOf(normalized);
   if (problem !== null) {
-    const shown = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
-    throw invalid('FILE.INVALID_PATH', `the path ${shown} is not allowed: ${problem}`);
+    const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
+    throw causedError(invalid, 'FILE.INVALID_PATH', { kind: 'file_path_refused', path: shown, ...problem });
   }
   return normalized;
 };

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import type { FileCause, FileQuotas, FileTreeEvent } from '@antiphon/contracts/agent';
 import { assertNever, conflict, exhausted, notFound, rejected } from '@antiphon/kernel';
 import { checkUnsafeNames } from './check-names.js';
@@ -52,7 +53,11 @@ export interface FileDecisionContext {
   readonly limits: FileLimits;
 }
 
-const missing = (path: string): Error => notFound('FILE.NOT_FOUND', `there is no file "${path}"`);
+const missing = (path: string): Error =>
+  causedError(notFound, 'FILE.NOT_FOUND', { kind: 'file_missing', path });
+
+const isFolder = (path: string): Error =>
+  causedError(rejected, 'FILE.IS_FOLDER', { kind: 'file_is_folder', path });
 
 /** Returns the file of a path. Throws `FILE.VIRTUAL`, `FILE.IS_FOLDER` or `FILE.NOT_FOUND`. */
 export const requireFile = ({ files, names }: FileTree, path: string): FileEntry => {
@@ -60,45 +65,45 @@ export const requireFile = ({ files, names }: FileTree, path: string): FileEntry
   if (file) return file;
   checkWritable(path);
   const used = names.get(foldCase(path));
-  if (used?.path === path) throw rejected('FILE.IS_FOLDER', `"${path}" is a folder`);
-  if (used) throw notFound('FILE.NOT_FOUND', `there is no file "${path}"; there is "${used.path}"`);
+  if (used?.path === path) throw isFolder(path);
+  if (used)
+    throw causedError(notFound, 'FILE.NOT_FOUND', { kind: 'file_named_otherwise', path, other: used.path });
   throw missing(path);
 };
 
 const checkExpected = (path: string, now: string | null, { expect }: Expecting): void => {
   if (expect === undefined || expect === now) return;
   if (expect === null)
-    throw conflict('FILE.EXISTS', `the file "${path}" exists`, { data: { path, digest: now } });
+    throw causedError(conflict, 'FILE.EXISTS', { kind: 'file_exists', path }, { path, digest: now });
   if (now === null) throw missing(path);
-  throw conflict('FILE.STALE', `the file "${path}" changed after it was read; read it again`, {
-    data: { path, digest: now, expected: expect },
-  });
+  const data = { path, digest: now, expected: expect };
+  throw causedError(conflict, 'FILE.STALE', { kind: 'file_changed', path }, data);
 };
 
 const checkWritable = (path: string): void => {
-  if (isVirtualPath(path))
-    throw rejected('FILE.VIRTUAL', `"${path}" is built on read; a chat changes by its messages`);
+  if (isVirtualPath(path)) throw causedError(rejected, 'FILE.VIRTUAL', { kind: 'file_virtual', path });
 };
 
 /** Refuses a new path that another file system treats as one that is in use. */
 const checkNewName = ({ names, files }: FileTree, path: string): void => {
   const clash = (other: string): Error =>
-    rejected('FILE.PATH_CLASH', `"${path}" clashes with "${other}", which differs in case or form`);
+    causedError(rejected, 'FILE.PATH_CLASH', { kind: 'file_name_clash', path, other });
   const used = names.get(foldCase(path));
   if (used && used.path !== path) throw clash(used.path);
-  if (used && used.files > 0) throw rejected('FILE.IS_FOLDER', `"${path}" is a folder`);
+  if (used && used.files > 0) throw isFolder(path);
   for (const folder of foldersOf(path)) {
     const above = names.get(foldCase(folder));
     if (above && above.path !== folder) throw clash(above.path);
-    if (files.has(folder)) throw rejected('FILE.PATH_CLASH', `"${folder}" is a file, and no folder`);
+    if (files.has(folder))
+      throw causedError(rejected, 'FILE.PATH_CLASH', { kind: 'file_not_folder', path: folder });
   }
 };
 
 const checkSize = (path: string, size: number, { maxFileBytes }: FileLimits): void => {
-  if (size > maxFileBytes)
-    throw exhausted('FILE.QUOTA', `"${path}" has ${size} bytes; a file has at most ${maxFileBytes}`, {
-      data: { quota: 'max_file_bytes', limit: maxFileBytes, value: size },
-    });
+  if (size <= maxFileBytes) return;
+  const cause = { kind: 'file_too_large', path, bytes: size, max: maxFileBytes } as const;
+  const data = { quota: 'max_file_bytes', limit: maxFileBytes, value: size };
+  throw causedError(exhausted, 'FILE.QUOTA', cause, data);
 };
 
 const checkQuotas = (before: FileTree, after: FileTree, limits: FileLimits): void => {
@@ -110,9 +115,8 @@ const checkQuotas = (before: FileTree, after: FileTree, limits: FileLimits): voi
     const limit = most[index] ?? 0;
     if (value <= limit || value <= (first[index] ?? 0)) return;
     const quota = names[index] ?? '';
-    throw exhausted('FILE.QUOTA', `the workspace would have ${value} of ${quota} = ${limit}`, {
-      data: { quota, limit, value },
-    });
+    const data = { quota, limit, value };
+    throw causedError(exhausted, 'FILE.QUOTA', { kind: 'file_quota', ...data }, data);
   });
 };
 
@@ -169,9 +173,10 @@ const move = (tree: FileTree, command: MoveFile, facts: Facts): FileTreeEvent[] 
   const moved = isFile ? [requireFile(tree, path)] : filesBelow(tree, path);
   if (moved.length === 0) throw missing(path);
   if (!isFile && isBelow(to, path))
-    throw rejected('FILE.IS_FOLDER', `the folder "${path}" cannot move into itself`);
+    throw causedError(rejected, 'FILE.IS_FOLDER', { kind: 'folder_into_itself', path });
   if (isFile) checkExpected(path, moved[0]?.digest ?? null, command);
-  if (tree.files.has(to)) throw conflict('FILE.EXISTS', `the file "${to}" exists`, { data: { path: to } });
+  if (tree.files.has(to))
+    throw causedError(conflict, 'FILE.EXISTS', { kind: 'file_exists', path: to }, { path: to });
   const moves = moved.map((file) => {
     const target = normalizePath(`${to}${file.path.slice(path.length)}`);
     const data = { ...facts, path: file.path, to: target, ...contentOf(file) };
@@ -199,10 +204,15 @@ const remove = (tree: FileTree, command: DeleteFile, facts: Facts): FileTreeEven
   const removed = files === undefined ? [requireFile(tree, path)] : filesBelow(tree, path);
   if (removed.length === 0) throw missing(path);
   if (files === undefined) checkExpected(path, removed[0]?.digest ?? null, command);
-  else if (removed.length !== files)
-    throw conflict('FILE.STALE', `the folder "${path}" has ${removed.length} files, not ${files}`, {
-      data: { path, files: removed.length },
-    });
+  else if (removed.length !== files) {
+    const data = { path, files: removed.length };
+    throw causedError(
+      conflict,
+      'FILE.STALE',
+      { kind: 'folder_has_other_files', ...data, given: files },
+      data,
+    );
+  }
   return removed.map((file) => deletionOf(file, facts));
 };
 

@@ -1,8 +1,10 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import { findSequence } from './find-sequence.js';
 
 /** How the nearest text differs from the sought one. */
 export interface Difference {
-  readonly message: string;
+  /** Description of the nearest text. */
+  readonly near: Cause;
   /** First lines of the nearest places. */
   readonly lines: readonly number[];
   /** Text of the file that equals the sought one in a tolerant comparison. Never applied. */
@@ -41,19 +43,19 @@ const compose = (line: string): string => (MANY_MARKS.test(line) ? line : line.n
 /** Differences that a reader of the file does not see. */
 const RULES: readonly Rule[] = [
   {
-    name: 'line endings (the file has CRLF where `old` has LF, or the reverse)',
+    name: 'line_endings',
     apply: (line) => line.replace(/\r$/, ''),
   },
-  { name: 'space at the end of a line', apply: trimBlanks },
-  { name: 'tabs and spaces of the indentation', apply: (line) => line.replace(/^[ \t]+/, '') },
-  { name: 'the width of white space', apply: (line) => line.replace(/(?<=\S)[ \t]+/g, ' ') },
-  { name: 'the Unicode form (NFC or NFD)', apply: compose },
-  { name: 'the byte order mark', apply: (line) => line.replace(/^\ufeff/, '') },
+  { name: 'line_ends', apply: trimBlanks },
+  { name: 'indentation', apply: (line) => line.replace(/^[ \t]+/, '') },
+  { name: 'white_space', apply: (line) => line.replace(/(?<=\S)[ \t]+/g, ' ') },
+  { name: 'unicode_form', apply: compose },
+  { name: 'byte_order_mark', apply: (line) => line.replace(/^\ufeff/, '') },
   {
-    name: 'the form of quotes, dashes or spaces',
+    name: 'quotes',
     apply: (line) => line.replace(/[“”„‘’–—−\u00a0]/g, (char) => QUOTES[char] ?? char),
   },
-  { name: 'capital letters', apply: (line) => line.toLowerCase() },
+  { name: 'capitals', apply: (line) => line.toLowerCase() },
 ];
 
 const applyAll = (rules: readonly Rule[], line: string): string =>
@@ -113,11 +115,8 @@ const tolerantMatch = (lines: readonly string[], sought: readonly string[]): Dif
   const names = neededRules(found, sought).map(({ name }) => name);
   const numbers = places.map((at) => at + 1);
   const proposal = found.join('\n');
-  const differs = names.length === 0 ? 'the text before or after whole lines' : names.join(', ');
   return {
-    message:
-      `Text that differs only in ${differs} is at ${numbers.length > 1 ? 'the lines' : 'line'} ${numbers.join(', ')}. ` +
-      'Nothing was changed. Repeat the edit with the exact text of the file.',
+    near: { kind: 'edit_near_equal', differs: names.join(', '), lines: numbers.join(', ') },
     lines: numbers,
     proposal: places.length === 1 && proposal.length <= MAX_SHOWN_CHARS ? proposal : null,
   };
@@ -126,20 +125,16 @@ const tolerantMatch = (lines: readonly string[], sought: readonly string[]): Dif
 /** Describes how the nearest text of a file differs from a text that does not occur in it. */
 export const findDifference = (bytes: Uint8Array, old: string): Difference => {
   if (bytes.length > MAX_COMPARED_BYTES)
-    return {
-      message: 'The file is too large to compare; read the lines that you want to change.',
-      lines: [],
-      proposal: null,
-    };
+    return { near: { kind: 'edit_not_compared' }, lines: [], proposal: null };
   const lines = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes).split('\n');
   const sought = withoutEmptyEnds(old.split('\n'));
   const tolerant = sought.length === 0 ? null : tolerantMatch(lines, sought);
   if (tolerant) return tolerant;
   const nearest = findSimilar(lines, sought);
-  if (nearest === -1)
-    return { message: 'No line is similar to it; read the file again.', lines: [], proposal: null };
+  if (nearest === -1) return { near: { kind: 'edit_near_nothing' }, lines: [], proposal: null };
   const from = Math.max(0, nearest - 1);
   const shown = lines.slice(from, nearest + Math.min(sought.length, 5) + 1);
   const numbered = shown.map((line, index) => `${from + index + 1}\t${line}`).join('\n');
-  return { message: `The nearest lines are:\n${clip(numbered)}`, lines: [nearest + 1], proposal: null };
+  const near: Cause = { kind: 'edit_near_lines', shown: clip(numbered) };
+  return { near, lines: [nearest + 1], proposal: null };
 };

@@ -1,4 +1,4 @@
-import { textCause } from '@antiphon/contracts/causes';
+import { textCause, textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { ToolCall, ToolCallProblem, Usage } from '@antiphon/contracts/agent';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
@@ -177,10 +177,10 @@ export type ModelFailureReason = (typeof MODEL_FAILURE_REASONS)[number];
 
 export interface ModelFailureDetails {
   readonly reason: ModelFailureReason;
-  /** Text for clients: a fixed message, or the provider's error body with secrets redacted. */
-  readonly message: string;
-  /** Cause of a text of our own; absent for a text of the provider. */
+  /** Cause to record, without secrets. Its text is the message. */
   readonly why?: Cause;
+  /** Text of outside in place of a cause. */
+  readonly message?: string;
   /**
    * False only if no byte of the request can have reached the provider: it cannot bill the call.
    */
@@ -222,10 +222,11 @@ export class ModelFailure extends Error implements ModelFailureDetails {
   readonly why: Cause;
 
   constructor(details: ModelFailureDetails, options: { cause?: unknown } = {}) {
-    super(details.message, options.cause === undefined ? undefined : { cause: options.cause });
+    const why = details.why ?? textCause(details.message ?? '');
+    super(textOf(why), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ModelFailure';
     this.reason = details.reason;
-    this.why = details.why ?? textCause(details.message);
+    this.why = why;
     this.dispatched = details.dispatched;
     this.retryable = details.retryable;
     if (details.refused === true && details.usage === undefined) this.refused = true;

@@ -135,6 +135,11 @@ describe('replaySession', () => {
       ...(['ModelCallAborted', 'ToolCallFailed', 'ToolCallUnknown', 'TurnFailed'] as const),
       ...(['ApprovalDenied', 'ApprovalExpired', 'ApprovalVoided'] as const),
     ]);
+    /** Causes of refused tools and of providers. */
+    const REFUSED = [
+      ...['file_missing', 'edit_not_made', 'plan_without_evidence', 'tool_input_invalid'],
+      ...['provider_answer_broken', 'provider_unreachable', 'provider_refused'],
+    ];
     /** Returns an event as it is read from a log from before causes. */
     const toText = (event: SessionEvent): SessionEvent =>
       'cause' in event.data
@@ -151,6 +156,7 @@ describe('replaySession', () => {
 
     it('records and reproduces the same facts after each text was reworded', () => {
       const seen = new Set<SessionEvent['type']>();
+      const kinds = new Set<string>();
       const longActs = fc.array(
         fc.constantFrom(
           ...Array.from({ length: 9 }, () => 'drive' as const),
@@ -169,9 +175,14 @@ describe('replaySession', () => {
         const [names, numbers, agent] = logs[at] as (typeof logs)[number];
         expect(logOf(names, numbers, agent)).toEqual(events);
         expect(firstDifference(replay(events))).toBe(-1);
-        for (const event of events) if ('cause' in event.data) seen.add(event.type);
+        for (const event of events) {
+          if (!('cause' in event.data)) continue;
+          seen.add(event.type);
+          kinds.add(event.data.cause.kind);
+        }
       }
       expect(seen).toEqual(REWORDED);
+      expect([...kinds]).toEqual(expect.arrayContaining(REFUSED));
     });
 
     it('reproduces a log from before causes', () =>

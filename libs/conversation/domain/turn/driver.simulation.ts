@@ -4,6 +4,7 @@ import { sessionDecider } from '../session/session.decider.js';
 import { NOW, started } from '../session/session.examples.js';
 import type { SessionState, TurnToolCall } from '../session/session-state.js';
 import { simulateApprovals } from './approvals.simulation.js';
+import { modelCause, refusedOutcome } from './causes.simulation.js';
 import { beginCommand, followUps } from './follow-up.js';
 import type { FollowUpContext } from './follow-up.js';
 import { nextStep } from './next-step.js';
@@ -199,7 +200,7 @@ export class DriverSimulation {
       data: {
         attempt,
         reason: lost ? 'driver_lost' : cancelled ? 'cancelled' : choose(8) === 0 ? 'budget_refused' : reason,
-        cause: lost ? { kind: 'driver_lost' } : { kind: 'text', text: 'it failed' },
+        cause: lost ? { kind: 'driver_lost' } : modelCause(choose),
         dispatched: true,
         retryable: choose(4) > 0,
         text: 'partial'.slice(0, choose(8)),
@@ -276,6 +277,7 @@ export class DriverSimulation {
 
   private toolResult(turnId: string, call: TurnToolCall): ToolOutcome {
     if (this.choose(4) === 0) return unknownOutcome(turnId, call);
+    if (this.choose(4) === 0) return refusedOutcome(turnId, call, this.choose);
     const content = 'r'.repeat(this.choose(2_000));
     const data = { turnId, callId: call.callId, content, isError: false, moduleDigest: 'd', durationMs: 1 };
     return { type: 'ToolCallCompleted', data };

@@ -1,3 +1,5 @@
+import { causedError } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { foldCase, isBelow, isVirtualPath, normalizeFolder, normalizePath } from '@antiphon/files-domain';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
@@ -59,6 +61,8 @@ const hasAgentState = (path: string): boolean => {
 
 type Caller = Pick<NativeCall, 'workspace' | 'agentId'>;
 
+const notAllowed = (cause: Cause): Error => causedError(forbidden, 'FILE.NOT_ALLOWED', cause);
+
 /** Finds the tree of a call, and the folders that its agent may use. */
 export class FileAccess {
   constructor(private readonly deps: FileAccessDeps) {}
@@ -74,21 +78,12 @@ export class FileAccess {
   async allow(call: Caller, use: 'read' | 'write', given: string): Promise<string> {
     const path = normalizePath(given);
     if (use === 'write' && hasAgentState(path))
-      throw forbidden(
-        'FILE.NOT_ALLOWED',
-        `no agent may change "${path}": ${AGENT_STATE}/ has the instructions of agents, which people change`,
-      );
+      throw notAllowed({ kind: 'agent_state_protected', path, folder: AGENT_STATE });
     const { [use]: roots, chats } = await this.rootsOf(call);
     if (use === 'read' && isVirtualPath(path) && !chats)
-      throw forbidden(
-        'FILE.NOT_ALLOWED',
-        `the agent may not read "${path}": set read_chats in its configuration for chats`,
-      );
+      throw notAllowed({ kind: 'chats_not_readable', path });
     if (!isWithin(roots, path))
-      throw forbidden(
-        'FILE.NOT_ALLOWED',
-        `the agent may not ${use} "${path}"; it may ${use} ${roots.join(', ') || 'nothing'}`,
-      );
+      throw notAllowed({ kind: 'file_outside_roots', path, use, roots: roots.join(', ') });
     return path;
   }
 
@@ -96,8 +91,7 @@ export class FileAccess {
   async requireReadable(call: Caller, path: string, to: string): Promise<void> {
     const { read } = await this.rootsOf(call);
     if (!isWithin(read, to) || isWithin(read, path)) return;
-    const message = `the agent may not read "${path}", so it may not move it to "${to}", where it could`;
-    throw forbidden('FILE.NOT_ALLOWED', message);
+    throw notAllowed({ kind: 'move_not_readable', path, to });
   }
 
   /** The roots are those of the configured agent that the caller derives from. */

@@ -1,4 +1,4 @@
-import { causeOf, textOf } from '@antiphon/contracts/causes';
+import { causeOf } from '@antiphon/contracts/causes';
 import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPort, ModelPrompt } from '@antiphon/providers-domain';
 import { DEFAULT_TRIES } from '@antiphon/conversation-domain';
@@ -67,7 +67,6 @@ const tooLong = ({ usage, reportedInput, generationId }: Reported, cause?: unkno
   new ModelFailure(
     {
       reason: 'provider_protocol',
-      message: textOf(TOO_LONG),
       why: TOO_LONG,
       dispatched: true,
       retryable: false,

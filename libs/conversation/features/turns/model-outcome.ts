@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { PromptShape, Usage } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPrompt } from '@antiphon/providers-domain';
@@ -32,7 +31,6 @@ const isTooDeep = (value: JsonValue): boolean => {
 const refuse = (why: Cause, answer: ModelAnswer): never => {
   throw new ModelFailure({
     reason: 'provider_protocol',
-    message: textOf(why),
     why,
     dispatched: true,
     // A second answer as long as the first one would be paid for, too.

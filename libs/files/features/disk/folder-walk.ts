@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { constants } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { lstat, mkdir, open } from 'node:fs/promises';
@@ -12,7 +13,8 @@ const IS_LINUX = process.platform === 'linux';
 
 /** Returns the parts of a path below a root. Throws `FILE.INVALID_PATH`. */
 export const splitSafePath = (path: string): string[] => {
-  if (normalizePath(path) !== path) throw invalid('FILE.INVALID_PATH', 'the path is not in the form NFC');
+  if (normalizePath(path) !== path)
+    throw causedError(invalid, 'FILE.INVALID_PATH', { kind: 'file_path_not_nfc' });
   return path.split('/');
 };
 
@@ -46,9 +48,7 @@ export const isMissing = (error: unknown): boolean => codeOf(error) === 'ENOENT'
 const isLinkError = (error: unknown): boolean => ['ELOOP', 'ENOTDIR', 'EMLINK'].includes(codeOf(error) ?? '');
 
 export const refuseLink = (path: string): AppError =>
-  rejected('FILE.NOT_PLAIN', `${path} or a folder of it is a link, a hard link or a special file`, {
-    data: { path },
-  });
+  causedError(rejected, 'FILE.NOT_PLAIN', { kind: 'file_not_plain', path }, { path });
 
 /** Opens a directory that must not be a link. */
 export const openFolder = async (path: string, shown = path): Promise<OpenFolder> => {

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, linkSync, renameSync, unlinkSync } from 'node:fs';
 import { link, mkdir, open, readdir, rmdir, unlink } from 'node:fs/promises';
@@ -220,7 +221,7 @@ export class SafeFolder {
   }
 
   private changed(path: string): AppError {
-    return conflict('FILE.DISK_CHANGED', `the file ${path} changed on the disk`, { data: { path } });
+    return causedError(conflict, 'FILE.DISK_CHANGED', { kind: 'file_changed_on_disk', path }, { path });
   }
 
   private async removeEmptyFolders(parts: readonly string[]): Promise<void> {
@@ -245,7 +246,7 @@ export class SafeFolder {
   ): Promise<T | null> {
     const parts = splitSafePath(path);
     const name = parts.pop();
-    if (name === undefined) throw rejected('FILE.INVALID_PATH', 'the path is empty');
+    if (name === undefined) throw causedError(rejected, 'FILE.INVALID_PATH', { kind: 'file_path_empty' });
     try {
       return await using(await walk(this.root, parts, { create }), (folder) => work(folder, name));
     } catch (error) {

@@ -76,7 +76,7 @@ export const explainStale = async <T>(versions: StoredVersions, change: () => T 
     if (typeof expected !== 'string' || typeof digest !== 'string') throw error;
     const diff = await diffOf(versions, expected, digest);
     if (diff === null) throw error;
-    const { kind, code, message } = error;
-    throw new AppError(kind, code, message, { cause: error, data: { ...error.data, diff } });
+    const { kind, code, message, cause } = error;
+    throw new AppError(kind, code, message, { cause, data: { ...error.data, diff } });
   }
 };

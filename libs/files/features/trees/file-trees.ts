@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { createHash } from 'node:crypto';
 import { FileTreeEvent, fileTreeStream } from '@antiphon/contracts/agent';
 import { emptyFileTree, foldFileTree, streamVersionOf } from '@antiphon/files-domain';
@@ -191,7 +192,7 @@ export class FileTrees implements FileTreesPort {
       return { stored: await this.putBytes(workspace, bytes), blob: null };
     const digest = createHash('sha256').update(bytes).digest('hex');
     if ((await this.deps.blobs.erasedOf(workspace, [digest])).size > 0)
-      throw rejected('FILE.ERASED', `the bytes of ${digest} were erased`);
+      throw causedError(rejected, 'FILE.ERASED', { kind: 'file_bytes_erased', digest });
     return { stored: { digest, size: bytes.byteLength }, blob: { digest, body: bytes } };
   }
 
@@ -238,8 +239,10 @@ export class FileTrees implements FileTreesPort {
     const snapshot = await this.deps.snapshots.read(workspace, treeId);
     const start = snapshot && snapshot.version <= version ? snapshot : emptyFileTree();
     const tree = await this.foldAfter(workspace, treeId, start, version);
-    if (tree.version < version)
-      throw notFound('FILE.NO_SUCH_VERSION', `the tree has ${tree.version} versions, not ${version}`);
+    if (tree.version < version) {
+      const cause = { kind: 'file_version_missing', versions: tree.version, version } as const;
+      throw causedError(notFound, 'FILE.NO_SUCH_VERSION', cause);
+    }
     return tree;
   }
 }

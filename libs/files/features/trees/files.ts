@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { createHash } from 'node:crypto';
 import type { FileCause, FileChange, FileEntryView } from '@antiphon/contracts/agent';
 import { FileTreeEvent as FileTreeEventSchema } from '@antiphon/contracts/agent';
@@ -71,7 +72,8 @@ const NOTHING: ReadonlySet<string> = new Set();
 /** Stands for the digest of bytes that have not arrived. */
 const UNKNOWN_DIGEST = '0'.repeat(64);
 
-const noFile = (path: string): Error => notFound('FILE.NOT_FOUND', `there is no file "${path}"`);
+const noFile = (path: string): Error =>
+  causedError(notFound, 'FILE.NOT_FOUND', { kind: 'file_missing', path });
 
 /** Returns the file of a path that a restore names: from the bin, or from the tree at the version. */
 const binned = ({ bin }: FileTree, path: string, version?: number): [number, FileEntry] | null => {
@@ -118,7 +120,7 @@ export class Files {
       );
     }
     if (files.length === 0 && folder !== '' && !options.bin)
-      throw notFound('FILE.NOT_FOUND', `there is no folder "${folder}"`);
+      throw causedError(notFound, 'FILE.NOT_FOUND', { kind: 'folder_missing', path: folder });
     return { version: tree.version, files: files.sort((a, b) => comparePaths(a.path, b.path)) };
   }
 
@@ -267,7 +269,7 @@ export class Files {
     const found = binned(tree, path, version);
     if (found) return { ...rest, from: found[0], file: found[1] };
     if (version === undefined || version === 0)
-      throw notFound('FILE.NOT_FOUND', `there is no file "${path}" in the bin`);
+      throw causedError(notFound, 'FILE.NOT_FOUND', { kind: 'file_not_in_bin', path });
     const then = await this.deps.trees.read(workspace, treeId, version);
     return { ...rest, from: version, file: requireFile(then, path) };
   }
@@ -278,7 +280,7 @@ export class Files {
     const sizes = await this.deps.blobs.sizes(workspace, [...new Set(written.map(({ digest }) => digest))]);
     for (const { digest, size } of written)
       if (sizes.get(digest) !== size)
-        throw rejected('FILE.NO_BYTES', `the bytes of ${digest} are not stored, or have another size`);
+        throw causedError(rejected, 'FILE.NO_BYTES', { kind: 'file_bytes_missing', digest });
   }
 }
 

@@ -1,4 +1,4 @@
-import { textOf } from '@antiphon/contracts/causes';
+import { causedError } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentActor, AgentHop, SessionAddress, cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
@@ -70,7 +70,7 @@ export class AskAgent {
     const { turn, agentId, callId } = call;
     const first = turn.steps.at(-1)?.calls.find(({ name }) => name === HAND_OVER);
     if (first && first.callId !== callId)
-      throw rejected('AGENT.NOT_ALLOWED', 'this step gives the turn to another agent already');
+      throw withCause('AGENT.NOT_ALLOWED', { kind: 'turn_given_already' });
     const note = input.note === undefined ? '' : `\n\n[note of the agent ${agentId}: ${input.note}]`;
     const digest = openRequestOf(turn);
     return this.request(call, { kind: 'hand_over', to: input.agent, digest }, `${turn.content}${note}`);
@@ -145,7 +145,7 @@ export class AskAgent {
 }
 
 /** Creates an error whose cause is recorded, and not the text of it. */
-const withCause = (code: string, cause: Cause): AppError => rejected(code, textOf(cause), { cause });
+const withCause = (code: string, cause: Cause): AppError => causedError(rejected, code, cause);
 
 /** Returns the answer of an asked turn. Throws its failure: that of a circle ends every turn of it. */
 const answerOf = (agentId: string, outcome: TurnOutcome): string => {

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { TEXTS } from '@antiphon/contracts/causes';
 import { fileTreeStream } from '@antiphon/contracts/agent';
 import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
@@ -11,7 +12,7 @@ let agent: TestProcess;
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process({
-    config: testConfig({ tools: ['read', 'write', 'edit', 'rm', 'move'], maxIterations: 20 }),
+    config: testConfig({ tools: ['read', 'write', 'edit', 'rm', 'move', 'search'], maxIterations: 40 }),
   });
 }, 60_000);
 afterAll(() => world.close(), 30_000);
@@ -74,5 +75,51 @@ describe('The facts of changes by tools', () => {
       ['FileMoved', 0o755],
     ]);
     expect(await open('bin/run.sh')).toEqual(['#!/bin/sh\nexit 2\n', 0o755]);
+  });
+
+  it('are the causes of refused calls, the same after each text was reworded', async () => {
+    await put('why/a.txt', 'one\ntwo\none\n');
+    await put('why/b.txt', '“quoted”\n');
+    await put('why/large.txt', 'line\n'.repeat(200));
+    const refused: readonly (readonly [string, Parameters<typeof call>])[] = [
+      ['tool_input_invalid', ['read', { path: 7 }]],
+      ['file_path_refused', ['read', { path: '/a' }]],
+      ['file_path_refused', ['read', { path: 'a/../b' }]],
+      ['file_missing', ['read', { path: 'why/none.txt' }]],
+      ['file_named_otherwise', ['edit', { path: 'why/A.txt', old: 'one', new: 'x' }]],
+      ['file_is_folder', ['edit', { path: 'why', old: 'one', new: 'x' }]],
+      ['file_unread', ['write', { path: 'why/a.txt', content: 'x' }]],
+      ['file_virtual', ['write', { path: 'a.chat', content: 'x' }]],
+      ['file_name_clash', ['write', { path: 'WHY/new.txt', content: 'x' }]],
+      ['file_not_folder', ['write', { path: 'why/a.txt/b', content: 'x' }]],
+      ['file_name_obeyed', ['write', { path: '.git/hooks/x', content: 'x' }]],
+      ['agent_state_protected', ['write', { path: 'system/agents/main.md', content: 'x' }]],
+      ['folder_to_confirm', ['rm', { path: 'why' }]],
+      ['folder_has_other_files', ['rm', { path: 'why', files: 9 }]],
+      ['folder_into_itself', ['move', { path: 'why', to: 'why/in' }]],
+      ['file_exists', ['move', { path: 'why/a.txt', to: 'why/b.txt' }]],
+      ['search_not_re2', ['search', { query: '(', regex: true }]],
+      ['edit_equal', ['edit', { path: 'why/a.txt', old: 'two', new: 'two' }]],
+      ['edit_ambiguous', ['edit', { path: 'why/a.txt', old: 'one', new: 'x' }]],
+      ['edit_no_match', ['edit', { path: 'why/a.txt', old: 'zebra', new: 'x' }]],
+      ['edit_not_made', ['edit', { path: 'why/b.txt', old: '"quoted"', new: 'x' }]],
+      ['edit_removes_most', ['write', { path: 'why/large.txt', content: 'x' }]],
+    ];
+    const reads = ['a', 'b', 'large'].map((name) => call('read', { path: `why/${name}.txt` }));
+    const calls = refused.map(([, of]) => call(...of));
+    const first = refused.findIndex(([kind]) => kind === 'edit_equal');
+    const causesOf = async (): Promise<unknown[]> => {
+      const { events } = await run(...calls.slice(0, first), ...reads, ...calls.slice(first));
+      return events.filter(({ type }) => type === 'ToolCallFailed').map(({ data }) => data['cause']);
+    };
+    const causes = await causesOf();
+    expect(causes).toEqual(refused.map(([kind]) => expect.objectContaining({ kind })));
+    const kinds = Object.keys(TEXTS) as (keyof typeof TEXTS)[];
+    const texts = kinds.map((kind) => jest.spyOn(TEXTS, kind).mockReturnValue('in another wording'));
+    try {
+      expect(await causesOf()).toEqual(causes);
+    } finally {
+      for (const text of texts) text.mockRestore();
+    }
   });
 });

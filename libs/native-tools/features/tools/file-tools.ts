@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import type pg from 'pg';
 import { checkRemoval, isBelow, requireFile } from '@antiphon/files-domain';
 import type { FileCommand, FileEntry, FileTree } from '@antiphon/files-domain';
@@ -194,8 +195,8 @@ export class FileTools {
       const below = [...tree.files.values()].filter((file) => isBelow(file.path, path));
       if (files === undefined && below.length > 0 && !tree.files.has(path)) {
         const size = below.reduce((sum, file) => sum + file.size, 0);
-        const message = `"${path}" is a folder of ${below.length} files and ${size} bytes; to remove it, repeat with "files": ${below.length}`;
-        throw rejected('FILE.IS_FOLDER', message, { data: { path, files: below.length, size } });
+        const data = { path, files: below.length, size };
+        throw causedError(rejected, 'FILE.IS_FOLDER', { kind: 'folder_to_confirm', ...data }, data);
       }
       return { commands: [{ op: 'delete', path, files }], blobs: [] };
     };
@@ -251,19 +252,14 @@ export class FileTools {
     mustBeWhole: boolean,
   ): Promise<void> {
     const { path, digest } = file;
-    if (!seen)
-      throw rejected('FILE.UNREAD', `"${path}" exists; read it before you change it`, {
-        data: { path, digest },
-      });
+    if (!seen) throw causedError(rejected, 'FILE.UNREAD', { kind: 'file_unread', path }, { path, digest });
     if (seen.digest !== digest) {
       const read = (version: string) => this.deps.files.readBytes(workspace, version);
       const diff = await describeStale(workspace, read, seen.digest, digest);
-      const message = `"${path}" changed after it was read; read it again. The change:\n${diff}`;
-      throw conflict('FILE.STALE', message, { data: { path, digest, expected: seen.digest } });
+      const data = { path, digest, expected: seen.digest };
+      throw causedError(conflict, 'FILE.STALE', { kind: 'file_changed_since', path, diff }, data);
     }
     if (mustBeWhole && !seen.isWhole)
-      throw rejected('FILE.UNREAD', `only a part of "${path}" was read; read all of it, or use edit`, {
-        data: { path },
-      });
+      throw causedError(rejected, 'FILE.UNREAD', { kind: 'file_read_in_part', path }, { path });
   }
 }

@@ -1,5 +1,5 @@
 import { storableCause } from '@antiphon/agent-log';
-import { causeOf } from '@antiphon/contracts/causes';
+import { causedError, causeOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
 import type { NativeToolName } from '@antiphon/config';
@@ -188,13 +188,14 @@ export class NativeTools implements NativeToolPort {
       const issues = parsed.error.issues.map(({ path, message }) =>
         [path.join('.'), message].join(' ').trim(),
       );
-      throw invalid('TOOL.INVALID_INPUT', issues.slice(0, 5).join('; '));
+      const cause = { kind: 'tool_input_invalid', issues: issues.slice(0, 5).join('; ') } as const;
+      throw causedError(invalid, 'TOOL.INVALID_INPUT', cause);
     }
     // The table's type binds each tool to its input; indexing by a union loses that.
     // A full log takes no new work of agents. The turn itself ends.
     if (ADDING_TOOLS.has(tool)) this.deps.logUsage.requireRoom(native.workspace);
     const run = this.runs[tool] as ((call: NativeCall, input: unknown) => Promise<string>) | undefined;
-    if (!run) throw rejected('TOOL.UNKNOWN', `there is no tool "${tool}"`);
+    if (!run) throw causedError(rejected, 'TOOL.UNKNOWN', { kind: 'tool_unknown', name: tool });
     return run(native, parsed.data);
   }
 }

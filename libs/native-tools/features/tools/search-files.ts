@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { RE2JS } from 're2js';
 import { invalid } from '@antiphon/kernel';
 import type { BatchResult, FoundLine, SearchBatch, SearchQuery } from '../text-work.js';
@@ -45,10 +46,8 @@ const regexFinder = (query: string, ignoreCase: boolean): FindFrom => {
       return matcher.find(from) ? matcher.start() : -1;
     };
   } catch (error) {
-    throw invalid(
-      'FILE.INVALID_PATTERN',
-      `the expression is not RE2: ${error instanceof Error ? error.message : ''}`,
-    );
+    const problem = error instanceof Error ? error.message : '';
+    throw causedError(invalid, 'FILE.INVALID_PATTERN', { kind: 'search_not_re2', problem });
   }
 };
 

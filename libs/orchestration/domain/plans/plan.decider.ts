@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { PlanEvent, PlanEvidence } from '@antiphon/contracts/agent';
 import { conflict, invalid, notFound, rejected } from '@antiphon/kernel';
@@ -69,8 +70,8 @@ export type PlanCommand =
   | EndPlanRun
   | RenderPlanFile;
 
-const NO_STEPS = 'the file has no step. What to do: add lines such as "- [ ] First step" at the top level';
-const TOO_LARGE = `the plan is too large: at most ${PLAN_LIMITS.steps} steps of ${PLAN_LIMITS.text} characters`;
+const NO_STEPS = { kind: 'plan_without_steps' } as const;
+const TOO_LARGE = { kind: 'plan_too_large', steps: PLAN_LIMITS.steps, chars: PLAN_LIMITS.text } as const;
 
 const changeOf = ({ created, agentId }: PlanFold, { by, now }: PlanCommand) => ({
   ...{ planId: created?.planId ?? '', path: created?.path ?? '' },
@@ -78,11 +79,13 @@ const changeOf = ({ created, agentId }: PlanFold, { by, now }: PlanCommand) => (
 });
 
 const createPlan = (command: CreatePlan, state: PlanFold): PlanEvent[] => {
-  if (state.created) throw conflict('PLAN.EXISTS', `there is a plan at "${state.created.path}" already`);
+  if (state.created)
+    throw causedError(conflict, 'PLAN.EXISTS', { kind: 'plan_exists', path: state.created.path });
   const { file, kind, ...place } = command.data;
   const parsed = parsePlan(file);
   const reason = invalidPlan(parsed);
-  if (reason) throw invalid(`PLAN.${reason.toUpperCase()}`, reason === 'no_steps' ? NO_STEPS : TOO_LARGE);
+  if (reason)
+    throw causedError(invalid, `PLAN.${reason.toUpperCase()}`, reason === 'no_steps' ? NO_STEPS : TOO_LARGE);
   const change = { ...changeOf(state, command), planId: place.planId, path: place.path };
   const steps = parsed.steps.map(({ text, body }, at) => ({ stepId: `s${at + 1}`, text, body }));
   const { head, eol } = parsed;
@@ -100,8 +103,8 @@ const createPlan = (command: CreatePlan, state: PlanFold): PlanEvent[] => {
 const requireStep = (state: PlanFold, stepId: string): PlanStep => {
   const step = state.steps.find((other) => other.stepId === stepId);
   if (step) return step;
-  const known = state.steps.map((other) => other.stepId).join(', ');
-  throw notFound('PLAN.STEP_NOT_FOUND', `the plan has no step "${stepId}"; its steps: ${known}`);
+  const steps = state.steps.map((other) => other.stepId).join(', ');
+  throw causedError(notFound, 'PLAN.STEP_NOT_FOUND', { kind: 'plan_step_missing', stepId, steps });
 };
 
 const startStep = (command: StartPlanStep, state: PlanFold): PlanEvent[] => {
@@ -122,7 +125,7 @@ const completeStep = (command: CompletePlanStep, state: PlanFold): PlanEvent[] =
 const failStep = (command: FailPlanStep, state: PlanFold): PlanEvent[] => {
   const { status, code } = requireStep(state, command.data.stepId);
   if (status === 'done')
-    throw rejected('PLAN.STEP_DONE', `the step "${command.data.stepId}" is done already`);
+    throw causedError(rejected, 'PLAN.STEP_DONE', { kind: 'plan_step_done', stepId: command.data.stepId });
   if (status === 'failed' && code === command.data.code) return [];
   const data = { ...changeOf(state, command), ...command.data };
   return [{ type: 'PlanStepFailed', schemaVersion: 2, data }];
@@ -132,8 +135,8 @@ const failStep = (command: FailPlanStep, state: PlanFold): PlanEvent[] => {
 const startRun = (command: StartPlanRun, state: PlanFold): PlanEvent[] => {
   const { run } = state;
   if (run?.runId === command.data.runId) return [];
-  if (run && !run.ended) throw conflict('PLAN.RUNNING', 'a run of this plan is in progress');
-  if (!nextPlanStep(state)) throw rejected('PLAN.DONE', 'every step of the plan is done');
+  if (run && !run.ended) throw causedError(conflict, 'PLAN.RUNNING', { kind: 'plan_running' });
+  if (!nextPlanStep(state)) throw causedError(rejected, 'PLAN.DONE', { kind: 'plan_done' });
   const change = changeOf(state, command);
   const again = state.steps.filter(({ status }) => status === 'failed' || status === 'started');
   return [
@@ -171,7 +174,7 @@ const render = (command: RenderPlanFile, state: PlanFold): PlanEvent[] => {
 
 const decide = (command: PlanCommand, state: PlanFold): PlanEvent[] => {
   if (command.type === 'CreatePlan') return createPlan(command, state);
-  if (!state.created) throw notFound('PLAN.NOT_FOUND', 'there is no plan at this path');
+  if (!state.created) throw causedError(notFound, 'PLAN.NOT_FOUND', { kind: 'plan_missing', path: '' });
   switch (command.type) {
     case 'MergePlanEdit':
       return mergeEdit(command, state);

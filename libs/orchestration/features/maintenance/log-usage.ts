@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import type pg from 'pg';
 import type { AntiphonConfig } from '@antiphon/config';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
@@ -87,7 +88,7 @@ export class LogUsage {
     const value = this.bytes.get(workspace) ?? 0;
     const { limit } = this;
     if (value < limit) return;
-    const message = `the log of the workspace has ${value} bytes, and its quota is ${limit}. What to do: raise \`[retention] max_log_bytes\`, or archive old events`;
-    throw exhausted('LOG.QUOTA', message, { data: { quota: 'max_log_bytes', limit, value } });
+    const data = { quota: 'max_log_bytes', limit, value };
+    throw causedError(exhausted, 'LOG.QUOTA', { kind: 'log_quota', bytes: value, limit }, data);
   }
 }

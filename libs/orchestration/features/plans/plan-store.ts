@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { createHash } from 'node:crypto';
 import { PlanEvent, planStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileTreeEvent } from '@antiphon/contracts/agent';
@@ -20,6 +21,9 @@ export interface PlanRef {
   readonly workspace: string;
   readonly path: string;
 }
+
+const noPlan = ({ path }: PlanRef): Error =>
+  causedError(notFound, 'PLAN.NOT_FOUND', { kind: 'plan_missing', path });
 
 /** Author of a change. */
 export interface PlanActor {
@@ -106,7 +110,7 @@ export class PlanStore {
     const draft: Draft = { version, state, rendered: state.rendered?.digest ?? null, events: [] };
     const file = tree.files.get(ref.path) ?? null;
     const isInvalid = await this.takeEdit(ref, tree, file, draft);
-    if (!draft.state.created) throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
+    if (!draft.state.created) throw noPlan(ref);
     return { state: draft.state, file, isInvalid };
   }
 
@@ -121,7 +125,7 @@ export class PlanStore {
    */
   async readUpTo(ref: PlanRef, upTo: number): Promise<Omit<PlanAt, 'calls'>> {
     const { state } = await this.streams.read(ref.workspace, this.idOf(ref), upTo);
-    if (!state.created) throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
+    if (!state.created) throw noPlan(ref);
     const treeId = fileTreeIdOf(ref.workspace);
     const version = await findTreeVersion(this.deps, ref.workspace, treeId, upTo);
     const file = (await this.deps.trees.read(ref.workspace, treeId, version)).files.get(ref.path) ?? null;
@@ -176,8 +180,7 @@ export class PlanStore {
     const file = tree.files.get(ref.path) ?? null;
     const isInvalid = await this.takeEdit(ref, tree, file, draft);
     const commands = decide({ state: draft.state, file, isInvalid, calls: tree.calls });
-    if (!draft.state.created && commands.every(({ type }) => type !== 'CreatePlan'))
-      throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
+    if (!draft.state.created && commands.every(({ type }) => type !== 'CreatePlan')) throw noPlan(ref);
     for (const command of commands) await this.apply(draft, command, by, ref.workspace);
     const isRemoved =
       !file && commands.every(({ type }) => type !== 'CreatePlan' && type !== 'MergePlanEdit');

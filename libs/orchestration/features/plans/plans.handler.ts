@@ -1,4 +1,4 @@
-import { textCause } from '@antiphon/contracts/causes';
+import { causedError, textCause } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import { IDS } from '@antiphon/service-host';
 import { FileAccess } from '@antiphon/conversation-features';
@@ -104,17 +104,14 @@ export class Plans {
     await requireRights(directory, ref.workspace, actor, agentId);
     const agent = await directory.load(ref.workspace, agentId);
     if (!agent || agent.status === 'terminated')
-      throw notFound('AGENT.NOT_FOUND', `there is no living agent "${agentId}"`);
+      throw causedError(notFound, 'AGENT.NOT_FOUND', { kind: 'agent_not_living', agentId });
     if (!agent.tools.includes(PLAN_STEP))
-      throw rejected(
-        'PLAN.NO_TOOL',
-        `the agent "${agentId}" has no tool plan_step. What to do: add it to the agent's tools`,
-      );
+      throw causedError(rejected, 'PLAN.NO_TOOL', { kind: 'plan_without_tool', agentId });
     // Each completed step changes the file.
     await access.allow({ workspace: ref.workspace, agentId }, 'write', ref.path);
     const data = { runId: ids.next(), maxTurns };
     const at = await plans.change(ref, { actor: actor.caller, agentId }, ({ isInvalid }) => {
-      if (isInvalid) throw invalid('PLAN.NO_STEPS', 'the file of the plan has no valid steps');
+      if (isInvalid) throw causedError(invalid, 'PLAN.NO_STEPS', { kind: 'plan_without_steps' });
       return [{ type: 'StartPlanRun', data }];
     });
     this.planRuns.wake();
@@ -153,8 +150,7 @@ export class Plans {
       if (!created) return [create];
       if (before.calls.has(call.callId)) return [];
       // The file of the plan was removed: a new plan takes its place.
-      if (before.file || !rendered)
-        throw conflict('PLAN.EXISTS', `there is a plan "${path}" already. What to do: edit its file`);
+      if (before.file || !rendered) throw causedError(conflict, 'PLAN.EXISTS', { kind: 'plan_exists', path });
       const base = rendered.document;
       return [{ type: 'MergePlanEdit', data: { file, digest: rendered.digest, base, kind: 'agent' } }];
     });
@@ -190,10 +186,7 @@ export class Plans {
   private async requireWritable(call: NativeCall, path: string): Promise<void> {
     const { access, plans } = this;
     if ((await access.treeOf(call)) !== plans.treeOf(call.workspace))
-      throw rejected(
-        'PLAN.FORKED_SESSION',
-        'plans are in the files of the workspace, and a forked session has files of its own. What to do: use a session that is no fork',
-      );
+      throw causedError(rejected, 'PLAN.FORKED_SESSION', { kind: 'plan_of_fork' });
     await access.allow(call, 'write', path);
   }
 }
@@ -207,11 +200,7 @@ const authorOf = ({ agentId, sessionId, turn: { turnId }, callId }: NativeCall) 
 const evidenceOf = ({ sessionId }: NativeCall, turn: OpenTurn, { evidence }: StepReport): PlanEvidence => {
   if (evidence && 'none' in evidence) return { kind: 'none', reason: evidence.none };
   const found = evidence && callOf(turn, evidence.tool);
-  if (!evidence || !found)
-    throw rejected(
-      'PLAN.NO_EVIDENCE',
-      'a step is done by evidence: name a tool that this turn called with success, or say in `none` why there is none',
-    );
+  if (!evidence || !found) throw causedError(rejected, 'PLAN.NO_EVIDENCE', { kind: 'plan_without_evidence' });
   const { callId } = found;
   return { kind: 'tool', tool: evidence.tool, callId, sessionId, turnId: turn.turnId };
 };

@@ -11,8 +11,8 @@ const modules = new Map<string, Functions>();
 const toPlain = (error: unknown): PlainError => {
   if (!isAppError(error))
     return { code: '', message: String(error instanceof Error ? error.stack : error), data: {} };
-  const { kind, code, message, data } = error;
-  return { kind, code, message, data };
+  const { kind, code, message, data, cause } = error;
+  return { kind, code, message, data, ...(cause instanceof Error ? {} : { cause }) };
 };
 
 const run = async (module: string, name: string, input: unknown): Promise<ThreadMessage> => {

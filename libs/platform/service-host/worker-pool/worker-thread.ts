@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { Worker } from 'node:worker_threads';
 import { AppError, bug, rejected } from '@antiphon/kernel';
 import type { ErrorData, ErrorKind } from '@antiphon/kernel';
@@ -8,6 +9,8 @@ export interface PlainError {
   readonly code: string;
   readonly message: string;
   readonly data: ErrorData;
+  /** Cause of a fact, which is plain data. Another error is not passed on. */
+  readonly cause?: unknown;
 }
 
 /** Message of a thread that has loaded a module, and its reply to each job. */
@@ -37,22 +40,16 @@ const MAIN = import.meta.url.endsWith('.ts')
   ? new URL('../dist/worker-pool/worker-main.js', import.meta.url)
   : new URL('./worker-main.js', import.meta.url);
 
-const reviveError = ({ kind, code, message, data }: PlainError): Error =>
+const reviveError = ({ kind, code, message, data, cause }: PlainError): Error =>
   kind === undefined
     ? bug('WORK.FAILED', 'work in a thread failed', { cause: new Error(message) })
-    : new AppError(kind, code, message, { data });
+    : new AppError(kind, code, message, { data, cause });
 
 const stopped = ({ name, deadlineMs }: ThreadJob): AppError =>
-  rejected(
-    'WORK.DEADLINE',
-    `the work on this text took over ${deadlineMs} ms and was ended; give a smaller or simpler one`,
-    { data: { work: name, deadlineMs } },
-  );
+  causedError(rejected, 'WORK.DEADLINE', { kind: 'work_too_long', deadlineMs }, { work: name, deadlineMs });
 
 const outOfMemory = ({ name }: ThreadJob): AppError =>
-  rejected('WORK.OUT_OF_MEMORY', 'the work on this text needs too much memory; give a smaller one', {
-    data: { work: name },
-  });
+  causedError(rejected, 'WORK.OUT_OF_MEMORY', { kind: 'work_too_large' }, { work: name });
 
 /** One thread that runs the functions of modules, one at a time. It is ended at a deadline. */
 export class WorkerThread {

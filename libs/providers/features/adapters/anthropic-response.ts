@@ -121,8 +121,7 @@ export class AnthropicReader {
   /** Reads a whole message. */
   message(value: unknown): void {
     const message = fieldsOf(value);
-    if (message === undefined || !Array.isArray(message['content']))
-      throw brokenAnswer("the provider's answer is not a message");
+    if (message === undefined || !Array.isArray(message['content'])) throw brokenAnswer('not_message');
     for (const [index, content] of listOf(message['content']).entries()) {
       this.startBlock(index, content);
       this.stopBlock(index);
@@ -168,8 +167,7 @@ export class AnthropicReader {
   private startBlock(index: unknown, value: unknown): void {
     const content = fieldsOf(value);
     // Some servers give every block the same index.
-    if (content === undefined || this.newest.get(index)?.isOpen === true)
-      throw brokenAnswer('a content block began twice');
+    if (content === undefined || this.newest.get(index)?.isOpen === true) throw brokenAnswer('block_twice');
     const type = textOf(content['type']);
     const block = this.addBlock(index, type, content);
     if (type === 'text') this.addText(block, content['text']);
@@ -177,8 +175,7 @@ export class AnthropicReader {
   }
 
   private addBlock(index: unknown, type: string, content: Fields): Block {
-    if (this.blocks.length === MAX_BLOCKS)
-      throw brokenAnswer(`the answer has over ${MAX_BLOCKS} content blocks`);
+    if (this.blocks.length === MAX_BLOCKS) throw brokenAnswer('too_many_blocks', { detail: MAX_BLOCKS });
     if (type === 'tool_use') {
       this.answer.begin();
       this.bounds.addCall();
@@ -204,8 +201,7 @@ export class AnthropicReader {
       open?.isOpen !== true && missing !== undefined
         ? this.addBlock(index, missing, { type: missing })
         : open;
-    if (block?.isOpen !== true || delta === undefined)
-      throw brokenAnswer('a delta without its content block');
+    if (block?.isOpen !== true || delta === undefined) throw brokenAnswer('delta_alone');
     if (type === 'text_delta') this.addText(block, delta['text']);
     else if (type === 'thinking_delta') this.addThinking(block, delta['thinking']);
     else if (type === 'signature_delta')

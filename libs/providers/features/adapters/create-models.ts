@@ -1,6 +1,7 @@
 import { ModelFailure, type ModelPort, type ModelUsage } from '@antiphon/providers-domain';
 import { CALLABLE_KINDS, PROVIDER_FACTS } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
+import type { Cause } from '@antiphon/contracts/causes';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { invalid, isAppError } from '@antiphon/kernel';
 import { createRedactor, type Redact } from '@antiphon/observability';
@@ -46,13 +47,8 @@ const readKeyForCall = async (
     return await read(workspace, provider);
   } catch (error) {
     const isTransient = isAppError(error) && error.kind === 'transient';
-    const reason = isAppError(error) ? error.message : 'the stored credential cannot be read';
-    throw new ModelFailure({
-      reason: 'provider_error',
-      message: `provider ${provider}: ${reason}`,
-      dispatched: false,
-      retryable: isTransient,
-    });
+    const { code, message: text } = isAppError(error) ? error : { code: null, message: '' };
+    throw notDispatched({ kind: 'provider_credential', provider, code, text }, isTransient);
   }
 };
 
@@ -99,27 +95,23 @@ interface Provider {
   withStoredKey(workspace: string): Promise<{ adapter: ProviderAdapter; secret: string | null }>;
 }
 
-const notDispatched = (message: string): ModelFailure =>
-  new ModelFailure({ reason: 'provider_error', message, dispatched: false, retryable: false });
+const notDispatched = (why: Cause, retryable = false): ModelFailure =>
+  new ModelFailure({ reason: 'provider_error', why, dispatched: false, retryable });
 
 /**
  * Creates the adapter of a provider without a usable key, proxy or certificate: every call fails
  * and names the setting or variable to correct.
  */
-const createRefusing = (
-  provider: ProviderConfig,
-  problem: string,
-  adapter: ProviderAdapter,
-): ProviderAdapter => ({
+const createRefusing = (problem: Cause, adapter: ProviderAdapter): ProviderAdapter => ({
   ...adapter,
-  complete: () => Promise.reject(notDispatched(`provider ${provider.name} ${problem}`)),
+  complete: () => Promise.reject(notDispatched(problem)),
 });
 
-const keyProblem = (provider: ProviderConfig, key: ProviderKey): string | null => {
-  if (key.variable === null || (key.value === null && !needsKey(provider))) return null;
-  const where = `has no key: the environment variable ${key.variable}`;
-  if (key.value === null) return `${where} is not set`;
-  return /^[\x21-\x7e]+$/.test(key.value) ? null : `${where} holds what cannot be a key`;
+const keyProblem = (provider: ProviderConfig, { variable, value }: ProviderKey): Cause | null => {
+  if (variable === null || (value === null && !needsKey(provider))) return null;
+  if (value !== null && /^[\x21-\x7e]+$/.test(value)) return null;
+  const problem = value === null ? 'unset' : 'unusable';
+  return { kind: 'provider_key', provider: provider.name, variable, problem };
 };
 
 /** Dependencies of the adapters of one provider, which all of its keys share. */
@@ -128,7 +120,7 @@ interface RemoteDeps {
   readonly transport: HttpTransport;
   readonly parameters: LearnedParameters;
   /** Why no call can take the way to the provider. */
-  readonly problem: string | null;
+  readonly problem: Cause | null;
 }
 
 const createRemote = (
@@ -146,7 +138,7 @@ const createRemote = (
         ? createGeminiAdapter({ ...common, apiKey })
         : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind });
   const problem = keyProblem(provider, key) ?? routeProblem;
-  return problem === null ? adapter : createRefusing(provider, problem, adapter);
+  return problem === null ? adapter : createRefusing(problem, adapter);
 };
 
 const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
@@ -156,7 +148,10 @@ const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Prov
     deps.environment,
     describeProxy(route),
   );
-  const problem = route.problem === null ? null : `cannot be reached: ${route.problem}`;
+  const problem: Cause | null = route.problem && {
+    ...{ kind: 'provider_route', provider: provider.name },
+    ...route.problem,
+  };
   const parameters = new LearnedParameters(deps.config, provider);
   const remote = { environment: deps.environment, transport, parameters, problem };
   const adapter = createRemote(provider, keyOf(provider, deps.env), remote);
@@ -222,7 +217,7 @@ export const createModels = (
   const providers = new Map(config.providers.map((one) => [one.name, createProvider(one, deps)]));
   const providerOf = (name: string): Provider => {
     const provider = providers.get(name);
-    if (provider === undefined) throw notDispatched(`no provider is named ${JSON.stringify(name)}`);
+    if (provider === undefined) throw notDispatched({ kind: 'provider_unknown', provider: name });
     return provider;
   };
   const adapterOf = (name: string): ProviderAdapter => providerOf(name).adapter;

@@ -25,11 +25,11 @@ const FINISH_REASONS: Readonly<Record<string, ModelAnswer['finishReason']>> = {
 };
 
 /** Reasons of an answer that the model could not write. Another try may have another end. */
-const FAILURES: Readonly<Record<string, string>> = {
-  MALFORMED_FUNCTION_CALL: 'the model wrote a tool call that is not valid',
-  MALFORMED_RESPONSE: 'the model wrote an answer that is not valid',
-  UNEXPECTED_TOOL_CALL: 'the model called a tool that the request does not have',
-};
+const FAILURES = {
+  MALFORMED_FUNCTION_CALL: 'invalid_call',
+  MALFORMED_RESPONSE: 'invalid_answer',
+  UNEXPECTED_TOOL_CALL: 'unexpected_call',
+} as const;
 /** Reason of a refusal of the request's history, which another try does not change. */
 const MISSING_SIGNATURE = 'MISSING_THOUGHT_SIGNATURE';
 const UNSPECIFIED = /_UNSPECIFIED$/;
@@ -102,7 +102,7 @@ export class GeminiReader {
   whole(value: unknown): void {
     const responses = Array.isArray(value) ? listOf(value) : [value];
     const known = responses.map((one) => this.response(one));
-    if (!known.includes(true)) throw brokenAnswer("the provider's answer is not a response of Gemini");
+    if (!known.includes(true)) throw brokenAnswer('not_gemini');
   }
 
   /** Returns true once the model has given its reason to stop, or the prompt was blocked. */
@@ -135,9 +135,9 @@ export class GeminiReader {
   private throwFailure(reason: string): void {
     const known = ownValue(FAILURES, reason);
     if (known === undefined && reason !== MISSING_SIGNATURE) return;
-    const what = known ?? 'the provider misses the signature of a tool call';
-    const detail = this.detail === '' ? '' : `: ${clipLine(this.detail, MAX_DETAIL)}`;
-    throw brokenAnswer(`${what} (${reason})${detail}`, { retryable: known !== undefined });
+    const said = this.detail === '' ? '' : `: ${clipLine(this.detail, MAX_DETAIL)}`;
+    const retryable = known !== undefined;
+    throw brokenAnswer(known ?? 'missing_signature', { detail: `${reason}${said}`, retryable });
   }
 
   private readCandidate(candidate: Fields): void {
@@ -174,7 +174,7 @@ export class GeminiReader {
   }
 
   private addPart(part: AnswerPart): void {
-    if (this.parts.length === MAX_PARTS) throw brokenAnswer(`the answer has over ${MAX_PARTS} parts`);
+    if (this.parts.length === MAX_PARTS) throw brokenAnswer('too_many_parts', { detail: MAX_PARTS });
     this.parts.push(part);
   }
 }

@@ -92,7 +92,7 @@ export class OpenAiReader {
   }
 
   completion(value: unknown): void {
-    if (!this.read(value, 'message')) throw brokenAnswer("the provider's answer is not a completion");
+    if (!this.read(value, 'message')) throw brokenAnswer('not_completion');
     // A whole answer is complete, also without a reason.
     this.finishReason ??= 'stop';
   }
@@ -115,7 +115,7 @@ export class OpenAiReader {
   finish(): ModelAnswer {
     const { finishReason, lastUsage: usage } = this;
     if (finishReason === null) throw this.answer.incomplete();
-    if (finishReason === 'error') throw brokenAnswer('the provider broke its answer off with an error');
+    if (finishReason === 'error') throw brokenAnswer('ended_by_error');
     const known = Object.hasOwn(FINISH_REASONS, finishReason) ? FINISH_REASONS[finishReason] : undefined;
     const toolCalls = this.toolCalls.result();
     const answer = this.answer.finish({ toolCalls, finishReason: known ?? 'other', usage });

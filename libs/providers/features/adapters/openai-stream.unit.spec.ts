@@ -139,7 +139,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     const many = '[],'.repeat(60_000);
     await marksCall(`{"a":[${many}[]]}`, 'too_complex');
     const { answer } = await readText('openai', `data: {"choices":[],"a":[${many}[]]}\n\n`);
-    const message = "an event of the provider's answer has over 100000 values";
+    const message = "the provider's answer nests too deep, or has too many values";
     expect(answer).toMatchObject({ reason: 'provider_protocol', message });
   });
 

@@ -10,7 +10,8 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { TEXTS } from '@antiphon/contracts/causes';
 import { ModelFailure } from '@antiphon/providers-domain';
 import type { ModelAnswer } from '@antiphon/providers-domain';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
@@ -339,6 +340,49 @@ describe('a compressed answer', () => {
     expect(await call({ baseUrl: `${provider.url}/v1` })).toMatchObject({ text: 'hello' });
     keep = 2;
     expect(await call({ baseUrl: `${provider.url}/v1` })).toMatchObject({ reason: 'provider_protocol' });
+  });
+});
+
+describe('a failed call', () => {
+  it('has a cause with fields, which is the same after each text was reworded', async () => {
+    const html = { 'content-type': 'text/html' };
+    const events = { 'content-type': 'text/event-stream' };
+    const provider = closeLater(
+      await startHttpProvider(({ path }, response) => {
+        if (path.startsWith('/moved'))
+          response.writeHead(307, { location: 'http://127.0.0.1/x?key=1' }).end();
+        else if (path.startsWith('/page')) response.writeHead(404, html).end('<!doctype html>');
+        else if (path.startsWith('/busy')) response.writeHead(503).end('{"error":{"message":"busy"}}');
+        else if (path.startsWith('/type')) response.writeHead(200, html).end('<!doctype html>');
+        else if (path.startsWith('/half')) response.writeHead(200, events).end('data: {"choices":[{}]}\n\n');
+        else response.writeHead(200, { ...events, 'content-encoding': 'compress' }).end();
+      }),
+    );
+    const { url } = provider;
+    const refused = await closedPort();
+    const causesOf = (): Promise<unknown[]> =>
+      Promise.all(
+        [refused, ...['moved', 'page', 'busy', 'type', 'half', 'coded'].map((path) => `${url}/${path}`)].map(
+          async (baseUrl) => ((await call({ baseUrl })) as ModelFailure).why,
+        ),
+      );
+    const causes = await causesOf();
+    expect(causes).toEqual([
+      expect.objectContaining({ kind: 'provider_unreachable', problem: 'none_local', code: 'ECONNREFUSED' }),
+      expect.objectContaining({ kind: 'provider_refused', form: 'redirect', said: 'http://127.0.0.1/x' }),
+      expect.objectContaining({ kind: 'provider_refused', form: 'html', advice: 'no_version', said: '' }),
+      expect.objectContaining({ kind: 'provider_refused', form: 'text', said: 'busy', advice: '' }),
+      expect.objectContaining({ kind: 'provider_wrong_type', type: 'text/html' }),
+      { kind: 'provider_answer_broken', problem: 'incomplete', detail: 0 },
+      { kind: 'provider_answer_broken', problem: 'unknown_encoding', detail: 'compress' },
+    ]);
+    const kinds = Object.keys(TEXTS) as (keyof typeof TEXTS)[];
+    const texts = kinds.map((kind) => jest.spyOn(TEXTS, kind).mockReturnValue('in another wording'));
+    try {
+      expect(await causesOf()).toEqual(causes);
+    } finally {
+      for (const text of texts) text.mockRestore();
+    }
   });
 });
 

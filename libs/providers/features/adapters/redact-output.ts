@@ -1,4 +1,4 @@
-import { textCause } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import { ModelFailure } from '@antiphon/providers-domain';
 import type { ModelAnswer, ModelSink } from '@antiphon/providers-domain';
 import type { JsonValue } from '@antiphon/kernel';
@@ -104,10 +104,17 @@ const redactAnswer = (
   };
 };
 
+const redactCause = ({ kind, ...fields }: Cause, redact: Redact): Cause => {
+  const redacted = Object.entries(fields).map(([name, field]: [string, unknown]) => {
+    if (typeof field === 'string') return [name, redact(field)];
+    return [name, field !== null && typeof field === 'object' ? redactCause(field as Cause, redact) : field];
+  });
+  return { kind, ...Object.fromEntries(redacted) } as Cause;
+};
+
 const redactFailure = (error: unknown, redact: Redact): unknown => {
-  if (!(error instanceof ModelFailure)) return error;
-  const message = redact(error.message);
-  return message === error.message ? error : new ModelFailure({ ...error, message, why: textCause(message) });
+  if (!(error instanceof ModelFailure) || redact(error.message) === error.message) return error;
+  return new ModelFailure({ ...error, why: redactCause(error.why, redact) });
 };
 
 /**

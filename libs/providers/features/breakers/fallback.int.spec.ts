@@ -84,7 +84,7 @@ describe('a fallback over real HTTP', () => {
     expect(turn.failed[0]).toMatchObject({
       reason: 'provider_unreachable',
       dispatched: false,
-      cause: { kind: 'text', text: expect.stringContaining(new URL(url).host) },
+      cause: { kind: 'provider_unreachable', address: new URL(url).host, code: 'ECONNREFUSED' },
     });
   });
 });

@@ -29,8 +29,13 @@ const throwError = (error: ScriptedError, { redact, now }: CallEnvironment): nev
   const { status, reason, message, retryAfterMs } = error;
   if (reason === 'provider_unreachable') throw unreachable(false);
   if (reason === 'provider_timeout')
-    throw new ModelFailure({ reason, message: 'provider timeout', dispatched: true, retryable: true });
-  if (reason === 'provider_protocol') throw brokenAnswer(message);
+    throw new ModelFailure({
+      reason,
+      why: { kind: 'provider_timeout' },
+      dispatched: true,
+      retryable: true,
+    });
+  if (reason === 'provider_protocol') throw brokenAnswer('said', { detail: message });
   const headers = retryAfterMs === undefined ? {} : { 'retry-after-ms': String(retryAfterMs) };
   const body = JSON.stringify({ error: { message } });
   throw refusalFailure({ status: status ?? 500, headers, body }, TARGET, redact, now());

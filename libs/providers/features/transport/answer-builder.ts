@@ -142,13 +142,12 @@ export class ToolCallBounds {
 
   addCall(): void {
     if (++this.calls > MAX_CALLS_PER_STEP)
-      throw brokenAnswer(`the model asked for over ${MAX_CALLS_PER_STEP} tool calls at once`);
+      throw brokenAnswer('too_many_calls', { detail: MAX_CALLS_PER_STEP });
   }
 
   addInput(json: string): void {
     this.input += json.length;
-    if (this.input > MAX_TOOL_INPUT)
-      throw brokenAnswer('the arguments of the tool calls are too long', { retryable: false });
+    if (this.input > MAX_TOOL_INPUT) throw brokenAnswer('arguments_too_long', { retryable: false });
   }
 }
 
@@ -229,8 +228,7 @@ export class AnswerBuilder {
 
   /** Returns the failure of a stream that ended without the model's reason to stop. */
   incomplete(): ModelFailure {
-    const skipped = this.skipped === 0 ? '' : `; ${this.skipped} of its events were not valid JSON`;
-    return brokenAnswer(`the provider ended its answer before it was complete${skipped}`);
+    return brokenAnswer('incomplete', { detail: this.skipped });
   }
 
   /** Notes the model's own name. The last one wins. */

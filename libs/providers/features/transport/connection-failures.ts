@@ -1,4 +1,5 @@
 import { isLoopbackHost } from '@antiphon/config';
+import type { Cause } from '@antiphon/contracts/causes';
 import { ModelFailure } from '@antiphon/providers-domain';
 import { errors } from 'undici';
 import { toOneLine } from './error-text.js';
@@ -11,11 +12,11 @@ export interface ConnectionTarget {
   readonly proxy?: string | null;
 }
 
-/** A problem of a connection, and what to do about it. */
+/** A problem of a connection, as its cause names it. */
 interface Problem {
-  /** Returns the sentence of the problem with its destination. */
-  readonly text: (address: string) => string;
-  readonly help: string;
+  readonly problem: string;
+  /** Code of the system or of TLS, or the status of a proxy; empty without one. */
+  readonly code: string;
   /** False if another try meets the same problem. Default: true. */
   readonly retryable?: boolean;
   /** False if a proxy refused the request before the provider had it. */
@@ -32,30 +33,10 @@ const NOT_TLS = /WRONG_VERSION_NUMBER|UNSUPPORTED_PROTOCOL|PACKET_LENGTH_TOO_LON
 
 const certificateProblem = (code: string): Problem | null => {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || code === 'UND_ERR_PRX_TLS')
-    return {
-      text: (to) => `the certificate of ${to} is for another name`,
-      help: 'check base_url',
-      retryable: false,
-    };
-  if (OUT_OF_TIME.test(code))
-    return {
-      text: (to) => `the certificate of ${to} is out of date (${code})`,
-      help: 'check the clock and the server',
-      retryable: false,
-    };
-  if (UNTRUSTED.test(code))
-    return {
-      text: (to) => `the certificate of ${to} is not trusted (${code})`,
-      help: 'set ca_file of the provider to the PEM file of its authority',
-      retryable: false,
-    };
-  return NOT_TLS.test(code)
-    ? {
-        text: (to) => `${to} does not speak TLS (${code})`,
-        help: 'check base_url: http:// for a server without TLS',
-        retryable: false,
-      }
-    : null;
+    return { problem: 'other_name', code: '', retryable: false };
+  if (OUT_OF_TIME.test(code)) return { problem: 'out_of_date', code, retryable: false };
+  if (UNTRUSTED.test(code)) return { problem: 'untrusted', code, retryable: false };
+  return NOT_TLS.test(code) ? { problem: 'no_tls', code, retryable: false } : null;
 };
 
 const PROXY_STATUS = /^Proxy response \((\d{3})\)/;
@@ -68,37 +49,22 @@ const proxyStatus = (error: unknown): number | null => {
   return error instanceof errors.InvalidArgumentError && error.message.includes('(407)') ? 407 : null;
 };
 
-const proxyProblem = (proxy: string, error: unknown): Problem | null => {
+const proxyProblem = (error: unknown): Problem | null => {
   const status = proxyStatus(error);
   if (status === null) return null;
-  const text = (to: string): string =>
-    `the proxy ${proxy} refused the connection to ${to} with status ${status}`;
-  const help =
-    status === 407
-      ? 'put the user and password of the proxy into its URL'
-      : 'check the rules of the proxy, or add the host to NO_PROXY';
-  return { text, help, retryable: status >= 500, reached: false };
+  return { problem: 'proxy_refused', code: String(status), retryable: status >= 500, reached: false };
 };
 
-/** Returns the system's code for a broken connection, such as ` (ECONNREFUSED)`. */
-const suffixOf = (error: unknown): string => {
+/** Returns the system's code for a broken connection, such as `ECONNREFUSED`, or an empty text. */
+const systemCodeOf = (error: unknown): string => {
   const code = codeOf(error);
-  return /^[A-Z][A-Z_]+$/.test(code) ? ` (${code})` : '';
+  return /^[A-Z][A-Z_]+$/.test(code) ? code : '';
 };
 
 const plainProblem = (dispatched: boolean, { address, proxy }: ConnectionTarget, error: unknown): Problem => {
-  const via = proxy ? ` through the proxy ${proxy}` : '';
-  const text = (to: string): string =>
-    (dispatched ? `the connection to ${to}${via} broke before a response` : `no connection to ${to}${via}`) +
-    suffixOf(error);
-  if (proxy) return { text, help: 'check the proxy and base_url' };
-  const isLocal = isLoopbackHost(address.replace(/:\d+$/, ''));
-  return {
-    text,
-    help: isLocal
-      ? 'check base_url, and that the server runs'
-      : 'check base_url and the network; where only a proxy leads out, set proxy or HTTPS_PROXY',
-  };
+  const isLocal = !proxy && isLoopbackHost(address.replace(/:\d+$/, ''));
+  const problem = `${dispatched ? 'broken' : 'none'}${isLocal ? '_local' : ''}`;
+  return { problem, code: systemCodeOf(error) };
 };
 
 /** No connection, or one that broke before a response began. */
@@ -108,16 +74,14 @@ export const unreachable = (
   cause?: unknown,
 ): ModelFailure => {
   const { address, proxy } = target;
-  const { text, help, retryable, reached } =
-    (proxy ? proxyProblem(proxy, cause) : null) ??
+  const found =
+    (proxy ? proxyProblem(cause) : null) ??
     certificateProblem(codeOf(cause)) ??
     plainProblem(dispatched, target, cause);
-  const message = toOneLine(`provider unreachable: ${text(address)}; ${help}`);
-  const details = {
-    reason: 'provider_unreachable' as const,
-    message: address === '' ? 'provider unreachable' : message,
-    dispatched: dispatched && reached !== false,
-    retryable: retryable ?? true,
-  };
-  return new ModelFailure(details, cause === undefined ? {} : { cause });
+  const { problem, code, retryable = true, reached } = found;
+  const where = { address: toOneLine(address), proxy: toOneLine(proxy ?? '') };
+  const why: Cause = { kind: 'provider_unreachable', problem, ...where, code };
+  const details = { why, dispatched: dispatched && reached !== false, retryable };
+  const options = cause === undefined ? {} : { cause };
+  return new ModelFailure({ reason: 'provider_unreachable', ...details }, options);
 };

@@ -68,15 +68,18 @@ export const parseJson = (text: string): unknown => {
 
 const isHtml = (text: string): boolean => /^\s*<(?:!doctype|html|head|body)/i.test(text);
 
-/**
- * Returns the message and the codes of an error's body. The message is neither bounded nor
- * redacted.
- */
-export const readErrorBody = (text: string): { message: string | undefined; codes: readonly string[] } => {
+/** Message and codes of the body of an error. The message is neither bounded nor redacted. */
+interface ErrorBody {
+  readonly message: string | undefined;
+  readonly codes: readonly string[];
+  readonly form: 'text' | 'html';
+}
+
+export const readErrorBody = (text: string): ErrorBody => {
   const body = parseJson(text);
-  if (body !== undefined) return { message: messageOf(body), codes: codesOf(body) };
-  if (isHtml(text)) return { message: 'an HTML page instead of an error message', codes: [] };
-  return { message: toText(text), codes: [] };
+  if (body !== undefined) return { message: messageOf(body), codes: codesOf(body), form: 'text' };
+  if (isHtml(text)) return { message: undefined, codes: [], form: 'html' };
+  return { message: toText(text), codes: [], form: 'text' };
 };
 
 const NUMBER = /^[+-]?\d+(\.\d+)?$/;

@@ -1,7 +1,7 @@
 import { ModelFailure } from '@antiphon/providers-domain';
 import type { ModelFailureDetails, ModelUsage, ReportedInput } from '@antiphon/providers-domain';
 import { textOf } from '@antiphon/contracts/causes';
-import type { Cause } from '@antiphon/contracts/causes';
+import type { AnswerProblem, Cause } from '@antiphon/contracts/causes';
 import type { Redact } from '@antiphon/observability';
 import type { ConnectionTarget } from './connection-failures.js';
 import { MAX_ERROR_MESSAGE, clipLine, codesOf, messageOf } from './error-text.js';
@@ -27,24 +27,41 @@ export const timedOut = (
   retryable: boolean,
 ): ModelFailure => {
   const why = { kind: 'provider_wait', ...wait } as const;
-  return create({ reason: 'provider_timeout', message: textOf(why), why, dispatched, retryable }, undefined);
+  return create({ reason: 'provider_timeout', why, dispatched, retryable }, undefined);
 };
 
 export const cancelled = (dispatched: boolean): ModelFailure =>
-  create({ reason: 'cancelled', message: 'cancelled', dispatched, retryable: false }, undefined);
+  create(
+    { reason: 'cancelled', why: { kind: 'model_call_cancelled' }, dispatched, retryable: false },
+    undefined,
+  );
 
 /** A response that breaks the vendor's format. No part of it may run. */
-export const brokenAnswer = (message: string, { cause, ...details }: Details = {}): ModelFailure =>
-  create({ reason: 'provider_protocol', message, dispatched: true, retryable: true, ...details }, cause);
+export const brokenAnswer = (
+  problem: AnswerProblem,
+  { cause, detail = '', ...details }: Details & { readonly detail?: string | number } = {},
+): ModelFailure => {
+  const why = { kind: 'provider_answer_broken', problem, detail } as const;
+  return create({ reason: 'provider_protocol', why, dispatched: true, retryable: true, ...details }, cause);
+};
+
+/** A response of another content type than the expected one. */
+export const wrongType = (why: Omit<Extract<Cause, { kind: 'provider_wrong_type' }>, 'kind'>): ModelFailure =>
+  create(
+    {
+      ...{ reason: 'provider_protocol', why: { kind: 'provider_wrong_type', ...why } },
+      ...{ dispatched: true, retryable: false },
+    },
+    undefined,
+  );
 
 /** A response that broke off after its head had arrived. */
-export const cutAnswer = (cause?: unknown): ModelFailure =>
-  brokenAnswer('the provider closed the connection before its answer was complete', { cause });
+export const cutAnswer = (cause?: unknown): ModelFailure => brokenAnswer('cut', { cause });
 
-/** A refusal by the provider. `message` is the provider's own, bounded and redacted. */
-const refused = (message: string, details: Details): ModelFailure =>
+/** A refusal by the provider. The provider's own text in it is bounded and redacted. */
+const refused = (why: Cause, details: Details): ModelFailure =>
   create(
-    { reason: 'provider_error', message, dispatched: true, refused: true, retryable: false, ...details },
+    { reason: 'provider_error', why, dispatched: true, refused: true, retryable: false, ...details },
     undefined,
   );
 
@@ -93,17 +110,23 @@ const saidCodes = (message: string): string[] => {
   return SAYINGS.filter(([words]) => text.includes(words)).map(([, code]) => code);
 };
 
-/** Returns what to do about a refusal that no retry can change; null where nothing is known. */
-const adviceFor = (status: number, codes: readonly string[], message: string): string | null => {
+/** Returns the code of the remedy for a refusal that no retry can change; empty without one. */
+const adviceFor = (
+  { status, endpoint }: { readonly status: number; readonly endpoint: string },
+  codes: readonly string[],
+  message: string,
+): string => {
   const reasons = [...codes, ...saidCodes(message), String(status)];
   const is = (pattern: RegExp): boolean => reasons.some((reason) => pattern.test(reason));
-  if (is(NO_CREDIT)) return 'the account at the vendor has no credit: add some, or use another provider';
-  if (is(REFUSED_KEY))
-    return 'the provider refused the key: set its key, and check that it may use the model';
-  if (is(NOT_FOUND)) return 'check the name of the model and base_url';
-  if (status >= 300 && status < 400) return 'a redirect is not followed: set base_url to the final address';
-  return isTransientStatus(status) ? null : 'the provider does not accept this request';
+  const hasNoVersion = status === 404 && !/\/v\d/.test(endpoint);
+  if (is(NO_CREDIT)) return 'no_credit';
+  if (is(REFUSED_KEY)) return 'refused_key';
+  if (is(NOT_FOUND)) return hasNoVersion ? 'no_version' : 'not_found';
+  if (status >= 300 && status < 400) return 'redirect';
+  return isTransientStatus(status) ? '' : 'not_accepted';
 };
+
+type Refused = Extract<Cause, { kind: 'provider_refused' }>;
 
 const MAX_ENDPOINT = 160;
 /** Length of the part of a refusal in which a parameter is looked for. */
@@ -111,28 +134,29 @@ const MAX_REFUSAL = 4_000;
 
 /**
  * Returns the address to which a response points elsewhere, without what may be a secret: user,
- * password and query. Null for a response without one.
+ * password and query. Null for a response without one, and empty for an address that is no URL.
  */
 const redirectTarget = ({ status, headers }: HttpRefusal, endpoint: string): string | null => {
   const { location } = headers;
   if (status < 300 || status > 399 || typeof location !== 'string') return null;
   const url = URL.parse(location, endpoint);
-  return url === null ? 'an address that is no URL' : `${url.origin}${url.pathname}`;
+  return url === null ? '' : `${url.origin}${url.pathname}`;
 };
 
-const refusalMessage = (
-  status: number,
-  message: string,
+/** Returns the cause of a refusal, with as much of the provider's text as fits. */
+const refusalCause = (
+  { status, form, said }: Pick<Refused, 'status' | 'form' | 'said'>,
   codes: readonly string[],
   { endpoint, model }: CallTarget,
-): string => {
-  const what = `provider error ${status}${message === '' ? '' : `: ${message}`}`;
-  const advice = adviceFor(status, codes, message);
-  if (advice === null) return toOneLine(what);
-  const where = `model ${toOneLine(model).slice(0, MAX_ENDPOINT)} at ${endpoint.slice(0, MAX_ENDPOINT)}`;
-  const isBare = status === 404 && !/\/v\d/.test(endpoint);
-  const help = `; ${advice}${isBare ? ', which ends in /v1 for most servers' : ''} (${where})`;
-  return `${clipLine(what, MAX_ERROR_MESSAGE - help.length)}${help}`;
+): Cause => {
+  const where = {
+    model: toOneLine(model).slice(0, MAX_ENDPOINT),
+    endpoint: endpoint.slice(0, MAX_ENDPOINT),
+  };
+  const advice = adviceFor({ status, endpoint }, codes, said);
+  const cause: Refused = { kind: 'provider_refused', status, form, said: '', advice, ...where };
+  const room = MAX_ERROR_MESSAGE - textOf({ ...cause, said: ' ' }).length;
+  return { ...cause, said: clipLine(said, room) };
 };
 
 /**
@@ -146,10 +170,11 @@ export const refusalFailure = (
   now: number,
 ): ModelFailure => {
   const redirect = redirectTarget(refusal, target.endpoint);
-  const { message: said = '', codes } = readErrorBody(refusal.body);
-  const message = redirect === null ? said : `redirects to ${redirect}`;
-  return refused(refusalMessage(refusal.status, redact(message), codes, target), {
-    status: refusal.status,
+  const { message = '', codes, form: bodyForm } = readErrorBody(refusal.body);
+  const form = redirect === null ? bodyForm : 'redirect';
+  const { status } = refusal;
+  return refused(refusalCause({ status, form, said: redact(redirect ?? message) }, codes, target), {
+    status,
     refusal: redact(clipLine(refusal.body, MAX_REFUSAL)),
     retryable: isRetryable(refusal, codes),
     retryAfterMs: retryAfterMs(refusal.headers, now),
@@ -167,12 +192,15 @@ export const streamedFailure = (
 ): ModelFailure => {
   const codes = codesOf(body);
   const message = messageOf(body) ?? 'without a message';
-  return refused(toOneLine(redact(`provider error in the stream: ${message}`)), {
-    refused: !hasBegun,
-    retryable: codes.length === 0 || codes.some((code) => TRANSIENT_CODES.test(code)),
-    refusal: redact(clipLine([message, ...codes].join(' '), MAX_REFUSAL)),
-    status: codes.map(Number).find((code) => code >= 400 && code <= 599),
-  });
+  return refused(
+    { kind: 'provider_stream_error', said: toOneLine(redact(message)) },
+    {
+      refused: !hasBegun,
+      retryable: codes.length === 0 || codes.some((code) => TRANSIENT_CODES.test(code)),
+      refusal: redact(clipLine([message, ...codes].join(' '), MAX_REFUSAL)),
+      status: codes.map(Number).find((code) => code >= 400 && code <= 599),
+    },
+  );
 };
 
 /** Adds the usage that the provider had reported to a failure, or the input without the output. */
@@ -182,10 +210,10 @@ export const withUsage = (
   reportedInput: ReportedInput | null,
 ): ModelFailure => {
   if (failure.usage !== undefined || !failure.dispatched) return failure;
-  const { cause, message } = failure;
-  if (usage !== null) return create({ ...failure, message, usage }, cause);
+  const { cause } = failure;
+  if (usage !== null) return create({ ...failure, usage }, cause);
   if (reportedInput === null || failure.refused) return failure;
-  return create({ ...failure, message, reportedInput }, cause);
+  return create({ ...failure, reportedInput }, cause);
 };
 
 /** Adds the id by which the provider tells the usage of a failed call later. */
@@ -206,13 +234,12 @@ export const toModelFailure = (
 ): ModelFailure => {
   if (call.failure?.reason === 'cancelled') {
     const isRefused = error instanceof ModelFailure && error.refused === true;
-    return isRefused ? create({ ...call.failure, message: 'cancelled', refused: true }, error) : call.failure;
+    return isRefused ? create({ ...call.failure, refused: true }, error) : call.failure;
   }
   if (error instanceof ModelFailure) return error;
   if (call.failure !== null) return call.failure;
-  if (error instanceof SyntaxError)
-    return brokenAnswer("the provider's answer is not valid JSON", { cause: new Error(error.name) });
-  return brokenAnswer("the provider's answer could not be read", {
+  if (error instanceof SyntaxError) return brokenAnswer('not_json', { cause: new Error(error.name) });
+  return brokenAnswer('unreadable', {
     dispatched: call.dispatched,
     retryable: false,
     // The error's own properties may quote a header; only its redacted text is kept.

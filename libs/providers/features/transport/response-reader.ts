@@ -7,7 +7,7 @@ import { unreachable } from './connection-failures.js';
 import { createBodyDecoder } from './decode-body.js';
 import type { BodyDecoder } from './decode-body.js';
 import { codesOf, messageOf, parseJson, toOneLine, type ResponseHeaders } from './error-text.js';
-import { brokenAnswer, cutAnswer, refusalFailure } from './failures.js';
+import { brokenAnswer, cutAnswer, refusalFailure, wrongType } from './failures.js';
 import type { CallTarget } from './failures.js';
 import type { CallEnvironment, ProviderCall } from './provider-call.js';
 import { beginsEvents, hasError, isAnswer, isJson, mediaTypeOf } from './whole-response.js';
@@ -118,10 +118,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     if (decoder !== 'unknown') this.decoder = decoder;
     // The status of a refusal says enough without its body.
     else if (status > 299) this.finish();
-    else
-      this.reject(
-        brokenAnswer(`the provider's answer has the unknown encoding ${toOneLine(encoding)}`, FINAL),
-      );
+    else this.reject(brokenAnswer('unknown_encoding', { ...FINAL, detail: toOneLine(encoding) }));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -134,7 +131,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     }
     this.encodedSize += chunk.length;
     if (this.encodedSize <= body.limit) decoder.write(chunk);
-    else this.call.fail(brokenAnswer(`the provider's answer is over ${body.limit} bytes`));
+    else this.call.fail(brokenAnswer('too_many_bytes', { detail: body.limit }));
   }
 
   /** Reads a piece of the body as its server wrote it. */
@@ -146,7 +143,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     if (this.isSettled || body === null) return;
     this.size += chunk.length;
     if (this.size > body.limit && !body.allowsPartial) {
-      this.call.fail(brokenAnswer(`the provider's answer is over ${body.limit} bytes`, FINAL));
+      this.call.fail(brokenAnswer('too_many_bytes', { ...FINAL, detail: body.limit }));
       return;
     }
     try {
@@ -177,7 +174,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
 
   private onDecodeError(encoding: string, cause: Error): void {
     if (this.call.isFinishing) this.finish();
-    else this.call.fail(brokenAnswer(`the provider's answer is not valid ${toOneLine(encoding)}`, { cause }));
+    else this.call.fail(brokenAnswer('invalid_encoding', { cause, detail: toOneLine(encoding) }));
   }
 
   private bodyOf(type: string, headers: ResponseHeaders): BodyHandling {
@@ -199,10 +196,10 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
       // The connection broke within an event after the answer.
       if (isEnded && events.isComplete() && parseJson(event.data) === undefined) return;
       if (event.data.length > MAX_EVENT)
-        throw brokenAnswer(`an event of the provider's answer is over ${MAX_EVENT} characters`, FINAL);
+        throw brokenAnswer('event_too_long', { ...FINAL, detail: MAX_EVENT });
       // A shorter event cannot have that many values.
-      const excess = event.data.length > MAX_JSON_VALUES ? findJsonExcess(event.data) : null;
-      if (excess !== null) throw brokenAnswer(`an event of the provider's answer ${excess}`);
+      if (event.data.length > MAX_JSON_VALUES && findJsonExcess(event.data) !== null)
+        throw brokenAnswer('too_complex');
       events.read(event);
       if (events.isComplete()) this.call.finishing();
     });
@@ -256,8 +253,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
   private throwWrongType(type: string, headers: ResponseHeaders, json: unknown): never {
     if (!hasError(json)) {
       const expected = this.events === null ? 'application/json' : 'text/event-stream';
-      const what = `the provider answered with ${type || 'no content type'} instead of ${expected}`;
-      throw brokenAnswer(`${what}: check base_url (${this.target.endpoint})`, FINAL);
+      throw wrongType({ type: toOneLine(type), expected, endpoint: this.target.endpoint });
     }
     const status = Number(codesOf(json).find((code) => /^[45]\d\d$/.test(code)) ?? 500);
     const { redact, now } = this.environment;
@@ -274,7 +270,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
       return unreachable(false, this.target, Object.assign(error, { code: 'ETIMEDOUT' }));
     if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError)
       // undici's error holds the bytes that arrived, which may echo a key.
-      return brokenAnswer('the provider did not answer in HTTP', {
+      return brokenAnswer('not_http', {
         cause: new Error(error.message),
         retryable: false,
       });

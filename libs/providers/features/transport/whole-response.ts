@@ -23,9 +23,8 @@ export const isJson = (type: string): boolean => type === 'application/json' || 
 /** Parses a response in one piece. Throws a protocol failure for one that is too large or deep. */
 export const parseResponse = (text: string): unknown => {
   if (text.length > MAX_WHOLE)
-    throw brokenAnswer(`the provider's answer is over ${MAX_WHOLE} characters`, { retryable: false });
-  const excess = findJsonExcess(text, { depth: MAX_RESPONSE_DEPTH });
-  if (excess !== null) throw brokenAnswer(`the provider's answer ${excess}`);
+    throw brokenAnswer('too_many_characters', { detail: MAX_WHOLE, retryable: false });
+  if (findJsonExcess(text, { depth: MAX_RESPONSE_DEPTH }) !== null) throw brokenAnswer('too_complex');
   return JSON.parse(text) as unknown;
 };
 
