@@ -88,7 +88,7 @@ const ready = async (url) => {
 
 /** Prints a figure as soon as it is measured: a size may take an hour, and fail later. */
 const print = (sessions, name, value) => {
-  console.log(JSON.stringify({ sessions, [name]: value }));
+  console.log(JSON.stringify({ at: sessions, [name]: value }));
   return value;
 };
 
