@@ -35,8 +35,8 @@ export interface FoldOptions {
 interface Waiting {
   readonly position: number;
   readonly since: number;
-  /** Never rejects. */
-  readonly run: () => Promise<void>;
+  /** Resolves with false if the read failed. Never rejects. */
+  readonly run: () => Promise<boolean>;
 }
 
 /**
@@ -139,7 +139,16 @@ export class FoldedTables {
 
   #enqueue<T>(position: number, since: number, work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ position, since, run: () => work().then(resolve, reject) });
+      const run = async (): Promise<boolean> => {
+        try {
+          resolve(await work());
+          return true;
+        } catch (error) {
+          reject(error);
+          return false;
+        }
+      };
+      this.#waiting.push({ position, since, run });
       void this.#serve();
     });
   }
@@ -148,17 +157,20 @@ export class FoldedTables {
     if (this.#isServing) return;
     this.#isServing = true;
     for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
-      await next.run();
+      const hasAnswered = (await next.run()) && this.#now() - next.since <= this.#maxWaitMs();
       // A lost connection is found by the next read.
-      await this.#boundSize().catch(() => undefined);
+      await this.#boundSize(hasAnswered).catch(() => undefined);
     }
     this.#isServing = false;
   }
 
-  /** Empties the tables once they are too large: no vacuum visits temporary tables. */
-  async #boundSize(): Promise<void> {
+  /**
+   * Empties the tables once they are too large: no vacuum visits temporary tables. A read that was
+   * refused or late is repeated by its caller, who finds them as they are.
+   */
+  async #boundSize(hasAnswered: boolean): Promise<void> {
     this.#bytes = await this.#readSize();
-    if (this.#bytes <= (this.options.maxBytes ?? MAX_BYTES)) return;
+    if (!hasAnswered || this.#bytes <= (this.options.maxBytes ?? MAX_BYTES)) return;
     for (const projection of this.#projections) await projection.empty();
     this.#bytes = await this.#readSize();
   }

@@ -10,7 +10,7 @@ import {
   type ProjectionDefinition,
 } from '@antiphon/event-store';
 import { createTestDatabase, toStream, type TestDatabase } from '@antiphon/testing';
-import { giveTimeToFail } from '@antiphon/testing/waits';
+import { giveTimeToFail, until } from '@antiphon/testing/waits';
 
 jest.setTimeout(60_000);
 
@@ -148,6 +148,28 @@ describe('a read as of a position', () => {
     await expect(read()).rejects.toMatchObject(refused);
     await expect(read()).rejects.toMatchObject(refused);
     expect((await read()).value.rows).toEqual(await expected(end, 'long'));
+    await patient.close();
+  });
+
+  it('keeps tables over their bound for the repeat of a read that was refused or late', async () => {
+    let time = 0;
+    for (let n = 0; n < 8; n++) await append('late', 'session-late', 550);
+    const options = { foldMs: 0, maxBytes: 0, maxWaitMs: 2_000, now: () => time };
+    const patient = new PastReads({ pool, definitions: [counts], ...options });
+    const end = await store.headPosition();
+    const read = (ms: number) =>
+      patient.read('late', end, (queries) => {
+        time += ms;
+        return queries.query<Count>(COUNTS_SQL);
+      });
+    const refused = { code: 'LOG.PAST_NOT_READY' };
+    await expect(read(0)).rejects.toMatchObject(refused);
+    await expect(read(0)).rejects.toMatchObject(refused);
+    const late = await read(2_001);
+    expect(late.value.rows).toEqual(await expected(end, 'late'));
+    const kept = patient.bytes();
+    expect((await read(0)).value.rows).toEqual(late.value.rows);
+    await until(() => patient.bytes() < kept);
     await patient.close();
   });
 });
