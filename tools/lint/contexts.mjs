@@ -6,7 +6,7 @@
  */
 export const CONTEXTS = {
   'agent-log': [],
-  providers: [],
+  providers: ['agent-log'],
   files: ['agent-log'],
   agents: ['agent-log', 'files'],
   // The bundle of all Temporal workflows: contexts import their types and signals.

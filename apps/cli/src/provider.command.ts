@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import type { ShownLimits, ShownProvider } from '@antiphon/config';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
+import { addConnectedProvider } from './gateway/connected-provider.command.js';
 import type { CommandContext, ContextOf } from './output.js';
 
 const show = (value: number | boolean | null, none: string): string =>
@@ -68,12 +69,10 @@ Examples:
   antiphon provider show local
   antiphon provider show anthropic --json`;
 
-/** Adds `antiphon provider show`. */
+/** Adds `antiphon provider show`, and the commands for providers that are connected at run time. */
 export const addProvider = (program: Command, context: ContextOf): void => {
-  const provider = program
-    .command('provider')
-    .description('show the providers of models')
-    .addHelpText('after', EXAMPLES);
+  const provider = program.command('provider').description('connect, test and show the providers of models');
+  addConnectedProvider(provider, context);
   provider
     .command('show [name]')
     .description('print the address, the proxy and the limits of providers, and where each value comes from')

@@ -9,6 +9,7 @@ import {
   ControlAgent,
   FailedAgentRows,
   InboxSignals,
+  KNOWN_PROVIDERS,
   LEASE_OWNER,
   PAST_READS,
   SpeakingAgents,
@@ -24,7 +25,7 @@ import { SnapshotMaker } from '@antiphon/event-store';
 import { FilesModule } from '@antiphon/files-features';
 import { NativeToolsModule } from '@antiphon/native-tools-features';
 import { OrchestrationModule } from '@antiphon/orchestration-features';
-import { CircuitBreakers, MODELS, ProvidersModule } from '@antiphon/providers-features';
+import { CircuitBreakers, ConnectedProviders, MODELS, ProvidersModule } from '@antiphon/providers-features';
 import { CLOCK, CONFIG, DATABASE_POOL, IDS, LOGGER, provide, provideClass } from '@antiphon/service-host';
 import { AgentHealth } from './agent-health.js';
 import { AgentLifecycle } from './agent-lifecycle.js';
@@ -39,6 +40,7 @@ const DRIVER_LOST = 'TURN.DRIVER_LOST';
 const providers = [
   provide(PAST_READS, [DATABASE_POOL], createPastReads),
   provide(MODEL_PORT, [MODELS], (models) => models),
+  provide(KNOWN_PROVIDERS, [ConnectedProviders], (connected) => connected),
   provideClass(AgentUpkeep, {
     config: CONFIG,
     store: AGENT_STORE,
@@ -63,9 +65,17 @@ const providers = [
   ),
   provide(
     FOLLOWERS,
-    [CircuitBreakers, AgentDirectory, SpeakingAgents, InboxSignals, DATABASE_POOL, LOGGER],
-    (breakers, agents, speaking, inboxes, pool, logger) => [
-      ...[breakers, agents, speaking, inboxes],
+    [
+      CircuitBreakers,
+      ConnectedProviders,
+      AgentDirectory,
+      SpeakingAgents,
+      InboxSignals,
+      DATABASE_POOL,
+      LOGGER,
+    ],
+    (breakers, connected, agents, speaking, inboxes, pool, logger) => [
+      ...[breakers, connected, agents, speaking, inboxes],
       new SnapshotMaker({ pool, logger, definitions: agentProjections }),
     ],
   ),

@@ -60,3 +60,6 @@ export const fileErasuresIdOf = (workspace: string): string => v5(`${workspace}\
 /** Returns the UUID of the plan of a file, in the id of its event stream. */
 export const planIdOf = (workspace: string, path: string): string =>
   v5(`${workspace}\nplan/${path}`, NAMESPACE);
+
+/** Returns the UUID of a workspace's connected providers, in the id of their event stream. */
+export const providersIdOf = (workspace: string): string => v5(`${workspace}\nproviders`, NAMESPACE);

@@ -8,6 +8,7 @@ export {
   fileTreeIdOf,
   keyIdOf,
   planIdOf,
+  providersIdOf,
   toolDigestOf,
   topicUuidOf,
 } from './derived-ids.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { AgentEvent } from '@antiphon/contracts/agent';
 import { specFor } from '@antiphon/testing';
 import { agentDecider, failuresWith, holdMs } from './agent.decider.js';
-import type { AgentCommand } from './agent.decider.js';
+import type { AgentCommand } from './agent-commands.js';
 
 const given = specFor(agentDecider);
 

@@ -1,8 +1,14 @@
 import { textOf } from '@antiphon/contracts/causes';
-import type { Cause } from '@antiphon/contracts/causes';
-import type { AgentDefinition, AgentEvent, AgentResult, AgentState } from '@antiphon/contracts/agent';
+import type {
+  AgentDefinition,
+  AgentEvent,
+  AgentOverrides,
+  AgentResult,
+  AgentState,
+} from '@antiphon/contracts/agent';
 import { assertNever, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
+import type { AgentCommand } from './agent-commands.js';
 
 const schemaVersion = 1;
 
@@ -32,7 +38,12 @@ export const holdMs = (failures: number): number =>
 /** Lifecycle of one agent. */
 export interface AgentRecord {
   readonly status: AgentStatus;
+  /** Its definition with what was set at run time. */
   readonly definition: AgentDefinition | null;
+  /** Present while a field is set at run time. */
+  readonly overrides?: AgentOverrides;
+  /** The definition without them. Present with them. */
+  readonly own?: AgentDefinition;
   readonly origin: 'configuration' | 'request';
   readonly parentId: string | null;
   readonly rootId: string;
@@ -76,54 +87,6 @@ export const agentStateOf = (status: AgentStatus, isWorking: boolean): AgentStat
   return status;
 };
 
-interface Change<T extends string, Data = Record<never, never>> {
-  readonly type: T;
-  readonly agentId: string;
-  readonly actor: string;
-  readonly reason: string | null;
-  /** Reason of the runtime or the configuration, in place of `reason`. */
-  readonly cause?: Cause;
-  readonly now: string;
-  readonly data: Data;
-}
-
-export type SpawnAgent = Change<
-  'Spawn',
-  Pick<AgentRecord, 'origin' | 'parentId' | 'rootId' | 'depth'> & { readonly definition: AgentDefinition }
->;
-export type RedefineAgent = Change<'Redefine', { readonly definition: AgentDefinition }>;
-export type PauseAgent = Change<'Pause', { readonly with?: string }>;
-interface TurnRef {
-  readonly sessionId: string;
-  readonly turnId: string;
-}
-export type FailAgent = Change<'Fail', TurnRef & { readonly code: string; readonly retryAt: string }>;
-/** Tries one waiting turn of an agent in error. */
-export type StartTrial = Change<'StartTrial', TurnRef>;
-export type MarkUnresponsive = Change<'MarkUnresponsive', { readonly lastSeenAt: string }>;
-export type BlockAgent = Change<
-  'Block',
-  {
-    readonly code: string;
-    readonly sessionId: string;
-    readonly turnId: string;
-    readonly chain: readonly string[];
-  }
->;
-export type TerminateAgent = Change<'Terminate', { readonly result: AgentResult | null }>;
-export type AgentCommand =
-  | SpawnAgent
-  | Change<'MarkReady'>
-  | RedefineAgent
-  | PauseAgent
-  | Change<'Resume'>
-  | FailAgent
-  | StartTrial
-  | MarkUnresponsive
-  | Change<'MarkResponsive'>
-  | BlockAgent
-  | TerminateAgent;
-
 type Target = 'spawning' | 'idle' | 'paused' | 'error' | 'terminated';
 
 /** Statuses from which a command changes an agent, where it changes nothing, and its target. */
@@ -139,6 +102,7 @@ export const AGENT_RULES: Readonly<Record<AgentCommand['type'], Rule>> = {
   Spawn: { from: ['none'], repeats: [], to: 'spawning' },
   MarkReady: { from: ['spawning'], repeats: ['ready'], to: 'idle' },
   Redefine: { from: LIVING, repeats: [], to: null },
+  SetOverrides: { from: LIVING, repeats: [], to: null },
   Pause: { from: ['ready'], repeats: ['paused'], to: 'paused' },
   Resume: { from: ['paused', 'error'], repeats: ['ready'], to: 'idle' },
   // A paused agent stays paused: the end of an error would start it.
@@ -183,6 +147,8 @@ const toEvent = (command: AgentCommand, agent: AgentRecord): AgentEvent => {
       return { type: 'AgentReady', schemaVersion, data: change };
     case 'Redefine':
       return { type: 'AgentRedefined', schemaVersion, data: { ...change, ...command.data } };
+    case 'SetOverrides':
+      return { type: 'AgentOverridesSet', schemaVersion, data: { ...change, ...command.data } };
     case 'Pause':
       return { type: 'AgentPaused', schemaVersion, data: { ...change, ...command.data } };
     case 'Resume':
@@ -266,6 +232,15 @@ const ownFields = (event: AgentEvent): Partial<AgentRecord> => {
   }
 };
 
+const redefine = (
+  { own: _own, overrides: _overrides, ...agent }: AgentRecord,
+  own: AgentDefinition | null,
+  overrides: AgentOverrides,
+): AgentRecord => {
+  if (own === null || Object.keys(overrides).length === 0) return { ...agent, definition: own };
+  return { ...agent, definition: { ...own, ...overrides }, own, overrides };
+};
+
 const evolve = (agent: AgentRecord, event: AgentEvent): AgentRecord => {
   const next = NEXT[event.type];
   if (next) {
@@ -279,7 +254,9 @@ const evolve = (agent: AgentRecord, event: AgentEvent): AgentRecord => {
   }
   if (agent.status === 'none' || agent.status === 'terminated') return agent;
   if (event.type === 'AgentTrialStarted') return startTrial(agent, event);
-  if (event.type === 'AgentRedefined') return { ...agent, definition: event.data.definition };
+  if (event.type === 'AgentRedefined') return redefine(agent, event.data.definition, agent.overrides ?? {});
+  if (event.type === 'AgentOverridesSet')
+    return redefine(agent, agent.own ?? agent.definition, event.data.overrides);
   if (event.type === 'AgentUnresponsive') return { ...agent, isUnresponsive: true };
   return event.type === 'AgentResponsive' ? { ...agent, isUnresponsive: false } : agent;
 };

@@ -3,7 +3,8 @@ import { AGENT_STATES, DEFAULT_TREE_LIMITS } from '@antiphon/contracts/agent';
 import type { AgentDefinition, AgentEvent } from '@antiphon/contracts/agent';
 import { isAppError } from '@antiphon/kernel';
 import { AGENT_RULES, AGENT_STATUSES, agentDecider, agentStateOf, initialAgent } from './agent.decider.js';
-import type { AgentCommand, AgentRecord, AgentStatus } from './agent.decider.js';
+import type { AgentCommand } from './agent-commands.js';
+import type { AgentRecord, AgentStatus } from './agent.decider.js';
 import { agentTreeDecider, initialTree, subtreeOf, treeQueue } from './agent-tree.decider.js';
 import type { AgentTree, AgentTreeCommand } from './agent-tree.decider.js';
 
@@ -37,6 +38,7 @@ const COMMANDS: Readonly<Record<AgentCommand['type'], AgentCommand>> = {
   },
   MarkReady: { ...common, type: 'MarkReady', data: {} },
   Redefine: { ...common, type: 'Redefine', data: { definition: { ...DEFINITION, name: 'Bob' } } },
+  SetOverrides: { ...common, type: 'SetOverrides', data: { overrides: { model: 'other' } } },
   Pause: { ...common, type: 'Pause', data: {} },
   Resume: { ...common, type: 'Resume', data: {} },
   Fail: {

@@ -13,13 +13,14 @@ import {
   provide,
   provideClass,
 } from '@antiphon/service-host';
-import { AGENT_STORE, LEASE_OWNER } from './agents.tokens.js';
+import { AGENT_STORE, KNOWN_PROVIDERS, LEASE_OWNER } from './agents.tokens.js';
 import { AgentDirectory } from './lifecycle/agent-directory.js';
 import { AgentRows } from './lifecycle/agent-rows.js';
 import { AgentTrees } from './lifecycle/agent-trees.js';
 import { ConfiguredAgents } from './lifecycle/configured-agents.js';
 import { FailedAgentRows } from './lifecycle/failed-agent-rows.js';
 import { FailedAgents } from './lifecycle/failed-agents.js';
+import { ChangeAgent } from './lifecycle/change-agent.handler.js';
 import { ControlAgent } from './lifecycle/control-agent.handler.js';
 import { ReadAgents } from './lifecycle/read-agents.handler.js';
 import { SpawnAgent } from './lifecycle/spawn-agent.handler.js';
@@ -31,16 +32,16 @@ import { AgentFolders, createFoldersOnStart } from './metrics/agent-folders.js';
 import { AgentMetricsSampler } from './metrics/agent-metrics.js';
 import { ReadAgentMetrics } from './metrics/read-agent-metrics.handler.js';
 
-const handlers = [ReadAgents, ControlAgent, SpawnAgent, Messages, ReadAgentMetrics];
+const handlers = [ReadAgents, ChangeAgent, ControlAgent, SpawnAgent, Messages, ReadAgentMetrics];
 const providers = [
   ...handlers,
   provide(LEASE_OWNER, [SERVICE_IDENTITY], ({ id }) => id),
   provide(AgentRows, [DATABASE_POOL], (pool) => new AgentRows(pool)),
   provide(
     AgentDirectory,
-    [CONFIG, EVENT_STORE, NATS, LOGGER, AgentRows],
-    (config, store, nats, logger, { readChanges }) =>
-      new AgentDirectory({ config, store, nats, logger, readChanges }),
+    [CONFIG, EVENT_STORE, NATS, LOGGER, AgentRows, KNOWN_PROVIDERS],
+    (config, store, nats, logger, { readChanges }, providers) =>
+      new AgentDirectory({ config, store, nats, logger, readChanges, providers }),
   ),
   provide(AgentFolders, [SERVICE_IDENTITY, LOGGER], ({ home }, logger) => new AgentFolders(home, logger)),
   provide(InboxStore, [DATABASE_POOL], (pool) => new InboxStore(pool)),

@@ -9,3 +9,12 @@ export const PAST_READS = createToken<PastReads>('PAST_READS');
 
 /** Owner of this process's leases, unique for its incarnation. */
 export const LEASE_OWNER = createToken<string>('LEASE_OWNER');
+
+/** Providers that a workspace connected at run time. */
+export interface KnownProviders {
+  /** Reads them from the log. */
+  read(workspace: string): Promise<void>;
+  /** Returns one that was read, null if there is none with this name. */
+  find(workspace: string, name: string): object | null;
+}
+export const KNOWN_PROVIDERS = createToken<KnownProviders>('KNOWN_PROVIDERS');

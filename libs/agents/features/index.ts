@@ -1,4 +1,4 @@
-export { AGENT_STORE, LEASE_OWNER, PAST_READS } from './agents.tokens.js';
+export { AGENT_STORE, KNOWN_PROVIDERS, LEASE_OWNER, PAST_READS } from './agents.tokens.js';
 export { AgentsModule } from './agents.module.js';
 export { AgentDirectory } from './lifecycle/agent-directory.js';
 export type { PolicyAgents } from './lifecycle/agent-directory.js';
@@ -14,7 +14,7 @@ export { ConfiguredAgents } from './lifecycle/configured-agents.js';
 export { ControlAgent } from './lifecycle/control-agent.handler.js';
 export type { ControlAgentRequest } from './lifecycle/control-agent.handler.js';
 export type { DirectoryAgent } from './lifecycle/directory-agent.js';
-export { requireModel } from './lifecycle/model-choice.js';
+export { requireModel, requireProvider } from './lifecycle/model-choice.js';
 export { ReadAgents } from './lifecycle/read-agents.handler.js';
 export type { ListAgentsReply } from './lifecycle/read-agents.handler.js';
 export { SpawnAgent } from './lifecycle/spawn-agent.handler.js';

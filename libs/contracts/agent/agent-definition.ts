@@ -93,6 +93,38 @@ export const AgentDefinition = z.object({
 });
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
 
+/**
+ * Fields of a definition that were set at run time. They win over the configuration, or over the
+ * definition of the spawn request.
+ */
+export const AgentOverrides = z.object({
+  name: Name.optional(),
+  role: Name.optional(),
+  provider: choice.provider.optional(),
+  model: choice.model.optional(),
+  systemPrompt: z.string().max(MAX_IDENTITY_LENGTH).optional(),
+  tools: Names.optional(),
+  capabilities: Names.optional(),
+  thinking: Thinking.optional(),
+});
+export type AgentOverrides = z.infer<typeof AgentOverrides>;
+export const OVERRIDABLE = Object.keys(AgentOverrides.shape) as (keyof AgentOverrides)[];
+
+const resettable = <T extends z.ZodType>(field: T) => field.nullable().optional();
+
+/** Changes of an agent as a client sends them. Null resets a field, and an absent one stays. */
+export const AgentChanges = z.strictObject({
+  name: resettable(Name),
+  role: resettable(Name),
+  provider: resettable(choice.provider).describe('A provider of the configuration, or a connected one.'),
+  model: resettable(choice.model),
+  systemPrompt: resettable(z.string().max(MAX_IDENTITY_LENGTH)),
+  tools: resettable(Names).describe('Tools that it may call.'),
+  capabilities: resettable(Names),
+  thinking: resettable(Thinking),
+});
+export type AgentChanges = z.infer<typeof AgentChanges>;
+
 /** Result of an agent or a task at its end. */
 export const AgentResult = z.object({
   status: z.enum(['completed', 'partial', 'failed', 'cancelled']),

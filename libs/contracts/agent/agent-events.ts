@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Cause, event } from '../log/stored-event.js';
-import { AgentDefinition, AgentResult, TreeLimits } from './agent-definition.js';
+import { AgentDefinition, AgentOverrides, AgentResult, TreeLimits } from './agent-definition.js';
 
 /**
  * Principal, agent or rule that caused a change: `key/<id>`, `local`, `agent/<id>`,
@@ -33,6 +33,8 @@ export const AgentSpawned = event('AgentSpawned', {
 export const AgentReady = event('AgentReady', change);
 /** The definition of a configured agent changed with the configuration. */
 export const AgentRedefined = event('AgentRedefined', { ...change, definition: AgentDefinition });
+/** Fields of the definition are set at run time. They replace all that were set so before. */
+export const AgentOverridesSet = event('AgentOverridesSet', { ...change, overrides: AgentOverrides });
 /** Turns stop at the next step boundary until the agent is resumed. New turns and tasks wait. */
 export const AgentPaused = event('AgentPaused', {
   ...change,
@@ -111,6 +113,7 @@ export const AgentEvent = z.discriminatedUnion('type', [
   AgentSpawned,
   AgentReady,
   AgentRedefined,
+  AgentOverridesSet,
   AgentPaused,
   AgentResumed,
   AgentFailed,

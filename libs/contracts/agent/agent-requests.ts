@@ -5,6 +5,7 @@ import { defineRequest } from '../messaging/index.js';
 import {
   AgentBudget,
   AgentCallLimits,
+  AgentChanges,
   AgentPhase,
   AgentResult,
   AgentSpec,
@@ -27,10 +28,15 @@ export const AgentView = z.object({
   id: z.string(),
   name: z.string(),
   role: z.string().nullable(),
-  provider: z.string().describe('Name of the provider in the configuration.'),
+  provider: z.string().describe('Name of its provider, configured or connected.'),
   model: z.string(),
   tools: z.array(z.string()).describe('Names of the tools that the agent may call.'),
   capabilities: z.array(z.string()),
+  overrides: z
+    .array(z.string())
+    .optional()
+    .describe('Fields that were set at run time. Absent: none. They win over the configuration.'),
+  systemPrompt: z.string().nullable().optional().describe('Its instructions; in the view of one agent only.'),
   position: z.string().nullable().describe('Position of the agent in the organisation.'),
   project: z.string().nullable(),
   state: AgentState.describe('`working` while a turn of any of its sessions is open.'),
@@ -94,6 +100,22 @@ export const controlAgent = defineRequest({
   request: z.strictObject({
     ...target,
     action: z.enum(AGENT_ACTIONS),
+    reason: z.string().min(1).max(2_000).optional(),
+    actor: AgentActor,
+  }),
+  reply: z.object({ agent: AgentView }),
+  timeoutMs: 15_000,
+});
+
+/**
+ * Changes the definition of an agent for its next model call. Errors: `AGENT.NOT_FOUND`,
+ * `AGENT.NOT_ALLOWED`, `AGENT.STATE_CONFLICT`, `PROVIDER.NOT_FOUND`, `SESSION.NO_MODEL`.
+ */
+export const changeAgent = defineRequest({
+  subject: 'cmd.agent.agent.change',
+  request: z.strictObject({
+    ...target,
+    changes: AgentChanges,
     reason: z.string().min(1).max(2_000).optional(),
     actor: AgentActor,
   }),

@@ -22,6 +22,8 @@ export * from './message-requests.js';
 export * from './plan-events.js';
 export * from './plan-requests.js';
 export * from './prompt-references.js';
+export * from './provider-events.js';
+export * from './provider-requests.js';
 export * from './requests.js';
 export * from './run-events.js';
 export * from './run-history.js';

@@ -7,6 +7,7 @@ import {
   FileErasureEvent,
   FileTreeEvent,
   PlanEvent,
+  ProviderEvent,
   RunEvent,
   SessionEvent,
   SessionKeyBound,
@@ -42,6 +43,7 @@ type OtherSchema = (
   | typeof FileErasureEvent
   | typeof FileTreeEvent
   | typeof PlanEvent
+  | typeof ProviderEvent
   | typeof ChatEvent
   | typeof RunEvent
   | typeof TaskEvent
@@ -72,6 +74,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('file', FileErasureEvent.options),
   ...contractsOf('task', TaskEvent.options),
   ...contractsOf('plan', PlanEvent.options),
+  ...contractsOf('provider', ProviderEvent.options),
   ...contractsOf('run', RunEvent.options),
   ...contractsOf('workflow', WorkflowEvent.options),
   ...contractsOf('budget', [...BudgetEvent.options, ...BudgetLimitEvent.options]),

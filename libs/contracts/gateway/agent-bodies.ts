@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AgentSpec, AgentState } from '../agent/agent-definition.js';
+import { AgentChanges, AgentSpec, AgentState } from '../agent/agent-definition.js';
 import { AgentId } from '../agent/agent-id.js';
 import { AGENT_ACTIONS } from '../agent/agent-requests.js';
 import { Topic } from '../agent/message-events.js';
@@ -56,8 +56,14 @@ export const AgentsQuery = z.strictObject({
 });
 /** Params of `agent.list`. */
 export const AgentListParams = AgentsQuery;
-/** Body of `PATCH /api/v1/agents/{id}`. */
-export const AgentPatchBody = z.strictObject({ action: z.enum(['pause', 'resume']), reason: Reason });
+/** Body of `PATCH /api/v1/agents/{id}`: a change of its state, or of its definition. */
+export const AgentPatchBody = z.union([
+  z.strictObject({ action: z.enum(['pause', 'resume']), reason: Reason }),
+  AgentChanges.extend({ reason: Reason }).refine(
+    ({ reason: _reason, ...changes }) => Object.values(changes).some((value) => value !== undefined),
+    'names no field to change, and no action',
+  ),
+]);
 /** Query of `DELETE /api/v1/agents/{id}`. */
 export const TerminateQuery = z.strictObject({ reason: Reason });
 /** Query of `GET /api/v1/usage`. */

@@ -18,6 +18,7 @@ export const CATEGORY_OWNERS = {
   file: 'agent',
   chat: 'agent',
   plan: 'agent',
+  provider: 'agent',
   workflow: 'agent',
   budget: 'metering',
   memory: 'memory',

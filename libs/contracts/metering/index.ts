@@ -42,6 +42,8 @@ export const reserveBudget = defineRequest({
     /** Principal that requested the turn, for the usage by key. */
     caller: z.string().max(200).optional(),
     provider: z.string(),
+    /** Kind of a provider that was connected at run time, for its price. */
+    providerKind: z.string().max(64).optional(),
     model: z.string(),
     /** Upper bound of the rendered request, in tokens. */
     inputBound: z.int().nonnegative(),

@@ -88,10 +88,12 @@ export const AGENT_ROUTES = {
     access: 'agents:write',
     tag: 'Agents',
     feature: 'agent_runtime_v1',
-    summary: 'Pause or resume an agent',
+    summary: 'Pause, resume or change an agent',
     description:
-      'Pauses an agent and its descendants at the next step of their turns, or resumes them. New turns and tasks of ' +
-      'a paused agent are accepted and wait. A repeated request changes nothing.',
+      'With `action`, pauses an agent and its descendants at the next step of their turns, or resumes them. New turns and ' +
+      'tasks of a paused agent are accepted and wait. With fields of a definition, changes the agent for its next model ' +
+      'call, the default agent too. A changed field wins over the configuration until null resets it. It needs a key of ' +
+      'an operator. A repeated request changes nothing.',
     params: ByAgentId,
     body: AgentPatchBody,
     reply: { schema: AgentView },
@@ -100,7 +102,11 @@ export const AGENT_ROUTES = {
       body: { action: 'pause', reason: 'waits for the customer' },
       reply: { ...SPAWNED_AGENT, state: 'paused', reason: 'waits for the customer' },
     },
-    problems: { ...NO_AGENT, 403: NOT_OWN, 422: ILLEGAL },
+    problems: {
+      404: 'there is no agent with this id in the workspace, or no provider with this name',
+      403: NOT_OWN,
+      422: `${ILLEGAL}, or \`SESSION.NO_MODEL\`: another provider needs a model`,
+    },
   }),
   terminateAgent: defineRoute({
     method: 'delete',

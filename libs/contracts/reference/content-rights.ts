@@ -18,6 +18,7 @@ const EVENTS: Rights<Category> = {
   workflow: 'runs:read',
   plan: 'runs:read',
   file: 'files:read',
+  provider: 'agents:read',
   budget: 'budgets:read',
   memory: 'memory:read',
   plugin: 'plugins:read',

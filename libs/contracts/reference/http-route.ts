@@ -19,6 +19,7 @@ export const ROUTE_TAGS = {
   Runs: 'Executions of workflows.',
   Keys: 'API keys: credentials with a workspace, a role, scopes and an expiry.',
   Workspaces: 'Tenants of the installation. Each has its own sessions, keys, agents and budgets.',
+  Providers: 'Model providers: those of the configuration, and those that are connected at run time.',
   Credentials: 'Keys of model providers. They are stored encrypted and never returned.',
   Log: 'The append-only event log, which is the source of truth.',
   Operations: 'Health, metrics and status of the installation.',

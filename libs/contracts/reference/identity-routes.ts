@@ -159,6 +159,7 @@ export const CREDENTIAL_ROUTES = {
     },
     problems: {
       404: 'no provider with this name is configured',
+      409: '`CREDENTIAL.PROVIDER_CONNECTED`: its key changes with the provider',
       422: 'the agent service has no master key',
     },
   }),
@@ -172,6 +173,7 @@ export const CREDENTIAL_ROUTES = {
     params: ByProvider,
     reply: { schema: removeCredential.reply },
     example: { params: { provider: 'anthropic' }, reply: { removed: true } },
+    problems: { 409: '`CREDENTIAL.PROVIDER_CONNECTED`: its key is removed with the provider' },
   }),
   rotateMasterKey: defineRoute({
     method: 'post',

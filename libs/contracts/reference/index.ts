@@ -13,6 +13,7 @@ import { MEMORY_ROUTES } from './memory-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
 import { SESSION_ROUTES } from './session-routes.js';
 import { PLAN_ROUTES } from './plan-routes.js';
+import { PROVIDER_ROUTES } from './provider-routes.js';
 import { ROUTE_COSTS, type RequestCost } from './request-costs.js';
 import { LOG_ROUTES } from './log-routes.js';
 import { TASK_ROUTES } from './task-routes.js';
@@ -34,6 +35,7 @@ export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-rout
 export { MEMORY_ROUTES } from './memory-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
 export { PLAN_ROUTES } from './plan-routes.js';
+export { PROVIDER_ROUTES } from './provider-routes.js';
 export { LOG_ROUTES, RecordedBackup } from './log-routes.js';
 export { METHOD_COSTS, ROUTE_COSTS, isHeavy } from './request-costs.js';
 export type { RequestCost } from './request-costs.js';
@@ -65,6 +67,7 @@ export const ROUTE_GROUPS = [
   RUN_ROUTES,
   KEY_ROUTES,
   WORKSPACE_ROUTES,
+  PROVIDER_ROUTES,
   CREDENTIAL_ROUTES,
   DASHBOARD_ROUTES,
 ] as const;

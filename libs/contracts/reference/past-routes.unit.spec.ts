@@ -19,6 +19,8 @@ const WITHOUT_PAST: Readonly<Record<string, string>> = {
   '/readyz': 'state of the running processes',
   '/metrics': 'counters of the running processes',
   '/api/v1/keys': 'a revoked key must be seen as revoked',
+  '/api/v1/providers': 'a removed provider must be seen as removed',
+  '/api/v1/providers/{name}/models': 'what a vendor lists now',
   '/api/v1/credentials': 'a revoked secret must be seen as revoked',
   '/api/v1/workspaces': 'tenants of the installation, in no workspace',
   '/api/v1/me': 'the caller of this request',

@@ -57,6 +57,7 @@ import {
   STATUS,
 } from './gateway.ports.js';
 import { CredentialsController } from './identity/credentials.controller.js';
+import { ProvidersController } from './identity/providers.controller.js';
 import { IdentityModule } from './identity/identity.module.js';
 import { KeysController, WorkspacesController } from './identity/keys.controller.js';
 import { AuditsController } from './log/audits.controller.js';
@@ -121,6 +122,7 @@ const statusProvider: Provider = {
     ChatsController,
     ConfigController,
     CredentialsController,
+    ProvidersController,
     DashboardController,
     EventsController,
     FilesController,

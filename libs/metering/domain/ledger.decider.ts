@@ -52,8 +52,11 @@ export type LedgerDecision =
     }
   | { readonly error: AppError };
 
-/** Returns the price of a provider's model, or null if none is configured. */
-export type PriceOf = (provider: string, model: string) => Price | null;
+/**
+ * Returns the price of a provider's model, or null if none is known. `kind` is the kind of a
+ * provider that was connected at run time.
+ */
+export type PriceOf = (provider: string, model: string, kind?: string) => Price | null;
 
 /** The rules in force while a batch is decided. `now` is ISO 8601, UTC. */
 export interface LedgerRules {
@@ -132,7 +135,7 @@ const decideReserve = (
   if (request.inputBound > MAX_CALL_TOKENS || request.maxOutputTokens > MAX_CALL_TOKENS)
     throw invalid('METERING.BOUND_TOO_LARGE', `one call cannot use more than ${MAX_CALL_TOKENS} tokens`);
   const scopes = scopesAt(rules.limits, request.sessionId, rules.now, ownerScopes);
-  const price = rules.priceOf(request.provider, request.model);
+  const price = rules.priceOf(request.provider, request.model, request.providerKind);
   const standings = scopes.map((scope) => ({ scope, balance: ledger.balance(scope.key) }));
   const admission = decideAdmission(request, standings, price);
   if (!admission.granted) return nothing({ type: 'Reserve', reply: admission.refusal });

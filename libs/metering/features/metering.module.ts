@@ -48,8 +48,8 @@ const SWEEP_EVERY_MS = 15_000;
 /** Returns the price look-up of a configuration. */
 export const pricesOf =
   (config: AntiphonConfig): PriceOf =>
-  (provider, model) =>
-    findPrice(config, provider, model);
+  (provider, model, kind) =>
+    findPrice(config, provider, model, kind);
 
 /** Replaces the process's clock in this module. */
 const clockProvider: Provider = {

@@ -16,6 +16,7 @@ export type {
 export { CALL_LIMIT_KEYS, CALL_LIMIT_NAMES, DEFAULT_TRIES, resolveCallLimits } from './call-limits.js';
 export type { AgentLimits, CallLimitName, CallLimits, ResolvedLimits } from './call-limits.js';
 export { maxOutputTokensOf } from './model-outputs.js';
+export { baseUrlProblem } from './check-provider-url.js';
 export { describeProviders } from './describe-providers.js';
 export type { ShownLimits, ShownProvider } from './describe-providers.js';
 export { isLoopbackHost, isLoopbackUrl, withoutUrlSecrets } from './provider-url.js';

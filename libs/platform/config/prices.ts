@@ -83,16 +83,22 @@ export const matchesPattern = (pattern: string, text: string): boolean => {
   return from <= text.length - last.length;
 };
 
+const kindNamed = (name: string | undefined): ProviderKind | undefined =>
+  PROVIDER_KINDS.find((kind) => kind === name);
+
 /**
- * Returns the price of a model by the name of its provider, or null. Prices of the file come first.
+ * Returns the price of a model by the name of its provider, or null. `connectedKind` is the kind of
+ * a provider that the configuration does not name. Prices of the file come first.
  * Prices of cached input that it does not set follow from the vendor's rates.
  */
 export const findPrice = (
   config: Pick<AntiphonConfig, 'prices' | 'providers'>,
   providerName: string,
   model: string,
+  connectedKind?: string,
 ): TokenPrice | null => {
-  const kind = config.providers.find(({ name }) => name === providerName)?.kind;
+  const configured = config.providers.find(({ name }) => name === providerName);
+  const kind = configured?.kind ?? kindNamed(connectedKind);
   const found = config.prices.find(
     (price) =>
       (price.provider === '*' || price.provider === providerName || price.provider === kind) &&

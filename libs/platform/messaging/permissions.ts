@@ -58,6 +58,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'workflow.*',
         'run.*',
         'credential.*',
+        'provider.*',
         'projection.replay',
       ],
       sandbox: [HEALTH, 'plugin.list'],

@@ -18,7 +18,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.(agent|sandbox|metering|memory)\.health\.check$/, ['gateway']],
   [/^cmd\.sandbox\.health\.check$/, ['agent']],
   [
-    /^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential|chat|file|plan)\.[a-z-]+$/,
+    /^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential|chat|file|plan|provider)\.[a-z-]+$/,
     ['gateway'],
   ],
   // The process that assigns tasks lets any agent process run their turns.

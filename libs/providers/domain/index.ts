@@ -37,3 +37,10 @@ export type {
 } from './model-port.js';
 export { budgetWithin, effortOf, thinkingTokens } from './thinking.js';
 export type { Thinking } from './thinking.js';
+export { MAX_CONNECTED_PROVIDERS, providerDecider } from './provider-registry.decider.js';
+export type {
+  ConnectProvider,
+  ConnectedProvider,
+  ProviderCommand,
+  ProviderRegistry,
+} from './provider-registry.decider.js';

@@ -246,13 +246,19 @@ export class ModelFailure extends Error implements ModelFailureDetails {
  */
 export interface ModelPort {
   complete(request: ModelRequest, sink: ModelSink): Promise<ModelAnswer>;
+  /** Makes a provider known to the methods below, if it exists. Costs nothing the next time. */
+  open(provider: string, workspace: string): Promise<void>;
+  /** Returns false for a provider that does not exist. A call to it fails, and has no bound. */
+  knows(provider: string, workspace: string): boolean;
   /**
    * Returns an upper bound of the rendered prompt in tokens: a tokenizer's count where one is
    * known, else the UTF-8 bytes, plus overheads.
    */
-  inputBound(prompt: ModelPrompt): number;
+  inputBound(prompt: ModelPrompt, workspace: string): number;
   /** Returns the limits of a call to a model of a provider, with those of its agent. */
   limitsOf(call: { readonly provider: string; readonly model: string }, agent?: AgentLimits): DriverLimits;
-  /** Returns the kind of a configured provider, so that clients can label `scripted` ones. */
-  kindOf(provider: string): string;
+  /** Returns the kind of a provider, so that clients can label `scripted` ones. */
+  kindOf(provider: string, workspace: string): string;
+  /** Returns the kind of a provider that was connected at run time; null for any other one. */
+  connectedKindOf(provider: string, workspace: string): string | null;
 }

@@ -8,4 +8,6 @@ export { describeProvider, providersInUse } from './adapters/provider-settings.j
 export type { ProviderDescription } from './adapters/provider-settings.js';
 export { SCRIPTED_LABEL } from './scripted/play-scenario.js';
 export type { ProviderLimits } from './transport/provider-call.js';
-export { MODELS, ProvidersModule } from './providers.module.js';
+export { ConnectedProviders } from './connected/connected-providers.js';
+export { ProvidersModule } from './providers.module.js';
+export { MODELS } from './providers.tokens.js';

@@ -1,10 +1,12 @@
 import { Global, Module } from '@nestjs/common';
+import { createLogMarks } from '@antiphon/event-store';
 import { createPrismaClient } from '@antiphon/prisma-client';
 import {
   CLOCK,
   CONFIG,
   DATABASE_POOL,
   ENVIRONMENT,
+  EVENT_STORE,
   IDS,
   LOGGER,
   NATS,
@@ -16,13 +18,13 @@ import { createCircuitStore } from './breakers/circuit-breaker.store.js';
 import { CircuitBreakers } from './breakers/circuit-breaker.js';
 import type { CircuitBreakerDeps } from './breakers/circuit-breaker.js';
 import { createModels } from './adapters/create-models.js';
-import type { Models } from './adapters/create-models.js';
+import { ChangeProviders } from './connected/change-providers.handler.js';
+import { ConnectedProviders } from './connected/connected-providers.js';
+import { ReadProviders } from './connected/read-providers.handler.js';
 import { CredentialStore } from './credentials/credential-store.js';
-import { Credentials } from './credentials/credentials.handler.js';
+import { Credentials } from './connected/credentials.handler.js';
 import { createMasterKeyReader } from './credentials/master-keys.js';
-
-/** Token of the models of all providers (`Models`). */
-export const MODELS = createToken<Models>('MODELS');
+import { MODELS } from './providers.tokens.js';
 
 const CIRCUIT_STORE = createToken<CircuitBreakerDeps['store']>('CIRCUIT_STORE');
 
@@ -37,16 +39,26 @@ const providers = [
         masterKeys: createMasterKeyReader(env),
       }),
   ),
-  provide(MODELS, [CONFIG, ENVIRONMENT, CredentialStore], (config, env, credentials) =>
-    createModels(config, env, {
-      readStoredKey: (workspace, provider) => credentials.read(workspace, provider),
-    }),
+  provide(
+    ConnectedProviders,
+    [EVENT_STORE, IDS, NATS, LOGGER, DATABASE_POOL],
+    (store, ids, nats, logger, pool) =>
+      new ConnectedProviders({ store, ids, nats, logger, marks: createLogMarks(pool, ['provider']) }),
+  ),
+  provide(
+    MODELS,
+    [CONFIG, ENVIRONMENT, CredentialStore, ConnectedProviders],
+    (config, env, credentials, connected) =>
+      createModels(config, env, {
+        readStoredKey: (workspace, provider) => credentials.read(workspace, provider),
+        connected,
+      }),
   ),
   provide(CIRCUIT_STORE, [DATABASE_POOL], createCircuitStore),
   provideClass(CircuitBreakers, { store: CIRCUIT_STORE, nats: NATS, clock: CLOCK, ids: IDS, logger: LOGGER }),
 ];
 
-/** Models of providers, their circuit breakers, and the credentials that workspaces store for them. */
+/** Models of providers, their circuit breakers, and the providers and keys of workspaces. */
 @Global()
-@Module({ controllers: [Credentials], providers, exports: providers })
+@Module({ controllers: [Credentials, ChangeProviders, ReadProviders], providers, exports: providers })
 export class ProvidersModule {}

@@ -1,6 +1,7 @@
 import type { RouteRequest } from '@antiphon/client';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
+import { addAgentSet } from './agent-set.command.js';
 import { askAtTerminal, confirmEnd } from './confirm-end.js';
 import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
@@ -167,7 +168,7 @@ const addSpawn = (agent: Command, context: ContextOf): void => {
     .option('--id <id>', 'id of the agent (default: a new one from the name)')
     .option('--base <id>', 'configured agent to start from (default: the default agent)')
     .option('--role <role>', 'its role')
-    .option('--provider <name>', 'a configured provider')
+    .option('--provider <name>', 'a configured or connected provider')
     .option('--model <model>', 'a model of the provider')
     .option('--system-prompt <text>', 'its system prompt')
     .option('--capabilities <list>', 'what tasks it can do, separated by commas')
@@ -209,11 +210,11 @@ const addControl = (agent: Command, context: ContextOf): void => {
   }
 };
 
-/** Adds `antiphon agent spawn|list|get|pause|resume|terminate|history`. */
+/** Adds `antiphon agent spawn|list|get|set|pause|resume|terminate|history`. */
 export const addAgent = (program: Command, context: ContextOf): void => {
   const agent = program
     .command('agent')
-    .description('spawn, list, pause, resume and terminate agents')
+    .description('spawn, list, change, pause, resume and terminate agents')
     .addHelpText('after', EXAMPLES);
   addSpawn(agent, context);
   agent
@@ -232,6 +233,7 @@ export const addAgent = (program: Command, context: ContextOf): void => {
     .option('--at <position>', 'as of this position of the log')
     .addHelpText('after', '\nExample:\n  antiphon agent get researcher-7f3a')
     .action((id: string, at: AtOption, command: Command) => get(context(command), id, at));
+  addAgentSet(agent, context);
   addControl(agent, context);
   agent
     .command('history <id>')

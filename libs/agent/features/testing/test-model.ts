@@ -67,9 +67,12 @@ export const createTestModel = (): TestModel => {
       requests.push(request);
       return model.reply(request, sink, requests.length);
     },
+    open: () => Promise.resolve(),
+    knows: () => true,
     inputBound: () => 100,
     limitsOf: () => ({ maxOutputTokens: 1_000, longestMs: 0, tries: 3 }),
     kindOf: () => 'scripted',
+    connectedKindOf: () => null,
   };
   return model;
 };

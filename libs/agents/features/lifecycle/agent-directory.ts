@@ -7,6 +7,7 @@ import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { z } from 'zod';
 import { agentUuidOf } from '@antiphon/agent-log';
+import type { KnownProviders } from '../agents.tokens.js';
 import { charsOf, checkLiving, foldAgent, toConfigured, toSpawned } from './directory-agent.js';
 import type { AgentFacts, DirectoryAgent } from './directory-agent.js';
 
@@ -28,6 +29,8 @@ export interface AgentDirectoryDeps {
   readonly store: Pick<EventStore, 'readStream'>;
   readonly nats: NatsLink;
   readonly logger: Logger;
+  /** Absent: only configured providers exist. */
+  readonly providers?: KnownProviders;
   /** Absent: changes arrive by notification only. */
   readonly readChanges?: ReadAgentChanges;
 }
@@ -79,6 +82,16 @@ export class AgentDirectory {
         ? `no agent is configured for the workspace ${workspace}`
         : `there is no agent "${agentId}"`,
     );
+  }
+
+  /**
+   * Returns true for a provider that agents of a workspace can have: a configured or connected one.
+   */
+  async knowsProvider(workspace: string, name: string): Promise<boolean> {
+    const { config, providers } = this.deps;
+    if (config.providers.some((configured) => configured.name === name)) return true;
+    if (!providers?.find(workspace, name)) await providers?.read(workspace);
+    return (providers?.find(workspace, name) ?? null) !== null;
   }
 
   /** Returns the facts of an agent, from the cache or from the log. */

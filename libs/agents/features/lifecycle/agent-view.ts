@@ -38,8 +38,9 @@ export const agentView = (
   if (!definition) throw new Error('the agent has no facts');
   const { name, role, provider, model, tools, capabilities, position, project, base, budget } = definition;
   const state = agentStateOf(record.status, isWorking) ?? 'idle';
+  const overrides = record.overrides ? { overrides: Object.keys(record.overrides).sort() } : {};
   return {
-    ...{ id, name, role, provider, model, tools, capabilities, position, project, state },
+    ...{ id, name, role, provider, model, tools, capabilities, ...overrides, position, project, state },
     phase: state === 'working' ? phase : null,
     ...errorOf(record),
     ...(definition.callLimits ? { callLimits: definition.callLimits } : {}),

@@ -84,9 +84,10 @@ export class ConfiguredAgents {
         data: { definition },
       };
       const isBack = record.status === 'paused' && record.actor === ACTOR;
-      const isChanged = record.status !== 'terminated' && record.definition !== null;
+      const own = record.own ?? record.definition;
+      const isRecorded = record.status !== 'terminated' && own !== null;
       return [
-        ...(isChanged && !isSame(record.definition, definition) ? [redefine] : []),
+        ...(isRecorded && !isSame(own, definition) ? [redefine] : []),
         ...(isBack ? [this.command(agent.id, 'Resume', { kind: 'agent_configured_again' })] : []),
       ];
     });

@@ -105,9 +105,10 @@ export const toSpawned = (
 
 /** Returns a configured agent as turns see it. */
 export const toConfigured = (agent: AgentConfig, record: AgentRecord): DirectoryAgent => {
-  const { rootId, parentId, depth } = record;
+  const { rootId, parentId, depth, overrides = {} } = record;
   return {
     ...agent,
+    ...overrides,
     base: agent.id,
     identity: null,
     ...stateOf(record),

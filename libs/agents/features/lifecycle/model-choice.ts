@@ -1,6 +1,7 @@
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
-import { forbidden } from '@antiphon/kernel';
+import { forbidden, notFound } from '@antiphon/kernel';
+import type { AgentDirectory } from './agent-directory.js';
 
 /** A provider and one of its models. */
 interface ModelChoice {
@@ -39,5 +40,18 @@ export const requireModel = (
     'AGENT.NOT_ALLOWED',
     `no agent is configured with the model "${name}". What to do: name it in \`models\` of [[agents]] "${agent.base}", or use a key of an operator`,
     { data: { setting: 'models', agent: agent.base, name } },
+  );
+};
+
+/** Throws `PROVIDER.NOT_FOUND` unless a provider is configured or connected. */
+export const requireProvider = async (
+  agents: Pick<AgentDirectory, 'knowsProvider'>,
+  workspace: string,
+  name: string,
+): Promise<void> => {
+  if (await agents.knowsProvider(workspace, name)) return;
+  throw notFound(
+    'PROVIDER.NOT_FOUND',
+    `there is no provider "${name}". What to do: name one of antiphon.toml, or connect it`,
   );
 };

@@ -81,7 +81,9 @@ export class ReadAgents {
         agent: await this.readRow(workspace, agentId, queries),
       }));
     await this.configuredAgents.record(workspace);
-    return { agent: await this.readView(workspace, agentId) };
+    const agent = await this.readView(workspace, agentId);
+    const { definition } = (await this.agents.facts(workspace, agentId)).record;
+    return { agent: { ...agent, systemPrompt: definition?.systemPrompt ?? null } };
   }
 
   @HandleRequest(readAgentHistory)
@@ -115,7 +117,7 @@ export class ReadAgents {
   private async readRow(workspace: string, agentId: string, queries: WorkspaceQueries): Promise<AgentView> {
     const [row] = await this.agentRows.find(workspace, [agentId], queries);
     if (!row) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
-    return this.view(workspace, row);
+    return { ...this.view(workspace, row), systemPrompt: row.record.definition?.systemPrompt ?? null };
   }
 
   /** Returns the view of one agent, from the newest facts. Throws `AGENT.NOT_FOUND`. */

@@ -9,7 +9,7 @@ import type { AgentDirectory } from './agent-directory.js';
 import type { DirectoryAgent } from './directory-agent.js';
 import { requireRights } from './agent-rights.js';
 import { requireLimitsWithin } from './own-call-limits.js';
-import { requireModel } from './model-choice.js';
+import { requireModel, requireProvider } from './model-choice.js';
 
 export type SpawnAgentRequest = z.output<typeof spawnAgent.request> & {
   /** True for a model that a role file names: people write it, and agents do not. */
@@ -50,18 +50,13 @@ const notAllowed = (message: string) => forbidden('AGENT.NOT_ALLOWED', message);
  * Returns the model of a spawned agent. A provider other than that of the base needs a model. An
  * operator chooses any; others choose one of the configuration.
  */
-const chooseModel = (
-  config: AntiphonConfig,
+const chooseModel = async (
+  { config, agents }: SpawnPlanDeps,
   { workspace, spec: { provider, model }, actor, anyModel = false }: SpawnAgentRequest,
   base: DirectoryAgent,
-): { provider: string; model: string } => {
-  const { providers } = config;
+): Promise<{ provider: string; model: string }> => {
   const name = provider ?? base.provider;
-  if (![...providers.map((configured) => configured.name), base.provider].includes(name))
-    throw notFound(
-      'PROVIDER.NOT_FOUND',
-      `there is no provider "${name}". What to do: name one of antiphon.toml`,
-    );
+  if (name !== base.provider) await requireProvider(agents, workspace, name);
   if (model === undefined && name !== base.provider)
     throw rejected('SESSION.NO_MODEL', `say which model of provider "${name}"`);
   const chosen = { provider: name, model: model ?? base.model };
@@ -160,29 +155,31 @@ const requireBase = async (
   return agents.require(workspace, id);
 };
 
-const definitionOf = (
-  { config }: SpawnPlanDeps,
+const definitionOf = async (
+  deps: SpawnPlanDeps,
   request: SpawnAgentRequest,
   base: DirectoryAgent,
   spawner: DirectoryAgent | null,
   { spec, actor } = request,
-  chosen = chooseModel(config, request, base),
-): AgentDefinition => ({
-  ...{ name: spec.name, role: spec.role ?? base.role, ...chosen },
-  systemPrompt: spec.systemPrompt ?? base.systemPrompt,
-  capabilities: [...chooseCapabilities(spec, base, spawner)],
-  tools: [...chooseTools(spec, base, actor, spawner)],
-  project: spec.project ?? null,
-  position: spec.position ?? base.position,
-  maxIterations: spec.maxIterations ?? base.maxIterations,
-  fallback: base.fallback,
-  identity: identityOf(spec) ?? base.identity,
-  base: base.base,
-  budget: spec.budget ?? null,
-  ...(spec.thinking === undefined ? {} : { thinking: spec.thinking }),
-  ...chooseContacts(spec, spawner),
-  ...chooseCallLimits(config, request, base, chosen),
-});
+): Promise<AgentDefinition> => {
+  const chosen = await chooseModel(deps, request, base);
+  return {
+    ...{ name: spec.name, role: spec.role ?? base.role, ...chosen },
+    systemPrompt: spec.systemPrompt ?? base.systemPrompt,
+    capabilities: [...chooseCapabilities(spec, base, spawner)],
+    tools: [...chooseTools(spec, base, actor, spawner)],
+    project: spec.project ?? null,
+    position: spec.position ?? base.position,
+    maxIterations: spec.maxIterations ?? base.maxIterations,
+    fallback: base.fallback,
+    identity: identityOf(spec) ?? base.identity,
+    base: base.base,
+    budget: spec.budget ?? null,
+    ...(spec.thinking === undefined ? {} : { thinking: spec.thinking }),
+    ...chooseContacts(spec, spawner),
+    ...chooseCallLimits(deps.config, request, base, chosen),
+  };
+};
 
 /**
  * Checks a request and fills in what it leaves open. Throws `AGENT.NOT_ALLOWED`, `AGENT.NOT_FOUND`
@@ -200,7 +197,7 @@ export const planSpawn = async (deps: SpawnPlanDeps, request: SpawnAgentRequest)
     );
   const parent = parentId === null ? null : await agents.require(workspace, parentId);
   const spawner = actor.agentId === null ? null : await agents.require(workspace, actor.agentId);
-  const definition = definitionOf(deps, request, await requireBase(deps, request), spawner);
+  const definition = await definitionOf(deps, request, await requireBase(deps, request), spawner);
   // A repeated request with a key derives the same id, so that it finds the first one's agent.
   const seed = idempotencyKey === undefined ? ids.next() : `${actor.caller}\n${idempotencyKey}`;
   const suffix = digestOf({ seed, workspace }).slice(0, SUFFIX_LENGTH);

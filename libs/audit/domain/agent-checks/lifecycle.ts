@@ -10,6 +10,7 @@ const MOVES: Readonly<Record<AgentEvent['type'], readonly [from: readonly Status
   AgentSpawned: [['none'], 'spawning'],
   AgentReady: [['spawning'], 'ready'],
   AgentRedefined: [LIVING, null],
+  AgentOverridesSet: [LIVING, null],
   AgentPaused: [['ready'], 'paused'],
   AgentResumed: [['paused', 'error'], 'ready'],
   // In `error` it is the failure of a trial.

@@ -6,6 +6,7 @@ import {
   FileErasureEvent,
   FileTreeEvent,
   PlanEvent,
+  ProviderEvent,
   RunEvent,
   SessionEvent,
   SessionKeyBound,
@@ -20,7 +21,7 @@ import type { About } from '../audit-report.js';
 export const eventsMatchContracts: About = {
   name: 'events-match-contracts',
   about:
-    'every session, run, budget, agent, task, file, chat and plan event of a known type matches its contract',
+    'every session, run, budget, agent, task, file, chat, plan and provider event of a known type matches its contract',
   counts: 'events',
 };
 
@@ -37,6 +38,7 @@ type Known =
   | FileErasureEvent
   | ChatEvent
   | PlanEvent
+  | ProviderEvent
   | TaskEvent;
 type SessionKeyBound = z.infer<typeof SessionKeyBound>;
 type Union =
@@ -51,6 +53,7 @@ type Union =
   | typeof FileErasureEvent
   | typeof ChatEvent
   | typeof PlanEvent
+  | typeof ProviderEvent
   | typeof TaskEvent;
 
 const listTypes = (schema: Union): ReadonlySet<string> =>
@@ -65,6 +68,7 @@ const AGENT = contract(AgentEvent);
 const TREE = contract(AgentTreeEvent);
 const MESSAGE = contract(AgentMessageEvent);
 const PLAN = contract(PlanEvent);
+const PROVIDER = contract(ProviderEvent);
 const TASK = contract(TaskEvent);
 const FILE_TREE = contract(FileTreeEvent);
 const ERASURE = contract(FileErasureEvent);
@@ -80,6 +84,7 @@ const CONTRACTS: Readonly<Record<string, readonly ReturnType<typeof contract>[]>
   budget: [BUDGET, LIMIT],
   agent: [AGENT, TREE, MESSAGE],
   plan: [PLAN],
+  provider: [PROVIDER],
   task: [TASK],
   file: [FILE_TREE, ERASURE],
   chat: [CHAT],

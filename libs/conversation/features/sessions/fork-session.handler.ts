@@ -13,10 +13,16 @@ import type { z } from 'zod';
 import { toRecalled } from '@antiphon/conversation-domain';
 import type { SessionCommand } from '@antiphon/conversation-domain';
 import { claimOf, createFactLog } from '@antiphon/event-store';
-import { isoTime, notFound, rejected } from '@antiphon/kernel';
+import { isoTime, rejected } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
-import { requireOwnSession, requireModel, AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
+import {
+  requireOwnSession,
+  requireModel,
+  requireProvider,
+  AGENT_STORE,
+  AgentDirectory,
+} from '@antiphon/agents-features';
 import type { DirectoryAgent } from '@antiphon/agents-features';
 import { eventMetadata } from '@antiphon/agent-log';
 import { toNewEvents } from './session-events.js';
@@ -119,7 +125,7 @@ export class ForkSession {
     const now = isoTime(clock);
     const { sessionId, sessionKey, agentId, purpose, remakes } = response;
     const origin = { ...response.origin, hash: cut.event.hash };
-    const choice = this.chooseModel(request, await agents.require(request.workspace, agentId));
+    const choice = await this.chooseModel(request, await agents.require(request.workspace, agentId));
     const taken = {
       recent: cut.fold.state.recent.map(toRecalled),
       facts: await this.readFacts(cut),
@@ -140,18 +146,13 @@ export class ForkSession {
   }
 
   /** Chooses the requested model. A model without a provider belongs to the agent's provider. */
-  private chooseModel(
+  private async chooseModel(
     { workspace, provider, model, anyModel = true }: ForkSessionRequest,
     agent: DirectoryAgent,
-  ): { provider: string; model: string } | undefined {
+  ): Promise<{ provider: string; model: string } | undefined> {
     if (provider === undefined && model === undefined) return undefined;
     const name = provider ?? agent.provider;
-    const known = [...this.config.providers.map((configured) => configured.name), agent.provider];
-    if (!known.includes(name))
-      throw notFound(
-        'PROVIDER.NOT_FOUND',
-        `there is no provider "${name}". What to do: name one of antiphon.toml`,
-      );
+    if (name !== agent.provider) await requireProvider(this.agents, workspace, name);
     if (model === undefined && name !== agent.provider)
       throw rejected('SESSION.NO_MODEL', `say which model of provider "${name}"`);
     const chosen = { provider: name, model: model ?? agent.model };

@@ -163,7 +163,7 @@ class ModelCall {
     const { call, deps, context } = this;
     const { maxOutputTokens } = granted;
     this.maxOutputTokens = maxOutputTokens;
-    const kind = deps.models.kindOf(call.provider);
+    const kind = deps.models.kindOf(call.provider, context.actor.workspace);
     const observed = { call, maxOutputTokens, kind, agentId: context.agent?.id ?? '' };
     return observeCall(observed, async (probe) => {
       try {

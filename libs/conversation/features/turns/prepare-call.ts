@@ -179,6 +179,7 @@ export class CallPreparer {
 
   /** Builds the prompt of a model call and reserves its budget. `onPrompt` runs between the two. */
   async prepare(call: CallToPrepare, onPrompt: () => Promise<void>): Promise<PreparedCall> {
+    await this.deps.budget.openProvider(call.workspace, call.call.provider);
     const prompt = await promptFor(this.deps, call);
     await onPrompt();
     const askedAt = performance.now();
@@ -192,7 +193,7 @@ export class CallPreparer {
     const { budget } = this.deps;
     const reserved = await call.reserved;
     if (!reserved) return budget.reserve(call, prompt);
-    const bound = budget.inputBound(prompt);
+    const bound = budget.inputBound(prompt, call.workspace);
     if (bound > reserved.inputBound) call.onTooSmall?.(bound - reserved.inputBound);
     return toReservation(reserved, bound) ?? budget.reserve(call, prompt);
   }

@@ -94,9 +94,19 @@ export class CallBudget {
     return this.attemptMsOf(call, agent) + GRACE_MS;
   }
 
+  /** Makes a provider known. Must be called before a prompt for it is bounded. */
+  openProvider(workspace: string, provider: string): Promise<void> {
+    return this.deps.models.open(provider, workspace);
+  }
+
+  /** Returns false for a provider that does not exist. */
+  knowsProvider(workspace: string, provider: string): boolean {
+    return this.deps.models.knows(provider, workspace);
+  }
+
   /** Returns the maximum number of tokens of a prompt. */
-  inputBound(prompt: ModelPrompt): number {
-    return this.deps.models.inputBound(prompt);
+  inputBound(prompt: ModelPrompt, workspace: string): number {
+    return this.deps.models.inputBound(prompt, workspace);
   }
 
   /** Returns the output tokens that a call asks for. Thinking counts towards them. */
@@ -119,7 +129,7 @@ export class CallBudget {
   ): Promise<Reservation> {
     const { requests, clock, logger, taskBudgets } = this.deps;
     const { provider, model } = call;
-    const inputBound = this.inputBound(prompt);
+    const inputBound = this.inputBound(prompt, workspace);
     const maxOutputTokens = this.maxOutputOf(call, agent);
     const lifetimeMs = this.lifetimeMsOf(call, agent);
     const { started } = state;
@@ -137,6 +147,7 @@ export class CallBudget {
       sessionKey: started?.sessionKey ?? '',
       ...(state.open?.caller === undefined ? {} : { caller: state.open.caller }),
       provider,
+      ...this.connectedKindOf(workspace, provider),
       model,
       inputBound,
       maxOutputTokens,
@@ -172,6 +183,12 @@ export class CallBudget {
     const outcome = { kind: 'not_dispatched' as const, reason: NEVER_BEGUN };
     const release = () => this.send(workspace, { reservationId, outcome });
     await retryTransient(release, AbortSignal.timeout(RELEASE_MS), this.deps.logger);
+  }
+
+  /** Metering knows the kinds of configured providers. */
+  private connectedKindOf(workspace: string, provider: string): { providerKind?: string } {
+    const kind = this.deps.models.connectedKindOf(provider, workspace);
+    return kind === null ? {} : { providerKind: kind };
   }
 
   private limitsOf({ provider, model }: Choice, agent: AgentConfig | null): DriverLimits {

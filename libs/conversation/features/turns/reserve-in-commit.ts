@@ -42,7 +42,10 @@ export type AgentPrompts = BoundedMap<AgentPrompt>;
 export const createAgentPrompts = (): AgentPrompts => createBoundedMap(MAX_AGENTS);
 
 export interface ReservesDeps {
-  readonly budget: Pick<CallBudget, 'inputBound' | 'maxOutputOf' | 'chainOf' | 'lifetimeMsOf'>;
+  readonly budget: Pick<
+    CallBudget,
+    'inputBound' | 'knowsProvider' | 'maxOutputOf' | 'chainOf' | 'lifetimeMsOf'
+  >;
   readonly policy: Pick<TurnPolicy, 'findAgent'>;
   readonly agentPrompts: AgentPrompts;
 }
@@ -142,11 +145,11 @@ export class ReservesInCommit {
     const last = this.last ?? agentPrompt.last;
     if (!last || !open?.call || attached.length > 0 || last.role !== roleKey(state)) return null;
     const agent = deps.policy.findAgent(workspace, started?.agentId);
-    if (!agent) return null;
+    if (!agent || !deps.budget.knowsProvider(workspace, open.call.provider)) return null;
     const systemPrompt = open.role ? last.parts.systemPrompt : agent.systemPrompt;
     const parts = { ...last.parts, systemPrompt, choice: open.call };
     // All calls of a turn have the same memory and tools.
     const slack = last.turnId === open.turnId ? 0 : agentPrompt.slack;
-    return deps.budget.inputBound(buildPrompt(state, open, parts)) + slack;
+    return deps.budget.inputBound(buildPrompt(state, open, parts), workspace) + slack;
   }
 }

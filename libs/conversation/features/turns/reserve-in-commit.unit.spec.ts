@@ -16,6 +16,7 @@ const create = (
       agentPrompts,
       budget: {
         inputBound,
+        knowsProvider: () => true,
         maxOutputOf: () => 4_096,
         lifetimeMsOf: () => 61_000,
         chainOf: () => ['main', 'parent'],

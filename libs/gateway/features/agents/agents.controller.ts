@@ -1,6 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import { WebSocketGateway } from '@nestjs/websockets';
 import {
+  changeAgent,
   controlAgent,
   getAgent,
   listAgents,
@@ -72,11 +73,15 @@ export class AgentsController {
   }
 
   @HandleRoute(AGENT_ROUTES.controlAgent)
-  control(
-    { params, body }: RouteInput<Routes['controlAgent']>,
+  async control(
+    { params: { id: agentId }, body }: RouteInput<Routes['controlAgent']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<AgentView> {
-    return changeState(this.requests, principal, { agentId: params.id, ...body });
+    if ('action' in body) return changeState(this.requests, principal, { agentId, ...body });
+    const { reason, ...changes } = body;
+    const { workspace } = principal;
+    const change = { workspace, agentId, changes, reason, actor: actorOf(principal) };
+    return (await this.requests.request(changeAgent, change)).agent;
   }
 
   @HandleRoute(AGENT_ROUTES.terminateAgent)

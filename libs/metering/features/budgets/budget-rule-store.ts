@@ -17,6 +17,8 @@ interface RuleName {
   readonly workspace: string;
   readonly provider: string;
   readonly model: string;
+  /** Kind of a provider that was connected at run time. */
+  readonly providerKind?: string | undefined;
 }
 
 const AMOUNTS = [
@@ -59,11 +61,12 @@ export class BudgetRuleStore {
 
   constructor(private readonly deps: BudgetRuleStoreDeps) {}
 
-  /** Writes the rule of a model, once a process. Resolves when it is written. */
-  async remember({ workspace, provider, model }: RuleName): Promise<void> {
-    const name = { workspace, provider, model };
+  /** Writes the rule of a model, once a process and kind. Resolves when it is written. */
+  async remember({ workspace, provider, model, providerKind }: RuleName): Promise<void> {
+    const name = { workspace, provider, model, providerKind };
     const key = `${workspace} ${provider} ${model}`;
-    if (this.#known.has(key)) return;
+    const known = this.#known.get(key);
+    if (known !== undefined && known.providerKind === providerKind) return;
     const [oldest] = this.#known.keys();
     if (oldest !== undefined && this.#known.size >= MAX_RULES) this.#known.delete(oldest);
     this.#known.set(key, name);
@@ -91,8 +94,8 @@ export class BudgetRuleStore {
 
   async #write(rules: readonly RuleName[]): Promise<void> {
     const { configured, priceOf, pool } = this.deps;
-    const rows = rules.map(({ workspace, provider, model }) => {
-      const price = priceOf(provider, model);
+    const rows = rules.map(({ workspace, provider, model, providerKind }) => {
+      const price = priceOf(provider, model, providerKind);
       const limits = configured(workspace);
       return [
         ...[workspace, provider, model],

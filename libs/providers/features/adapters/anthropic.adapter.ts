@@ -27,7 +27,8 @@ export interface AnthropicDeps extends CallEnvironment {
 /** Version of the Messages API whose types the SDK describes. */
 const API_VERSION = '2026-10-21';
 
-const headersFor = (baseUrl: string, apiKey: string): Record<string, string> => ({
+/** Returns the headers of a request with a key. */
+export const anthropicHeaders = (baseUrl: string, apiKey: string): Record<string, string> => ({
   authorization: `Bearer ${apiKey}`,
   // Compatible servers of other vendors still expect the older header.
   ...(new URL(baseUrl).hostname === 'api.anthropic.com' ? {} : { 'x-api-key': apiKey }),
@@ -62,7 +63,7 @@ const eventReader = (
 export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => {
   const { transport, baseUrl, parameters: learned } = deps;
   const url = endpointOf(baseUrl, '/v1/messages');
-  const headers = headersFor(baseUrl, deps.apiKey);
+  const headers = anthropicHeaders(baseUrl, deps.apiKey);
   const renderBody = createBodyRenderer((prompt, parameters: ModelParameters) =>
     renderCached(prompt, parameters, deps.promptCache ?? true),
   );

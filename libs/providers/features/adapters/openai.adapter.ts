@@ -76,7 +76,7 @@ const fieldsFor = (request: ModelRequest, parameters: ModelParameters): Readonly
  * Returns the header of the key. Azure has one of its own.
  * https://learn.microsoft.com/azure/ai-foundry/openai/reference
  */
-const keyHeaders = ({ kind, apiKey }: OpenAiDeps): Record<string, string> => {
+export const keyHeaders = ({ kind, apiKey }: Pick<OpenAiDeps, 'kind' | 'apiKey'>): Record<string, string> => {
   if (apiKey === null) return {};
   return kind === 'azure-openai' ? { 'api-key': apiKey } : { authorization: `Bearer ${apiKey}` };
 };

@@ -133,7 +133,9 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
   it('uses no more input than its bound', async () => {
     const prompt = request([user('two words')]);
     const answer = await models.complete(prompt, recorder().sink);
-    expect(models.inputBound(prompt)).toBeGreaterThanOrEqual(answer.usage?.inputTokens ?? Infinity);
+    expect(models.inputBound(prompt, 'default')).toBeGreaterThanOrEqual(
+      answer.usage?.inputTokens ?? Infinity,
+    );
   });
 
   it('fails without dispatch when it is cancelled before the call', async () => {

@@ -112,7 +112,8 @@ const redactCause = ({ kind, ...fields }: Cause, redact: Redact): Cause => {
   return { kind, ...Object.fromEntries(redacted) } as Cause;
 };
 
-const redactFailure = (error: unknown, redact: Redact): unknown => {
+/** Returns a failure without secrets in its message. */
+export const redactFailure = (error: unknown, redact: Redact): unknown => {
   if (!(error instanceof ModelFailure) || redact(error.message) === error.message) return error;
   return new ModelFailure({ ...error, why: redactCause(error.why, redact) });
 };

@@ -6,6 +6,7 @@ import {
   type OperationalTables,
   type ProviderCredentialRow,
 } from '@antiphon/prisma-client';
+import type pg from 'pg';
 import { openSecret, rewrapSecret, sealSecret } from './credential-cipher.js';
 import { newestOf, type ReadMasterKeys } from './master-keys.js';
 
@@ -36,6 +37,14 @@ export interface Rewrapped {
   readonly remaining: number;
 }
 
+const WRITE_SQL = `insert into provider_credentials
+    (workspace, provider, credential_id, ciphertext, data_key, master_key_id, created_by, created_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8)
+  on conflict (workspace, provider) do update set credential_id = excluded.credential_id,
+    ciphertext = excluded.ciphertext, data_key = excluded.data_key, master_key_id = excluded.master_key_id,
+    created_by = excluded.created_by, created_at = excluded.created_at`;
+const REMOVE_SQL = 'delete from provider_credentials where workspace = $1 and provider = $2';
+
 const viewOf = ({ provider, masterKeyId, createdBy, createdAt }: ProviderCredentialRow): CredentialView => ({
   provider,
   masterKeyId,
@@ -52,15 +61,39 @@ export class CredentialStore {
 
   /** Encrypts and stores a key. Throws `CREDENTIAL.NO_MASTER_KEY`, `_MASTER_KEY_INVALID`. */
   async set(workspace: string, provider: string, secret: string, createdBy: string): Promise<CredentialView> {
-    const { masterKeys, clock, ids } = this.options;
-    const place = { workspace, provider, credentialId: ids.next() };
-    const sealed = sealSecret(secret, place, newestOf(masterKeys()));
+    const data = this.seal(workspace, provider, secret, createdBy);
     this.#rows.clear();
-    const data = { ...place, ...sealed, createdBy, createdAt: new Date(clock.now()) };
     return this.#in(workspace, async ({ providerCredential }) => {
       const where = { workspace_provider: { workspace, provider } };
       return viewOf(await providerCredential.upsert({ where, create: data, update: data }));
     });
+  }
+
+  /** Encrypts a key as a row with a new id. Throws as `set` does. */
+  seal(workspace: string, provider: string, secret: string, createdBy: string): ProviderCredentialRow {
+    const { masterKeys, clock, ids } = this.options;
+    const place = { workspace, provider, credentialId: ids.next() };
+    const sealed = sealSecret(secret, place, newestOf(masterKeys()));
+    return { ...place, ...sealed, createdBy, createdAt: new Date(clock.now()) };
+  }
+
+  /** Stores an encrypted key in a transaction of its workspace. It replaces the key before it. */
+  async writeWithin(client: pg.ClientBase, row: ProviderCredentialRow): Promise<void> {
+    const { workspace, provider, credentialId, ciphertext, dataKey, masterKeyId, createdBy, createdAt } = row;
+    const sealed = [credentialId, Buffer.from(ciphertext), Buffer.from(dataKey), masterKeyId];
+    await client.query(WRITE_SQL, [workspace, provider, ...sealed, createdBy, createdAt]);
+    this.forget();
+  }
+
+  /** Removes a key in a transaction of its workspace. */
+  async removeWithin(client: pg.ClientBase, workspace: string, provider: string): Promise<void> {
+    await client.query(REMOVE_SQL, [workspace, provider]);
+    this.forget();
+  }
+
+  /** Makes the next calls read their keys again. Must be called after a commit that changed one. */
+  forget(): void {
+    this.#rows.clear();
   }
 
   list(workspace: string): Promise<CredentialView[]> {

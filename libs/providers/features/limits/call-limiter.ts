@@ -48,9 +48,9 @@ export class CallLimiter {
     this.providers = new Map(providers.map((provider) => [provider.name, provider]));
   }
 
-  /** Returns the limits of a call. */
-  limitsOf(call: Limited): ProviderLimits {
-    const limits = this.resolve(call);
+  /** Returns the limits of a call, to a provider of the configuration unless one is given. */
+  limitsOf(call: Limited, provider?: ProviderConfig): ProviderLimits {
+    const limits = provider ? resolveCallLimits(provider, call.model, call.agent) : this.resolve(call);
     const { connectMs, firstByteMs, betweenBytesMs, attemptMs, retryTimeouts } = limits;
     const names = {
       connectMs: 'connectMs',
