@@ -30,6 +30,8 @@ const MORE = [
   '/performance',
   '/audit',
   '/settings',
+  '/settings/providers',
+  '/settings/providers?connect=1',
   '/no-such-page',
 ];
 const WIDTHS = [1_440, 390];

@@ -91,6 +91,7 @@ const fill = async (names: Names): Promise<readonly string[]> => {
       '/performance',
       '/audit',
       '/settings',
+      '/settings/providers',
       '/compare',
       '/no-such-page',
       '/dev/states',

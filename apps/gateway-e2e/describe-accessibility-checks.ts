@@ -26,6 +26,7 @@ export const describeAccessibilityChecks = (worldOf: () => DashboardWorld, token
       '/performance',
       '/audit',
       '/settings',
+      '/settings/providers',
       '/compare',
       '/workflows/new',
     ];

@@ -28,7 +28,13 @@ export const describePastPages = (worldOf: () => DashboardWorld): void => {
 
   it('says which parts of a page of the past are current', async () => {
     const { page } = worldOf();
-    const counts: Record<string, number> = { '/': 2, '/audit': 4, '/performance': 5, '/settings': 1 };
+    const counts: Record<string, number> = {
+      '/': 2,
+      '/audit': 4,
+      '/performance': 5,
+      '/settings': 1,
+      '/settings/providers': 1,
+    };
     for (const [path, count] of Object.entries(counts)) {
       await page.goto(path);
       await page.getByRole('heading', { level: 1 }).waitFor();

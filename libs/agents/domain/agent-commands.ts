@@ -1,6 +1,5 @@
 import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentDefinition, AgentOverrides, AgentResult } from '@antiphon/contracts/agent';
-import type { AgentRecord } from './agent.decider.js';
 
 interface Change<T extends string, Data = Record<never, never>> {
   readonly type: T;
@@ -15,7 +14,13 @@ interface Change<T extends string, Data = Record<never, never>> {
 
 export type SpawnAgent = Change<
   'Spawn',
-  Pick<AgentRecord, 'origin' | 'parentId' | 'rootId' | 'depth'> & { readonly definition: AgentDefinition }
+  {
+    readonly definition: AgentDefinition;
+    readonly origin: 'configuration' | 'request';
+    readonly parentId: string | null;
+    readonly rootId: string;
+    readonly depth: number;
+  }
 >;
 export type RedefineAgent = Change<'Redefine', { readonly definition: AgentDefinition }>;
 export type SetOverrides = Change<'SetOverrides', { readonly overrides: AgentOverrides }>;

@@ -3,7 +3,7 @@ export type { ForwardProxy, ForwardProxyOptions, ProxiedRequest } from './forwar
 export { startHttpProvider } from './http-provider.js';
 export type { HttpProvider, SeenRequest } from './http-provider.js';
 export { startMockModel } from './mock-model.js';
-export type { BeforePiece, MockModel, MockRequest, MockScript } from './mock-model.js';
+export type { BeforePiece, MockModel, MockModelList, MockRequest, MockScript } from './mock-model.js';
 export { closedPort, startRawProvider } from './raw-provider.js';
 export type { RawProvider } from './raw-provider.js';
 export { anthropicMessage, anthropicStream, openAiCompletion, openAiStream } from './wire-formats.js';

@@ -109,14 +109,31 @@ const answer = async (request: MockRequest, response: ServerResponse, script: Mo
   sendJson(response, 200, (format === 'anthropic' ? anthropicMessage : openAiCompletion)(model, reply));
 };
 
+/** Models that a mock lists unless a test says otherwise. */
+const MOCK_MODELS = ['claude-sonnet-4-5', 'gpt-4o', 'mock-large'];
+const listMockModels: MockModelList = () => ({
+  status: 200,
+  body: { data: MOCK_MODELS.map((id) => ({ id, object: 'model' })) },
+});
+
+/** Returns the response to a request for the list of models, whose headers carry the key. */
+export type MockModelList = (seen: SeenRequest) => { readonly status: number; readonly body: unknown };
+
 /**
  * Serves a scripted model over HTTP and SSE, in the vendor's format that the path names
  * (`…/messages`, `…/chat/completions`). Its base_url is `url` for Anthropic's kind, and `url` +
  * `/v1` for the others.
  */
-export const startMockModel = async (script: MockScript): Promise<MockModel> => {
+export const startMockModel = async (
+  script: MockScript,
+  listModels: MockModelList = listMockModels,
+): Promise<MockModel> => {
   const calls: MockRequest[] = [];
   const provider = await startHttpProvider((seen, response) => {
+    if (seen.method === 'GET' && /\/models(?:\?|$)/.test(seen.path)) {
+      const { status, body } = listModels(seen);
+      return sendJson(response, status, body);
+    }
     if (seen.body === undefined)
       return sendJson(response, 400, { error: { message: 'the body is not JSON' } });
     const request = parseRequest(seen);

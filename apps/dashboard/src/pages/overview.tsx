@@ -33,8 +33,7 @@ const countStates = (agents: Agents | undefined): Readonly<Record<string, number
   return counts;
 };
 
-const AgentTiles = () => {
-  const agents = useRead('listAgents', {}, { changesOn: isAbout('agent', 'session', 'task') });
+const AgentTiles = ({ agents }: { readonly agents: Read<RouteReply<'listAgents'>> }) => {
   const states = countStates(agents.data?.agents);
   const failed = states['error'] ?? 0;
   return (
@@ -61,7 +60,7 @@ const AgentTiles = () => {
 const countAtLeast = (rows: number, { nextCursor }: { readonly nextCursor: string | null }): string =>
   `${rows}${nextCursor === null ? '' : '+'}`;
 
-const Tiles = () => {
+const Tiles = ({ agents }: { readonly agents: Read<RouteReply<'listAgents'>> }) => {
   const approvals = useRead(
     'listApprovals',
     { query: { status: 'pending', limit: 50 } },
@@ -84,7 +83,7 @@ const Tiles = () => {
         note={waiting === '0' ? 'nothing waits for you' : 'tool calls'}
         {...(waiting && waiting !== '0' ? { tone: 'warn' } : {})}
       />
-      <AgentTiles />
+      <AgentTiles agents={agents} />
       <Tile
         to="/runs"
         label="Runs in progress"
@@ -102,6 +101,31 @@ const Tiles = () => {
 };
 
 type Status = RouteReply<'health'>;
+
+interface ProviderFact {
+  readonly name: string;
+  readonly scripted: boolean;
+}
+
+/** Offers to connect a model while the default agent answers without one. */
+const ConnectBanner = ({ agents, status }: { readonly agents: Agents; readonly status: Status }) => {
+  const facts = (status.services['agent']?.facts ?? {}) as { readonly providers?: readonly ProviderFact[] };
+  const usual = agents.find(({ isDefault }) => isDefault);
+  const isScripted = facts.providers?.some(({ name, scripted }) => scripted && name === usual?.provider);
+  if (!isScripted) return null;
+  return (
+    <Panel title="Connect a model" isPadded>
+      <p>
+        No model is connected: answers are scripted. Paste the key of a provider, and ask your first question.
+      </p>
+      <p className={css.links}>
+        <Link to="/settings/providers?connect=1" className={`${ui.button} ${ui.primary}`}>
+          Connect a model
+        </Link>
+      </p>
+    </Panel>
+  );
+};
 
 const Health = ({ status }: { readonly status: Read<Status> }) => {
   const { data, problem, refresh } = status;
@@ -193,6 +217,7 @@ export const Overview = () => {
   const isPast = usePosition() !== null;
   const newest = useRead('readEvents', { query: { order: 'desc', limit: LINES } }, { changesOn: () => true });
   const status = useRead('health', {}, { changesOn: isAbout('agent'), hasPast: false });
+  const agents = useRead('listAgents', {}, { changesOn: isAbout('agent', 'session', 'task') });
   const { data } = status;
   const word = data?.status === 'ok' ? 'all services run' : 'degraded';
   return (
@@ -210,7 +235,8 @@ export const Overview = () => {
         }
       />
       <div className={css.stack}>
-        <Tiles />
+        {data && agents.data && !isPast && <ConnectBanner agents={agents.data.agents} status={data} />}
+        <Tiles agents={agents} />
         <div className={css.grid}>
           <Panel
             title={isPast ? 'Failures of the 24 hours before the position' : 'Failures of the last 24 hours'}

@@ -29,6 +29,11 @@ export const PAGES: readonly Page[] = [
   page('/dev/states', 'States', async () => (await import('./dev/states.js')).StatesPage),
   page('/dev/graph', 'Graph', async () => (await import('./workflow/graph-load.js')).GraphLoad),
   page('/settings', 'Settings', async () => (await import('./settings/settings.js')).Settings),
+  page(
+    '/settings/providers',
+    'Providers',
+    async () => (await import('./providers/provider-list.js')).ProviderList,
+  ),
   page('/workflows', 'Workflows', async () => (await import('./workflow/workflow-list.js')).WorkflowList),
   page('/workflows/new', 'Workflow', async () => (await import('./workflow/editor-page.js')).EditorPage),
   page('/workflows/:id/edit', 'Workflow', async () => (await import('./workflow/editor-page.js')).EditorPage),

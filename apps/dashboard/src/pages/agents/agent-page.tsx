@@ -1,21 +1,20 @@
 import { useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { Link, navigate } from '../../data/router.js';
+import { Link } from '../../data/router.js';
 import { useAct, type Act } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useList } from '../../data/use-list.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
-import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
-import { formatNumber, formatUsd } from '../../ui/format.js';
+import { formatNumber } from '../../ui/format.js';
 import { ShowMore } from '../show-more.js';
 import { css as ui, Empty, Field, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SessionTable } from '../session/session-table.js';
-import { startConversation } from '../session/start-conversation.js';
-import { AgentError } from './agent-error.js';
 import { AgentState, type Agent } from './agent-list.js';
+import { DefinitionPanel } from './definition.js';
+import { NewConversation } from './new-conversation.js';
 import css from '../pages.module.css';
 
 const Controls = ({
@@ -78,59 +77,6 @@ const TerminateDialog = ({ agent, onClose }: { readonly agent: Agent; readonly o
   );
 };
 
-const Definition = ({ agent }: { readonly agent: Agent }) => (
-  <dl className={ui.facts}>
-    <dt>Id</dt>
-    <dd className={ui.mono}>{agent.id}</dd>
-    <dt>Model</dt>
-    <dd>
-      {agent.model} of the provider {agent.provider}
-    </dd>
-    <dt>Tools</dt>
-    <dd className={css.tags}>
-      {agent.tools.map((tool) => (
-        <span key={tool} className={css.tag}>
-          {tool}
-        </span>
-      ))}
-      {agent.tools.length === 0 && <span className={ui.muted}>none</span>}
-    </dd>
-    <dt>Base</dt>
-    <dd>{agent.base}</dd>
-    <dt>Parent</dt>
-    <dd>
-      {agent.parentId === null ? (
-        'none: it is the root of its tree'
-      ) : (
-        <Link to={`/agents/${encodeURIComponent(agent.parentId)}`}>{agent.parentId}</Link>
-      )}
-      {agent.depth > 0 && `, depth ${agent.depth}`}
-    </dd>
-    <dt>Budget</dt>
-    <dd>
-      {agent.budget
-        ? [
-            agent.budget.tokens !== null && `${formatNumber(agent.budget.tokens)} tokens`,
-            agent.budget.microUsd !== null && formatUsd(agent.budget.microUsd),
-          ]
-            .filter(Boolean)
-            .join(', ')
-        : 'no limit of its own'}
-    </dd>
-    <dt>Spawned</dt>
-    <dd>
-      <Time at={agent.spawnedAt} isExact /> by {agent.spawnedBy}
-    </dd>
-    {agent.reason && (
-      <>
-        <dt>Reason</dt>
-        <dd>{agent.reason}</dd>
-      </>
-    )}
-    {agent.error && <AgentError error={agent.error} />}
-  </dl>
-);
-
 const isOf = (id: string) => (event: { readonly category: string; readonly data: unknown }) =>
   event.category === 'session' || (event.data as { agentId?: string } | null)?.agentId === id;
 
@@ -164,42 +110,6 @@ const History = ({ id }: { readonly id: string }) => {
   );
 };
 
-const NewConversation = ({ agent }: { readonly agent: Agent }) => {
-  const { run, isBusy, problem } = useAct();
-  const [text, setText] = useState('');
-  const start = async (): Promise<void> => {
-    const sessionId = await startConversation(agent.id, text);
-    navigate(`/sessions/${sessionId}`);
-  };
-  return (
-    <form
-      className={css.stack}
-      onSubmit={(event) => {
-        event.preventDefault();
-        run(start);
-      }}
-    >
-      {problem && <ProblemBox problem={problem} />}
-      <Field label={`Message to ${agent.name}`}>
-        {(props) => (
-          <textarea {...props} rows={3} value={text} onChange={(event) => setText(event.target.value)} />
-        )}
-      </Field>
-      <div>
-        <ActButton
-          permission="sessions:write"
-          type="submit"
-          look="primary"
-          icon="send"
-          isOff={isBusy || text.trim() === '' || agent.state === 'terminated'}
-        >
-          Start a conversation
-        </ActButton>
-      </div>
-    </form>
-  );
-};
-
 export const AgentPage = ({ params }: PageProps) => {
   const id = params['id'] ?? '';
   const act = useAct();
@@ -218,20 +128,7 @@ export const AgentPage = ({ params }: PageProps) => {
       </PageHead>
       {act.problem && <ProblemBox problem={act.problem} />}
       <div className={css.grid}>
-        <Panel
-          title="Definition"
-          isPadded
-          className={css.half}
-          actions={
-            <CopyRecord
-              noun="agent"
-              json={`/agents/${encodeURIComponent(id)}`}
-              command={`antiphon agent get ${quoteWord(id)}`}
-            />
-          }
-        >
-          <Definition agent={agent} />
-        </Panel>
+        <DefinitionPanel agent={agent} onChanged={refresh} />
         <Panel title="New conversation" isPadded className={css.half}>
           <NewConversation agent={agent} />
         </Panel>

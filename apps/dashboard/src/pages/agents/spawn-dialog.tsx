@@ -1,4 +1,5 @@
 import type { RouteRequest } from '@antiphon/client';
+import { useState } from 'react';
 import { navigate } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
@@ -6,6 +7,7 @@ import { ActButton } from '../../ui/act-button.js';
 import { useCheckedForm } from '../../ui/field-errors.js';
 import { Button, css as ui, Dialog, Field, ProblemBox } from '../../ui/ui.js';
 import type { Agent } from './agent-list.js';
+import { DefinitionFields, namesOf } from './definition-fields.js';
 
 interface SpawnDialogProps {
   readonly bases: readonly Agent[];
@@ -20,6 +22,11 @@ const specOf = (form: FormData): Spec => {
   return {
     name: text('name'),
     ...(text('base') && { base: text('base') }),
+    ...(text('role') && { role: text('role') }),
+    ...(text('provider') && { provider: text('provider') }),
+    ...(text('model') && { model: text('model') }),
+    ...(text('tools') && { tools: namesOf(text('tools')) }),
+    ...(text('capabilities') && { capabilities: namesOf(text('capabilities')) }),
     ...(text('project') && { project: text('project') }),
     ...(text('systemPrompt') && { systemPrompt: text('systemPrompt') }),
     ...(tokens > 0 && { budget: { tokens } }),
@@ -29,6 +36,7 @@ const specOf = (form: FormData): Spec => {
 /** Spawns an agent from a configured one, and opens it. */
 export const SpawnDialog = ({ bases, onClose }: SpawnDialogProps) => {
   const { run, isBusy, problem } = useAct();
+  const [provider, setProvider] = useState('');
   const configured = bases
     .filter(({ origin, state }) => origin === 'configuration' && state !== 'paused')
     .toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault));
@@ -56,6 +64,11 @@ export const SpawnDialog = ({ bases, onClose }: SpawnDialogProps) => {
             </select>
           )}
         </Field>
+        <DefinitionFields
+          provider={provider}
+          onProvider={setProvider}
+          hint="Empty fields are as in the base."
+        />
         <Field label="System prompt" hint="Empty: the one of the base.">
           {(props) => <textarea {...props} name="systemPrompt" rows={3} />}
         </Field>

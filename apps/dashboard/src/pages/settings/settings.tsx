@@ -5,6 +5,7 @@ import { signOut } from '../../app/sign-in.js';
 import { setTheme, theme, THEMES } from '../../app/theme.js';
 import { useAct } from '../../data/act.js';
 import { useIdentity } from '../../data/identity.js';
+import { Link } from '../../data/router.js';
 import { useStore } from '../../data/store.js';
 import { useRead } from '../../data/use-read.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
@@ -106,25 +107,17 @@ const Workspaces = () => {
   );
 };
 
-interface ProviderFact {
-  readonly name: string;
-  readonly kind: string;
-  readonly ready: boolean;
-  readonly scripted: boolean;
-  readonly keyVariable: string | null;
-}
 const Providers = () => {
-  const { data, problem, refresh } = useRead('health', {}, { hasPast: false });
+  const { data, problem, refresh } = useRead('listProviders', {}, { hasPast: false });
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="providers" />;
-  const facts = (data.services['agent']?.facts ?? {}) as { readonly providers?: readonly ProviderFact[] };
   return (
     <Table label="Providers" columns={['Provider', 'Kind', 'Key', 'State']}>
-      {facts.providers?.map(({ name, kind, ready, scripted, keyVariable }) => (
+      {data.providers.map(({ name, kind, ready, scripted, key, keyVariable }) => (
         <tr key={name}>
           <td className={css.name}>{name}</td>
           <td>{scripted ? `${kind}: offline, no real model` : kind}</td>
-          <td className={ui.mono}>{keyVariable ?? 'none'}</td>
+          <td className={ui.mono}>{key === 'variable' ? keyVariable : key}</td>
           <td>{ready ? <State of="ready" tone="ok" /> : <State of="down">no key</State>}</td>
         </tr>
       ))}
@@ -203,9 +196,15 @@ export const Settings = () => {
         <Allowed permission="keys:manage" title="API keys">
           <Keys secret={shownSecret} showSecret={showSecret} />
         </Allowed>
-        <Panel title="Providers" className={css.half}>
-          <Providers />
-        </Panel>
+        <Allowed permission="agents:read" title="Providers">
+          <Panel
+            title="Providers"
+            className={css.half}
+            actions={<Link to="/settings/providers">Connect and change</Link>}
+          >
+            <Providers />
+          </Panel>
+        </Allowed>
         <Allowed permission="plugins:read" title="Plug-ins">
           <Panel title="Plug-ins" className={css.half}>
             <Plugins />
