@@ -31,6 +31,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
     /^cmd\.metering\.(budget\.reserve|budget\.settle|limit\.set|reservation\.expire|period\.roll)$/,
     ['agent'],
   ],
+  [/^cmd\.metering\.charge\.correct$/, ['agent']],
   [/^cmd\.metering\.usage\.read$/, ['agent', 'gateway']],
   [/^cmd\.metering\.(budget\.read|limit\.set|session\.costs)$/, ['gateway']],
   [/^cmd\.memory\.(context\.assemble|fact\.believed|entry\.turns)$/, ['agent']],
