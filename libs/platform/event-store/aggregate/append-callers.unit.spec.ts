@@ -13,7 +13,6 @@ const CONFLICT = /'LOG\.VERSION_CONFLICT'/;
 /** Product files that use a method `append`, each with its reason. */
 const APPENDS: Readonly<Record<string, string>> = {
   'aggregate-store.ts': 'the aggregate store',
-  'fact-log.ts': 'the aggregate store of facts without a fold',
   'postgres-event-store.ts': 'the event store itself: its group commit',
   'inbox-signals.ts': 'wraps the event store: announces the messages of each append',
   'agent-folders.ts': 'wraps the event store: creates the folders of each agent that becomes ready',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ExtensionPause } from './extension-pause.js';
+import { ExtensionPause } from './append-flush.js';
 
 describe('a pause of extensions', () => {
   it('is over before the first timeout, and doubles up to 8 s while timeouts follow each other', () => {
