@@ -6,6 +6,7 @@ import { projectRoot } from './project.mjs';
 
 const JEST = join(projectRoot, 'node_modules/jest/bin/jest.js');
 const REPORTER = join(projectRoot, 'tools/bootstrap/count-reporter.mjs');
+const REASONS = join(projectRoot, 'tools/bootstrap/slow-files.json');
 const MAX_REPEATED_FILES = 2;
 const NONE = { passed: 0, failed: 0, skipped: 0, files: [] };
 
@@ -58,11 +59,15 @@ export const repeatCount = (repeated, { files = [] }) => {
   return `repeated spec files: ${repeated}${reason}`;
 };
 
-/** Renders the spec files that took longest, none without a time. */
-export const slowestFiles = ({ slowest = [] }) =>
+/** Renders the spec files that took longest, each with its reason (`slow-files.json`). */
+export const slowestFiles = ({ slowest = [] }, reasons = readJson(REASONS) ?? {}) =>
   slowest
     .filter(({ seconds }) => seconds > 0)
-    .map(({ path, seconds }) => `slow spec file: ${seconds} s ${relative(projectRoot, path)}`);
+    .map(({ path, seconds }) => {
+      const name = relative(projectRoot, path);
+      const reason = reasons[name] === undefined ? '' : `: ${reasons[name]}`;
+      return `slow spec file: ${seconds} s ${name}${reason}`;
+    });
 
 /**
  * Runs Jest with `args` and prints the totals last, after the slowest files and what was skipped or

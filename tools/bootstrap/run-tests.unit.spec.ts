@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { countResults } from './count-reporter.mjs';
@@ -39,8 +39,8 @@ describe('the last line of a test run', () => {
     }));
     const results = { numPassedTests: 6, numFailedTests: 0, numRuntimeErrorTestSuites: 0, testResults };
     const count = countResults({ ...results, numPendingTests: 0, numTodoTests: 0, numTotalTestSuites: 6 });
-    expect(slowestFiles(count)).toEqual([
-      'slow spec file: 20 s libs/3.spec.ts',
+    expect(slowestFiles(count, { 'libs/3.spec.ts': 'it kills four processes' })).toEqual([
+      'slow spec file: 20 s libs/3.spec.ts: it kills four processes',
       'slow spec file: 15 s libs/10.spec.ts',
       'slow spec file: 14 s libs/9.spec.ts',
       'slow spec file: 13 s libs/8.spec.ts',
@@ -51,6 +51,15 @@ describe('the last line of a test run', () => {
       'slow spec file: 4 s libs/5.spec.ts',
       'slow spec file: 3 s libs/2.spec.ts',
     ]);
+  });
+});
+
+describe('the reasons of slow spec files', () => {
+  it('name files that exist', () => {
+    const reasons = JSON.parse(
+      readFileSync(join(projectRoot, 'tools/bootstrap/slow-files.json'), 'utf8'),
+    ) as Record<string, string>;
+    expect(Object.keys(reasons).filter((path) => !existsSync(join(projectRoot, path)))).toEqual([]);
   });
 });
 

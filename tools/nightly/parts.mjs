@@ -361,6 +361,11 @@ const compactParts = (isQuick) => [
     env: { ANTIPHON_TEST_FORM: 'compact' },
   },
   {
+    ...{ name: 'compact-crash', shows: 'killed services lose and repeat nothing in that form', minutes: 15 },
+    args: ['tools/bootstrap/test.cjs', '--selectProjects', 'e2e', '--', 'gateway-e2e/crash'],
+    env: { ANTIPHON_TEST_FORM: 'compact' },
+  },
+  {
     ...{ name: 'compact-resume', shows: 'turns resume after kill -9 in the compact form', minutes: 75 },
     args: nightlySpec('apps/gateway-e2e/resume-figures.nightly.spec.ts'),
     env: { ANTIPHON_TEST_FORM: 'compact', ANTIPHON_KILLS: isQuick ? '4' : '20' },
