@@ -38,7 +38,7 @@ export default {
     { ...base, ...engines, displayName: 'int', testMatch: ['**/*.int.spec.ts'] },
     { ...base, ...engines, displayName: 'e2e', testMatch: ['**/*.e2e.spec.ts'] },
     // The form of small machines (`npm start -- --compact`) runs the specs of the main path again.
-    // Runs, kills and resumes in that form are parts of the nightly tests (tools/nightly/parts.mjs).
+    // Runs, kills and resumes in that form are nightly tests (tools/nightly/parts.mjs).
     {
       ...base,
       ...engines,

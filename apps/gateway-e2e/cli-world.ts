@@ -4,7 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { sleep } from '@antiphon/kernel';
+import { CliHosts } from './cli-hosts.js';
 import { CLI, runCli, waitForValue, type CliRun } from './stack-under-test.js';
+
+/** Commands that start processes, read their input or take seconds. */
+const OWN_PROCESS = new Set(['up', 'down', 'status', 'chat', 'credential', 'audit', 'roots', 'backup']);
 
 /** Message that makes the scripted provider call the calculator. */
 export const CALCULATION = '/tool calculator {"expression":"19+23"}';
@@ -47,10 +51,12 @@ export const startCliWorld = async (configuration: string): Promise<CliWorld> =>
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-cli-'));
   const [home, config] = [join(folder, 'home'), join(folder, 'antiphon.toml')];
   const called: string[] = [];
+  const hosts = new CliHosts();
   const cli = (...args: string[]): Promise<CliRun> => {
     called.push(args.join(' '));
     const env = { ANTIPHON_HOME: home, ANTIPHON_CONFIG: config, ANTIPHON_LOG_ROOT_EVERY_S: '1' };
-    return runCli({ home: folder }, args, env);
+    if (OWN_PROCESS.has(args[0] ?? '')) return runCli({ home: folder }, args, env);
+    return hosts.run(args, { ...process.env, NODE_OPTIONS: '', ...env }, folder);
   };
   const run = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await cli(...args);
@@ -75,6 +81,7 @@ export const startCliWorld = async (configuration: string): Promise<CliWorld> =>
       .gateway;
   const close = async (): Promise<void> => {
     await cli('down');
+    hosts.close();
     rmSync(folder, { recursive: true, force: true });
   };
   writeFileSync(config, configuration);
