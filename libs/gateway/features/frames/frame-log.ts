@@ -107,11 +107,14 @@ export class FrameLog {
     yield { frames: [], openSince };
   }
 
-  /** Returns the cursor after the last committed frame. Throws `GATEWAY.SESSION_NOT_FOUND`. */
-  async end(workspace: string, sessionId: string): Promise<FrameCursor> {
-    let cursor = initialCursor;
-    for await (const { at } of this.#fold(workspace, sessionId, Number.MAX_SAFE_INTEGER)) cursor = at.cursor;
-    return cursor;
+  /**
+   * Returns the cursor after the last committed frame, and the time at which the last attempt of an
+   * open turn began. Throws `GATEWAY.SESSION_NOT_FOUND`.
+   */
+  async end(workspace: string, sessionId: string): Promise<FrameCursor & Pick<FoldedTo, 'openSince'>> {
+    let end: FoldedTo = BEGINNING;
+    for await (const { at } of this.#fold(workspace, sessionId, Number.MAX_SAFE_INTEGER)) end = at;
+    return { ...end.cursor, openSince: end.openSince };
   }
 
   /** Folds from the newest checkpoint before `after`, else from the turn that contains `after`. */

@@ -138,11 +138,14 @@ export class FrameReader {
     if (!isBlocked || isCommitted(frame)) void this.catchUp();
   }
 
-  /** Reads the log (and `LIVE`) for frames that did not arrive live. */
-  catchUp(): Promise<void> {
+  /**
+   * Reads the log (and `LIVE`) for frames that did not arrive live. Reads `LIVE` alone for text of
+   * an attempt that began at `since` (ms), where the log is known to have no other frame.
+   */
+  catchUp(since?: number): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     if (this.#catchUp) this.#isCatchUpDue = true;
-    return (this.#catchUp ??= this.#fillUntilCurrent()
+    return (this.#catchUp ??= this.#fillUntilCurrent(since)
       .catch((error: unknown) => {
         this.#hasFailed = true;
         this.#options.onError(error);
@@ -192,12 +195,15 @@ export class FrameReader {
     return verdict;
   }
 
-  async #fillUntilCurrent(): Promise<void> {
+  async #fillUntilCurrent(since?: number): Promise<void> {
+    let first = since;
     do {
       this.#isCatchUpDue = false;
       const room = this.#options.waitForRoom?.();
       if (room) await room;
-      await this.#fill();
+      if (first === undefined) await this.#fill();
+      else await this.#fillFromLive(first).then(() => this.#drainPending());
+      first = undefined;
       // Dropped frames are in the log or in `LIVE` by now.
       this.#isCatchUpDue ||= this.#pending.takeDropped();
     } while (this.#isCatchUpDue && !this.#isClosed);

@@ -17,8 +17,8 @@ const deafBus: FrameBus = {
   onReconnect: () => () => undefined,
 };
 
-/** Follows sessions on a log whose queries are counted. */
-const createWorld = () => {
+/** Follows sessions on a log whose queries are counted. The bus loses every message. */
+const createWorld = (bus: FrameBus = deafBus) => {
   const store = createMemoryEventStore();
   const counts = { versions: 0, reads: 0 };
   let isDown = false;
@@ -44,7 +44,7 @@ const createWorld = () => {
     );
     return new Map(await Promise.all(entries));
   });
-  const feeds = new SessionFeeds(deafBus, log, () => Date.now());
+  const feeds = new SessionFeeds(bus, log, () => Date.now());
   return {
     counts,
     feeds,
@@ -140,6 +140,32 @@ describe('followers of turns that wait', () => {
     await world.commit(script.sessionId, script.complete());
     await pass(2_000);
     expect(delivered.at(-1)?.event).toBe('done');
+  });
+
+  it('get the text that NATS got before the subscription, though the model pauses behind it', async () => {
+    world.feeds.close();
+    let sent: Frame[] = [];
+    let replays = 0;
+    world = createWorld({
+      ...deafBus,
+      replay: async (_subject, _since, each) => {
+        replays++;
+        for (const frame of sent) each(JSON.stringify({ ...frame, epoch: 1 }));
+      },
+    });
+    const script = createSessionScript();
+    script.request();
+    script.begin();
+    await world.commit(script.sessionId, script.events);
+    const delivered = world.follow(script);
+    const known = script.frames().length;
+    // The answer is not in the log: its attempt is still running.
+    script.answer('one ', 'two');
+    sent = script.frames().slice(known, known + 1);
+    await pass(2_000);
+    expect(delivered).toMatchObject(sent);
+    await pass(10 * MINUTE);
+    expect([delivered.length, replays]).toEqual([1, 1]);
   });
 
   it('are polled at the same intervals while the database is down', async () => {

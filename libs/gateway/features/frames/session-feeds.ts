@@ -49,6 +49,9 @@ const LINGER_MS = 30_000;
 /** Maximum number of feeds without readers. The one that was left first ends first. */
 export const MAX_LINGERING = 1_000;
 
+type LogEnd = Pick<Awaited<ReturnType<FrameLog['end']>>, 'lastOffset' | 'openSince'>;
+const NOTHING_NEW: LogEnd = { lastOffset: 0, openSince: null };
+
 interface Follower {
   readonly reader: FrameReader;
   /** Turn that it waits for; undefined for a follower of the whole session. */
@@ -229,17 +232,24 @@ export class SessionFeeds {
   /** Lets the waiting readers catch up that lack frames of the log, or failed to read it. */
   async #onPolled(feed: Feed, hasGrown: boolean): Promise<void> {
     // One read tells which readers are behind: those of a turn that waits for an approval are not.
-    const last = hasGrown ? await this.#lastOffset(feed) : 0;
-    for (const follower of feed.followers)
-      if (isWaiting(follower) && follower.reader.isBehind(last)) void follower.reader.catchUp();
+    const { lastOffset, openSince } = hasGrown ? await this.#end(feed) : NOTHING_NEW;
+    // NATS may have got the first text of an attempt before the subscription. The log lacks it
+    // until the attempt ends, and no later text shows the gap while the model pauses.
+    const isUnheard = feed.epoch === 0 && openSince !== null;
+    for (const follower of feed.followers) {
+      if (!isWaiting(follower)) continue;
+      if (follower.reader.isBehind(lastOffset)) void follower.reader.catchUp();
+      else if (isUnheard) void follower.reader.catchUp(openSince);
+    }
   }
 
-  /** Returns the last offset in the log. After a failure every reader counts as behind. */
-  async #lastOffset({ workspace, sessionId }: Feed): Promise<number> {
+  /** Returns the end of the log. After a failure every reader counts as behind. */
+  async #end({ workspace, sessionId }: Feed): Promise<LogEnd> {
     try {
-      return (await this.#log.end(workspace, sessionId)).lastOffset;
+      return await this.#log.end(workspace, sessionId);
     } catch {
-      return Number.MAX_SAFE_INTEGER; // Each reader reports the error to its client.
+      // Each reader reports the error to its client.
+      return { lastOffset: Number.MAX_SAFE_INTEGER, openSince: null };
     }
   }
 }
