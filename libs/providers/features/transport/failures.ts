@@ -93,7 +93,9 @@ export interface CallTarget extends ConnectionTarget {
   readonly model: string;
 }
 
-const REFUSED_KEY = /^(?:401|403|invalid_api_key|API_KEY_\w+|authentication_error|permission_error)$/;
+/** LiteLLM without a database says `no_db_connection` to any key but its own. */
+const REFUSED_KEY =
+  /^(?:401|403|invalid_api_key|API_KEY_\w+|authentication_error|permission_error|no_db_connection)$/;
 const NO_CREDIT =
   /^(?:402|insufficient_quota|exceeded_current_quota_error|billing_hard_limit_reached|billing_error)$/;
 const NOT_FOUND = /^(?:404|model_not_found|not_found_error)$/;
@@ -104,6 +106,12 @@ const SAYINGS: readonly (readonly [words: string, code: string])[] = [
   ['insufficient balance', '402'],
   ['api key not valid', '401'],
   ['invalid api key', '401'],
+  ['invalid model name', '404'],
+  ['is not a valid model', '404'],
+  ['model not found', '404'],
+  ['model does not exist', '404'],
+  ['model not exist', '404'],
+  ['unknown model', '404'],
 ];
 const saidCodes = (message: string): string[] => {
   const text = message.slice(0, MAX_ERROR_MESSAGE).toLowerCase();

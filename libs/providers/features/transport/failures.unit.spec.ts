@@ -19,6 +19,7 @@ describe('a refusal of a provider', () => {
     [429, { code: 'insufficient_quota' }, 'the account at the vendor has no credit'],
     [404, {}, 'check the name of the model and base_url'],
     [400, { code: 'model_not_found' }, 'check the name of the model and base_url'],
+    [400, { type: 'no_db_connection', code: '400' }, 'the provider refused the key'],
     [400, {}, 'the provider does not accept this request'],
     [308, {}, 'a redirect is not followed: set base_url to the final address'],
   ])('with status %i and %j says what to do, for which model and where', (status, more, advice) => {
@@ -27,6 +28,15 @@ describe('a refusal of a provider', () => {
     expect(message.endsWith(`(model gpt-9 at ${TARGET.endpoint})`)).toBe(true);
     expect(message.length).toBeLessThanOrEqual(500);
     expect(refused).toBe(true);
+  });
+
+  it.each([
+    'Invalid model name passed in model=gpt-9. Call `/v1/models` to view available models',
+    'gpt-9 is not a valid model ID',
+    'Model Not Exist',
+    'Model not found gpt-9',
+  ])('with status 400 names an unknown model as such, where only its text does: %s', (message) => {
+    expect(failureOf(400, { message }).message).toContain('; check the name of the model and base_url');
   });
 
   it.each([429, 500, 503])('with status %i has no advice: it is tried again', (status) => {
