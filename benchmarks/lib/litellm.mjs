@@ -69,6 +69,8 @@ const CONFIG = (providerUrl) => `
 model_list:
   - model_name: mock
     litellm_params: { model: openai/mock, api_base: "${providerUrl}/v1", api_key: none }
+  - model_name: claude-mock
+    litellm_params: { model: anthropic/claude-mock, api_base: "${providerUrl}", api_key: none }
 litellm_settings: { telemetry: false, num_retries: 0 }
 general_settings: { disable_spend_logs: true }
 `;
@@ -95,7 +97,8 @@ const answers = (url) =>
     .catch(() => false);
 
 /**
- * LiteLLM's proxy before this provider, in a process of its own. Throws an error with `unmeasured`
+ * LiteLLM's proxy before this provider, in a process of its own: model `mock` in the format of
+ * OpenAI, `claude-mock` in that of Anthropic. Throws an error with `unmeasured`
  * when Python, the package index or the proxy itself is not to be had.
  */
 export const startLitellm = async (providerUrl) => {

@@ -287,6 +287,10 @@ const SPECS = {
     ...{ shows: 'rebuilt projections equal the log under load', minutes: 20 },
     quick: { ANTIPHON_REBUILD_ROUNDS: '2' },
   },
+  'real-servers': {
+    shows: 'turns, tools, usage, cancels and refusals of LiteLLM as it is installed',
+    ...{ minutes: 90, missing: needCommand('python3') },
+  },
   'resume-figures': {
     ...{ shows: 'turns resume within 1 s (p50) and 5 s (p99) after kill -9', minutes: 75 },
     quick: { ANTIPHON_KILLS: '4' },
