@@ -445,6 +445,11 @@ export const listParts = ({ quick, cold }, root = ROOT) => {
     },
     ...(cold || !quick ? [coldPart] : []),
     {
+      name: 'earlier-release',
+      shows: 'a home of an earlier release opens, passes the audit, replays and continues',
+      ...{ minutes: 20, args: [verify, '--only', 'earlier release'], missing: needCommand('git') },
+    },
+    {
       ...{ name: 'deployment', shows: 'manifests, compose file and Dockerfile are valid', minutes: 20 },
       ...{ args: ['tools/deploy/validate.mjs'], missing: needCommand('go') },
     },

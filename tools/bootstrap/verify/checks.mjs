@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { openEarlierHome } from './earlier-release.mjs';
 
 const SECOND_START_MS = 15_000;
 const DETACH = ['start', '--', '--detach'];
@@ -258,5 +259,6 @@ export const CHECKS = {
   'no network and no cache': noNetwork,
   'a full disk': fullDisk,
   'a read-only home': readOnlyHome,
+  'a home of an earlier release': openEarlierHome,
   'npm test': tests,
 };
