@@ -26,9 +26,9 @@ const modulesOf = async (...args: string[]): Promise<{ stdout: string; modules: 
   return { stdout, modules: modules.map((url) => url.slice(url.indexOf(ROOT) + ROOT.length)) };
 };
 
-/** Modules that a command may load before its action runs. The texts of causes import nothing. */
+/** Modules that a command may load before its action runs. Texts of causes import nothing else. */
 const LIGHT =
-  /^\/?(apps\/cli\/|node_modules\/commander\/|libs\/kernel\/|libs\/contracts\/dist\/log\/causes\.js$|tools\/\w+\/)/;
+  /^\/?(apps\/cli\/|node_modules\/commander\/|libs\/kernel\/|libs\/contracts\/dist\/log\/(\w+-)?causes\.js$|tools\/\w+\/)/;
 
 describe('the start of the command line', () => {
   it.each([
