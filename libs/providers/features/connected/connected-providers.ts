@@ -99,9 +99,9 @@ export class ConnectedProviders {
   async follow(signal: AbortSignal): Promise<void> {
     const { nats, marks, logger } = this.deps;
     let isFailing = false;
-    const refresh = async (): Promise<void> => {
+    const refresh = async (maxAgeMs: number): Promise<void> => {
       try {
-        await this.refresh();
+        await this.refresh(maxAgeMs);
         isFailing = false;
       } catch (error) {
         // Once an outage, not at each poll.
@@ -109,16 +109,17 @@ export class ConnectedProviders {
         isFailing = true;
       }
     };
-    const wake = (): void => void refresh();
+    const wake = (): void => void refresh(0);
     const unsubscribe = onLogNotification(nats, wake, { categories: ['provider'], debounceMs: 5 });
-    await repeatEvery(refresh, POLL_MS, signal);
+    // The reads of the projections serve the poll.
+    await repeatEvery(() => refresh(POLL_MS), POLL_MS, signal);
     unsubscribe();
     await marks.close();
   }
 
-  private async refresh(): Promise<void> {
+  private async refresh(maxAgeMs: number): Promise<void> {
     if (this.known.size === 0) return;
-    const mark = await this.deps.marks.readMark(0);
+    const mark = await this.deps.marks.readMark(maxAgeMs);
     if (mark === this.lastMark) return;
     for (const workspace of [...this.known.keys()]) await this.read(workspace);
     this.lastMark = mark;

@@ -5,6 +5,7 @@ import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { formatNumber, formatUsd } from '../../ui/format.js';
 import { css as ui, Panel, Time } from '../../ui/ui.js';
 import { AgentError } from './agent-error.js';
+import { VisibleText } from '../../ui/visible-text.js';
 import type { Agent } from './agent-list.js';
 import { ChangeDialog } from './change-dialog.js';
 import css from '../pages.module.css';
@@ -45,7 +46,9 @@ const Definition = ({ agent }: { readonly agent: Agent }) => (
     {agent.systemPrompt && (
       <>
         <dt>System prompt</dt>
-        <dd className={css.pre}>{agent.systemPrompt}</dd>
+        <dd className={css.pre}>
+          <VisibleText text={agent.systemPrompt} />
+        </dd>
       </>
     )}
     {agent.overrides && (

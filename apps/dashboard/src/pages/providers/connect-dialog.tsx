@@ -4,6 +4,7 @@ import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { ActButton } from '../../ui/act-button.js';
 import { Button, css as ui, Dialog, Field, ProblemBox, State } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
 import { describeTest, KINDS, kindOfKey } from './provider-kinds.js';
 import type { Provider, ProviderKind, ProviderSpec, ProviderTest } from './provider-kinds.js';
 import { UseFor, type Use } from './use-for.js';
@@ -121,7 +122,10 @@ const TestResult = ({ test }: { readonly test: ProviderTest }) => {
       <State of={test.works ? 'ok' : 'failed'}>{line}</State>
       {fix !== null && (
         <p>
-          {fix} <span className={ui.muted}>{test.message}</span>
+          {fix}{' '}
+          <span className={ui.muted}>
+            <VisibleText text={test.message} />
+          </span>
         </p>
       )}
     </div>
