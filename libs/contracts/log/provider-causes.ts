@@ -57,6 +57,7 @@ const ROUTE_PROBLEMS: Readonly<Record<string, ProblemText>> = {
   file_unreadable: (code) => `cannot be read (${code})`,
   certificate_unreadable: 'holds a certificate that cannot be read',
   no_certificate: 'holds no certificate in PEM form',
+  no_region: 'names no region: use https://bedrock-runtime.REGION.amazonaws.com, or set AWS_REGION',
 };
 
 type Connection = ProviderFields['provider_unreachable'];
@@ -133,6 +134,8 @@ const ANSWER_PROBLEMS = {
   ended_by_error: 'the provider broke its answer off with an error',
   not_completion: "the provider's answer is not a completion",
   not_message: "the provider's answer is not a message",
+  message_damaged: "a message of the provider's stream is damaged",
+  message_length: (bytes: string | number) => `a message of the provider's stream has ${bytes} bytes`,
   not_gemini: "the provider's answer is not a response of Gemini",
   too_many_parts: (max: string | number) => `the answer has over ${max} parts`,
   too_many_blocks: (max: string | number) => `the answer has over ${max} content blocks`,

@@ -7,7 +7,7 @@ import type { ProviderKind } from './provider-kinds.js';
 
 /** Paths of endpoints, which the adapters add to a base address. The longest ones are first. */
 const ENDPOINT =
-  /\/(?:models\/[^/]+:(?:streamG|g)enerateContent|chat\/completions|responses|messages(?:\/count_tokens)?|completions|embeddings|api\/(?:chat|generate|tags))$/;
+  /\/(?:model\/[^/]+\/converse(?:-stream)?|models\/[^/]+:(?:streamG|g)enerateContent|chat\/completions|responses|messages(?:\/count_tokens)?|completions|embeddings|api\/(?:chat|generate|tags))$/;
 
 export interface UrlProblem {
   readonly message: string;

@@ -1,4 +1,10 @@
-export { CALLABLE_KINDS, PROVIDER_FACTS, PROVIDER_KINDS, factsOfKind } from './provider-kinds.js';
+export {
+  CALLABLE_KINDS,
+  PROVIDER_FACTS,
+  keyVariablesOf,
+  PROVIDER_KINDS,
+  factsOfKind,
+} from './provider-kinds.js';
 export type { ProviderKind } from './provider-kinds.js';
 export type {
   AgentConfig,

@@ -98,6 +98,16 @@ const FAMILIES: readonly Family[] = [
   { at: 'openrouter', wants: { thinking: 'reasoning' } },
   // Calls of tools want their reasoning back in all later requests.
   { model: /^deepseek/, wants: { reasoning: 'session' } },
+  // Names at Bedrock have a region, a vendor and a version: `us.anthropic.claude-…-v1:0`.
+  { at: 'bedrock', wants: { thinking: 'none', reasoning: 'none', promptCache: false } },
+  { at: 'bedrock', model: /amazon\.nova/, wants: { promptCache: true } },
+  { at: 'bedrock', model: /claude/, wants: { thinking: 'budget', reasoning: 'turn', promptCache: true } },
+  {
+    at: 'bedrock',
+    model: /claude-(?:[a-z]+-)?(?:[5-9]|4[-.][6-9])(?!\d)/,
+    wants: { thinking: 'adaptive' },
+  },
+  { at: 'bedrock', model: /claude-(?:instant|v2|3-(?:5|opus|sonnet|haiku))/, wants: { thinking: 'none' } },
 ];
 
 const oneOf = <T extends readonly [string, ...string[]]>(values: T, what: string, example: string) =>

@@ -42,7 +42,7 @@ const CACHE_RATES: readonly (readonly [family: RegExp, CacheRates])[] = [
 
 /** Returns the vendor's rates. Unknown models get no discount, so that no charge is too low. */
 const cacheRatesOf = (kind: ProviderKind | undefined, model: string): CacheRates => {
-  if (kind === 'anthropic') return ANTHROPIC;
+  if (kind === 'anthropic' || (kind === 'bedrock' && model.includes('claude'))) return ANTHROPIC;
   const name = model.slice(model.lastIndexOf('/') + 1);
   return CACHE_RATES.find(([family]) => family.test(name))?.[1] ?? NO_DISCOUNT;
 };

@@ -1,7 +1,7 @@
 /** Facts of a kind of provider. Everything that lists the kinds reads them here. */
 interface ProviderKindFacts {
   /** Adapter that speaks to it; null for a kind that this version does not have. */
-  readonly adapter: 'anthropic' | 'gemini' | 'openai' | 'scripted' | null;
+  readonly adapter: 'anthropic' | 'bedrock' | 'gemini' | 'openai' | 'scripted' | null;
   /** Conventional variable of the key; null for a kind that needs no key. */
   readonly keyVariable: string | null;
   /** Null for a kind that needs `base_url`, or that has no address. */
@@ -74,6 +74,14 @@ const KINDS = {
     defaultModel: null,
     prices: [],
   },
+  bedrock: {
+    adapter: 'bedrock',
+    keyVariable: 'AWS_BEARER_TOKEN_BEDROCK',
+    // The region is a part of the address.
+    baseUrl: null,
+    defaultModel: null,
+    prices: [['*anthropic.claude-sonnet-*', 3, 15]],
+  },
   ollama: {
     adapter: 'openai',
     keyVariable: null,
@@ -103,6 +111,25 @@ export const PROVIDER_KINDS = Object.keys(KINDS) as [ProviderKind, ...ProviderKi
 
 /** Kinds that this version can call. */
 export const CALLABLE_KINDS = PROVIDER_KINDS.filter((kind) => KINDS[kind].adapter !== null);
+
+const KEY_ID = /ACCESS_KEY_ID$/;
+
+/**
+ * Returns the variables of a provider's key. An access key of AWS has three: the variable of its id
+ * names the others.
+ */
+export const keyVariablesOf = ({
+  kind,
+  apiKeyEnv,
+}: {
+  readonly kind: ProviderKind;
+  readonly apiKeyEnv: string | null;
+}): readonly string[] => {
+  const name = apiKeyEnv ?? PROVIDER_FACTS[kind].keyVariable;
+  if (name === null) return [];
+  if (kind !== 'bedrock' || !KEY_ID.test(name)) return [name];
+  return [name, name.replace(KEY_ID, 'SECRET_ACCESS_KEY'), name.replace(KEY_ID, 'SESSION_TOKEN')];
+};
 
 /** Returns the facts of a kind, or null if `kind` is not one. */
 export const factsOfKind = (kind: string): ProviderKindFacts | null =>

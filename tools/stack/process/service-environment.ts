@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { homeLayout } from '@antiphon/bootstrap/project';
+import { keyVariablesOf } from '@antiphon/config';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import type { ServiceConfiguration } from '../supervisor/configuration.js';
 
@@ -42,7 +43,7 @@ const FOR_ALL =
 const FOR_ONE: Readonly<Record<ServiceName, RegExp>> = {
   gateway: /^ANTIPHON_(GATEWAY_TOKEN|BOOTSTRAP_KEY)$/,
   agent:
-    /^(ANTIPHON_(ARCHIVE_FOLDER|FILES_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy)$/,
+    /^(ANTIPHON_(ARCHIVE_FOLDER|FILES_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|AWS_REGION|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy)$/,
   sandbox: /^ANTIPHON_SANDBOX_LAYERS$/,
   metering: /^$/,
   memory: /^ANTIPHON_(ARCHIVE_FOLDER|LOG_[A-Z_]+)$/,
@@ -51,7 +52,7 @@ const FOR_ONE: Readonly<Record<ServiceName, RegExp>> = {
 /** Returns the variables of this process that a service may have. */
 const inheritedBy = ({ service, configuration }: ServiceSettings, env: Environment): Environment => {
   const { providers } = configuration.config;
-  const keys = service === 'agent' ? providers.flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []) : [];
+  const keys = service === 'agent' ? providers.flatMap(keyVariablesOf) : [];
   const isInherited = (name: string): boolean =>
     FOR_ALL.test(name) || FOR_ONE[service].test(name) || keys.includes(name);
   return Object.fromEntries(Object.entries(env).filter(([name]) => isInherited(name)));

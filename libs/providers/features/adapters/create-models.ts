@@ -5,7 +5,7 @@ import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { createRedactor, type Redact } from '@antiphon/observability';
 import { createProvider, NO_KEY } from './create-provider.js';
 import type { AdapterDeps, Provider, ProviderLook, ReadStoredKey } from './create-provider.js';
-import { keyOf, secretsInUrl, type Environment } from './provider-settings.js';
+import { keyOf, secretParts, secretsInUrl, type Environment } from './provider-settings.js';
 import { ProviderTable } from './provider-table.js';
 import type { RuntimeProviders } from './provider-table.js';
 import { answerNeedles, completeRedacted, redactFailure } from './redact-output.js';
@@ -48,7 +48,10 @@ interface Redaction {
 
 /** Returns every key that a call may carry, so that all of them are redacted from messages. */
 const secretsOf = ({ providers }: AntiphonConfig, env: Environment): string[] => [
-  ...providers.flatMap((provider) => [keyOf(provider, env).value ?? [], secretsInUrl(provider)].flat()),
+  ...providers.flatMap((provider) => [
+    ...secretParts(provider, keyOf(provider, env).value),
+    ...secretsInUrl(provider),
+  ]),
   ...proxySecrets(providers, env),
 ];
 
@@ -77,7 +80,7 @@ const listModels = async (
   const provider = isConfigured
     ? await providers.load(look.workspace, look.provider.name)
     : createConnected(look.provider);
-  const redact = createRedactor([...secrets, ...(look.secret ? [look.secret] : [])]);
+  const redact = createRedactor([...secrets, ...secretParts(look.provider, look.secret ?? null)]);
   try {
     const models = (await provider.look?.(look)) ?? [];
     // A server may send the key back.
@@ -134,7 +137,8 @@ export const createModels = (
       const leave = await limiter.enter({ ...request, workspace });
       try {
         const { adapter, secret } = await provider.withStoredKey(workspace);
-        const own = secret === null ? redaction : redactionOf([...secrets, secret]);
+        const parts = secretParts(adapter, secret);
+        const own = secret === null ? redaction : redactionOf([...secrets, ...parts]);
         return await completeRedacted((redacted) => adapter.complete(request, redacted), sink, own);
       } finally {
         leave();

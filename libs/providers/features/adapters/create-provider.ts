@@ -1,16 +1,18 @@
 import { ModelFailure } from '@antiphon/providers-domain';
-import { CALLABLE_KINDS, PROVIDER_FACTS } from '@antiphon/config';
+import { CALLABLE_KINDS, PROVIDER_FACTS, keyVariablesOf } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import type { ProviderModel } from '@antiphon/contracts/agent';
 import type { Cause } from '@antiphon/contracts/causes';
 import { invalid, isAppError } from '@antiphon/kernel';
 import { createRedactor } from '@antiphon/observability';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
+import { createBedrockAdapter } from './bedrock.adapter.js';
+import { isAccessKey, regionOf } from './bedrock-signing.js';
 import { createGeminiAdapter } from './gemini.adapter.js';
 import { LearnedParameters } from './learned-parameters.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
 import { routeOf } from './provider-route.js';
-import { baseUrlOf, needsKey } from './provider-settings.js';
+import { baseUrlOf, needsKey, secretParts } from './provider-settings.js';
 import type { Environment, ProviderKey } from './provider-settings.js';
 import { lookAt } from './list-models.js';
 import { loadScenarios } from '../scripted/scenario.js';
@@ -89,35 +91,45 @@ export const NO_KEY: ProviderKey = { variable: null, value: null };
 
 const keyProblem = (provider: ProviderConfig, { variable, value }: ProviderKey): Cause | null => {
   if (variable === null || (value === null && !needsKey(provider))) return null;
-  if (value !== null && /^[\x21-\x7e]+$/.test(value)) return null;
-  const problem = value === null ? 'unset' : 'unusable';
-  return { kind: 'provider_key', provider: provider.name, variable, problem };
+  const [, secret] = keyVariablesOf(provider);
+  const isWhole = secret === undefined || value === null || isAccessKey(value);
+  if (isWhole && value !== null && /^[\x21-\x7e]+$/.test(value)) return null;
+  const problem = value === null || !isWhole ? 'unset' : 'unusable';
+  const missing = isWhole ? variable : secret;
+  return { kind: 'provider_key', provider: provider.name, variable: missing, problem };
 };
+
+const noRegion = ({ name: provider }: ProviderConfig): Cause => ({
+  ...{ kind: 'provider_route', provider, problem: 'no_region', setting: 'base_url', detail: '' },
+});
 
 /** Dependencies of the adapters of one provider, which all of its keys share. */
 interface RemoteDeps {
   readonly environment: CallEnvironment;
   readonly transport: HttpTransport;
   readonly parameters: LearnedParameters;
+  /** Region of the environment, for a provider whose address names none. */
+  readonly region: string | undefined;
   /** Why no call can take the way to the provider. */
   readonly problem: Cause | null;
 }
 
-const createRemote = (
-  provider: ProviderConfig,
-  key: ProviderKey,
-  { environment, transport, parameters, problem: routeProblem }: RemoteDeps,
-): ProviderAdapter => {
+const createRemote = (provider: ProviderConfig, key: ProviderKey, remote: RemoteDeps): ProviderAdapter => {
+  const { environment, transport, parameters, problem: routeProblem } = remote;
   const common = { ...environment, baseUrl: baseUrlOf(provider), transport, parameters };
   const { adapter: protocol } = PROVIDER_FACTS[provider.kind];
   const apiKey = key.value ?? '';
+  const region = regionOf(common.baseUrl, remote.region);
   const adapter =
     protocol === 'anthropic'
       ? createAnthropicAdapter({ ...common, apiKey, promptCache: provider.promptCache })
       : protocol === 'gemini'
         ? createGeminiAdapter({ ...common, apiKey })
-        : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind });
-  const problem = keyProblem(provider, key) ?? routeProblem;
+        : protocol === 'bedrock'
+          ? createBedrockAdapter({ ...common, apiKey, region, promptCache: provider.promptCache })
+          : createOpenAiAdapter({ ...common, apiKey: key.value, kind: provider.kind });
+  const hasRegion = protocol !== 'bedrock' || region !== '' || !isAccessKey(apiKey);
+  const problem = keyProblem(provider, key) ?? routeProblem ?? (hasRegion ? null : noRegion(provider));
   return problem === null ? adapter : createRefusing(problem, adapter);
 };
 
@@ -133,12 +145,13 @@ const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Prov
     ...route.problem,
   };
   const parameters = new LearnedParameters(deps.config, provider);
-  const remote = { environment: deps.environment, transport, parameters, problem };
+  const region = deps.env['AWS_REGION'];
+  const remote = { environment: deps.environment, transport, parameters, region, problem };
   const key = deps.keyOf(provider);
   const adapter = createRemote(provider, key, remote);
   const withKey = (secret: string): ProviderAdapter => {
     const { redact } = deps.environment;
-    const redactSecret = createRedactor([secret]);
+    const redactSecret = createRedactor(secretParts(provider, secret));
     const environment = { ...deps.environment, redact: (text: string) => redactSecret(redact(text)) };
     return createRemote(provider, { variable: null, value: secret }, { ...remote, environment });
   };

@@ -36,7 +36,8 @@ export class LearnedParameters {
   async complete(request: ModelRequest, sink: ModelSink, send: SendRequest): Promise<ModelAnswer> {
     const { model } = request;
     const { kind } = this.provider;
-    const format = kind === 'anthropic' || kind === 'gemini' ? kind : 'openai';
+    const own = kind === 'bedrock' ? 'anthropic' : kind;
+    const format = own === 'anthropic' || own === 'gemini' ? own : 'openai';
     const { fixed, parameters: known } = this.find(model);
     let parameters = known;
     const tried = new Set<string>();

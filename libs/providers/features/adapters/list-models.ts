@@ -132,6 +132,8 @@ export const toFailedTest = (error: unknown, durationMs: number): ProviderTest =
 
 /** Asks a provider for its models, which costs nothing. Throws a `ModelFailure`. */
 const listModels = async (listing: ModelListing): Promise<ProviderModel[]> => {
+  // The address of the calls has no list.
+  if (PROVIDER_FACTS[listing.provider.kind].adapter === 'bedrock') throw new NoModelList();
   const headers = headersOf(listing);
   let body: unknown;
   for (const url of urlsOf(listing.provider))

@@ -11,7 +11,13 @@ import type { AntiphonConfig, ProviderConfig, ProviderKind } from '@antiphon/con
 import { createModels, type Models } from './create-models.js';
 
 const KEY = 'sk-contract-0123456789abcdef';
-const ENV = { ANTHROPIC_API_KEY: KEY, OPENAI_API_KEY: KEY, OPENROUTER_API_KEY: KEY, GEMINI_API_KEY: KEY };
+const ENV = {
+  ANTHROPIC_API_KEY: KEY,
+  OPENAI_API_KEY: KEY,
+  OPENROUTER_API_KEY: KEY,
+  GEMINI_API_KEY: KEY,
+  AWS_BEARER_TOKEN_BEDROCK: KEY,
+};
 
 const CALCULATOR: ModelTool = {
   name: 'calculator',
@@ -31,6 +37,7 @@ const KINDS: readonly { kind: ProviderKind; path: string; at: string }[] = [
   { kind: 'openrouter', path: '/api/v1', at: '/api/v1/chat/completions' },
   { kind: 'ollama', path: '', at: '/v1/chat/completions' },
   { kind: 'gemini', path: '/v1beta', at: '/v1beta/models/mock-model' },
+  { kind: 'bedrock', path: '', at: '/model/mock-model/converse' },
   { kind: 'scripted', path: '', at: '' },
 ];
 
@@ -94,7 +101,7 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
     expect(answer.usage?.inputTokens).toBeGreaterThan(0);
     expect(answer.usage?.outputTokens).toBeGreaterThan(0);
     if (streaming) expect(deltas.length).toBeGreaterThan(1);
-    if (at !== '') expect(mock.getLastRequest()?.path.split(/[:?]/)[0]).toBe(at);
+    if (at !== '') expect(mock.getLastRequest()?.path.split(/[:?]|-stream/)[0]).toBe(at);
   });
 
   it.each([true, false])('requests a tool and uses its result (streaming: %s)', async (streaming) => {

@@ -1,4 +1,4 @@
-import { PROVIDER_FACTS, withoutUrlSecrets } from '@antiphon/config';
+import { PROVIDER_FACTS, keyVariablesOf, withoutUrlSecrets } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig, ProviderKind } from '@antiphon/config';
 import { invalid, type JsonValue } from '@antiphon/kernel';
 
@@ -12,10 +12,23 @@ export interface ProviderKey {
 }
 
 /** Reads a provider's key, without the line break at the end of a secret's file. */
-export const keyOf = ({ kind, apiKeyEnv }: ProviderConfig, env: Environment): ProviderKey => {
-  const variable = apiKeyEnv ?? PROVIDER_FACTS[kind].keyVariable;
-  const value = variable === null ? '' : (env[variable] ?? '').trim();
-  return { variable, value: value === '' ? null : value };
+export const keyOf = (provider: ProviderConfig, env: Environment): ProviderKey => {
+  const [variable = null, ...more] = keyVariablesOf(provider);
+  const valueOf = (name: string | null): string => (name === null ? '' : (env[name] ?? '').trim());
+  // The parts of an access key are one value, as a stored key has them.
+  const value = [variable, ...more].map(valueOf).filter(Boolean).join(':');
+  return { variable, value: valueOf(variable) === '' ? null : value };
+};
+
+/**
+ * Returns the parts of a key that must not be shown. Of an access key, the id is none: it is a part
+ * of signed requests.
+ */
+export const secretParts = ({ kind }: Pick<ProviderConfig, 'kind'>, value: string | null): string[] => {
+  if (value === null) return [];
+  if (kind !== 'bedrock' || !value.includes(':')) return [value];
+  const [, secret = '', ...token] = value.split(':');
+  return [value, secret, token.join(':')].filter((part) => part !== '');
 };
 
 /** Returns true if a call without a key would fail. Such a call is not sent. */

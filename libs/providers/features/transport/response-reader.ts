@@ -34,6 +34,9 @@ export interface EventReader {
   readWhole(value: unknown): void;
   /** Returns true once the model has given its reason to stop. */
   isComplete(): boolean;
+  /** Media type of the stream, and its parser. Default: server-sent events. */
+  readonly media?: string;
+  readonly createParser?: typeof createEventParser;
 }
 
 /**
@@ -179,7 +182,8 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
 
   private bodyOf(type: string, headers: ResponseHeaders): BodyHandling {
     const { events, call } = this;
-    if (events !== null && (type === 'text/event-stream' || type === '')) return this.streamBody(events);
+    if (events !== null && ['text/event-stream', '', events.media].includes(type))
+      return this.streamBody(events);
     if (events === null && (isJson(type) || type === '')) {
       const finish = (text: string): unknown => parseResponse(text.replace(/^\uFEFF/, ''));
       return this.collectBody({ limit: call.limits.maxAnswerBytes, allowsPartial: false, finish });
@@ -192,7 +196,7 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
 
   private streamBody(events: EventReader): BodyHandling {
     let isEnded = false;
-    const read = createEventParser((event) => {
+    const read = (events.createParser ?? createEventParser)((event) => {
       // The connection broke within an event after the answer.
       if (isEnded && events.isComplete() && parseJson(event.data) === undefined) return;
       if (event.data.length > MAX_EVENT)

@@ -47,7 +47,7 @@ export const hasError = (json: unknown): boolean => Boolean(firstOf(json)['error
 
 /** Returns true for an answer in the format of any vendor. */
 export const isAnswer = (json: unknown): boolean => {
-  const { choices, content, candidates, promptFeedback } = firstOf(json);
+  const { choices, content, candidates, promptFeedback, output } = firstOf(json);
   const isList = [choices, content, candidates].some((value) => Array.isArray(value));
-  return !hasError(json) && (isList || promptFeedback !== undefined);
+  return !hasError(json) && (isList || promptFeedback !== undefined || output !== undefined);
 };

@@ -58,9 +58,26 @@ const USAGE = { inputTokens: ZOO_USAGE.input, outputTokens: ZOO_USAGE.output };
 const CALL = { name: 'calculator', json: ['{"expression"', ':"6*7"}'] };
 const CALLED = { name: 'calculator', input: { expression: '6*7' } };
 
+/** Returns the response of a stream, whose pieces may be bytes. */
+const responseOf = (
+  { binaryMedia }: ZooServer,
+  pieces: readonly (string | Uint8Array)[],
+  more: { readonly cut?: true } = {},
+): ZooResponse => {
+  if (binaryMedia === undefined) return { pieces, ...more };
+  const toBytes = (piece: string | Uint8Array): Uint8Array =>
+    typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece;
+  return { pieces: pieces.map(toBytes), type: binaryMedia, ...more };
+};
+
+type Change = (pieces: readonly string[], server: ZooServer) => readonly (string | Uint8Array)[];
+
 const streamed =
-  (reply: ZooReply, change: (pieces: readonly string[]) => readonly (string | Uint8Array)[] = (all) => all) =>
-  (server: ZooServer): ZooResponse => ({ pieces: change(server.stream(reply)) });
+  (reply: ZooReply, change: Change = (all) => all) =>
+  (server: ZooServer): ZooResponse =>
+    responseOf(server, change(server.stream(reply), server));
+
+const sendsLines = ({ binaryMedia }: ZooServer): boolean => binaryMedia === undefined;
 
 const answered = (
   name: string,
@@ -74,8 +91,10 @@ const answered = (
   problem: (outcome) => holds(outcome, expected),
 });
 
-const inBytes = (pieces: readonly string[]): Uint8Array[] =>
-  [...Buffer.from(pieces.join(''))].map((byte) => Uint8Array.of(byte));
+const inBytes: Change = (pieces, { binaryMedia }) =>
+  [...Buffer.from(pieces.join(''), binaryMedia === undefined ? 'utf8' : 'latin1')].map((byte) =>
+    Uint8Array.of(byte),
+  );
 
 /** Puts a text between the pieces of a stream. */
 const between = (text: string) => (pieces: readonly string[]) => pieces.flatMap((piece) => [piece, text]);
@@ -119,7 +138,7 @@ const cut =
   (count: (all: number) => number) =>
   (server: ZooServer): ZooResponse => {
     const pieces = server.stream({ text: TEXT, usage: null });
-    return { pieces: pieces.slice(0, count(pieces.length)), cut: true };
+    return responseOf(server, pieces.slice(0, count(pieces.length)), { cut: true });
   };
 
 /** Behaviours of servers that Antiphon meets, each for every server of the zoo. */
@@ -130,21 +149,29 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   answered('everything at once', { text: TEXT }, { text: WHOLE }, (all) => [all.join('')]),
   answered('an emoji in halves', { text: ['a\ud83c', '\udf0ab'] }, { text: 'a🌊b' }),
   answered('empty pieces of text', { text: ['', 'a', '', 'b', ''] }, { text: 'ab' }),
-  answered('lines that end in CR LF', { text: TEXT }, { text: WHOLE }, (all) =>
-    all.map((piece) => piece.replaceAll('\n', '\r\n')),
+  answered(
+    'lines that end in CR LF',
+    { text: TEXT },
+    { text: WHOLE },
+    (all) => all.map((piece) => piece.replaceAll(/\r?\n/g, '\r\n')),
+    sendsLines,
   ),
-  answered('a byte order mark', { text: TEXT }, { text: WHOLE }, (all) => ['\ufeff', ...all]),
+  answered('a byte order mark', { text: TEXT }, { text: WHOLE }, (all) => ['\ufeff', ...all], sendsLines),
   {
     ...{ name: 'keep-alives of its kind', as: 'held' },
-    respond: (server) => ({ pieces: between(server.keepAlive)(server.stream({ text: TEXT })) }),
+    respond: (server) =>
+      server.keepAlive === ''
+        ? undefined
+        : { pieces: between(server.keepAlive)(server.stream({ text: TEXT })) },
     problem: (outcome) => holds(outcome, { text: WHOLE }),
   },
-  answered('keep-alives as data', { text: TEXT }, { text: WHOLE }, between('data: : ping\n\n')),
+  answered('keep-alives as data', { text: TEXT }, { text: WHOLE }, between('data: : ping\n\n'), sendsLines),
   answered(
     'comments and unknown fields of events',
     { text: TEXT },
     { text: WHOLE },
     between(': c\nid: 1\nretry: 9\n\n'),
+    sendsLines,
   ),
   answered('a text of 600,000 characters', { text: ['x'.repeat(600_000)] }, { finish: 'stop' }),
   answered('text that a database cannot store', { text: ['a\0b'] }, { text: 'a\ufffdb' }),
@@ -220,14 +247,16 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     refused: true,
     retryable: true,
   }),
-  refusedWith('an error as the first event', (server) => ({ pieces: [server.broken('not now')] }), {
+  refusedWith('an error as the first event', (server) => responseOf(server, [server.broken('not now')]), {
     refused: true,
   }),
   refusedWith(
     'an error after some text',
-    (server) => ({
-      pieces: [...server.stream({ text: TEXT, usage: null }).slice(0, 4), server.broken('it broke')],
-    }),
+    (server) =>
+      responseOf(server, [
+        ...server.stream({ text: TEXT, usage: null }).slice(0, 4),
+        server.broken('it broke'),
+      ]),
     { refused: false, dispatched: true },
   ),
   refusedWith(

@@ -44,8 +44,11 @@ export interface Refusal {
 export interface ZooServer {
   readonly name: string;
   /** Kind of provider with which Antiphon calls it. */
-  readonly kind: 'anthropic' | 'openai' | 'openai-compatible' | 'openrouter' | 'ollama' | 'gemini';
-  readonly format: 'anthropic' | 'openai' | 'gemini';
+  readonly kind:
+    'anthropic' | 'openai' | 'openai-compatible' | 'openrouter' | 'ollama' | 'gemini' | 'bedrock';
+  readonly format: 'anthropic' | 'openai' | 'gemini' | 'bedrock';
+  /** Media type of a stream of bytes that are no text. Its pieces have one character for a byte. */
+  readonly binaryMedia?: string;
   /** Path of the base URL. */
   readonly path: string;
   readonly model: string;
@@ -59,7 +62,7 @@ export interface ZooServer {
   readonly refuse: (problem: Problem) => Refusal | undefined;
   /** Returns the event by which the server breaks an answer off. */
   readonly broken: (message: string) => string;
-  /** A line or event that keeps the connection open. */
+  /** A line or event that keeps the connection open; empty where there is none. */
   readonly keepAlive: string;
   readonly shows: {
     /** The stream may carry reasoning. */

@@ -1,4 +1,5 @@
 import { anthropicServer } from './anthropic-dialect.js';
+import { bedrockServer } from './bedrock-dialect.js';
 import { geminiServer } from './gemini-dialect.js';
 import { openAiError, openAiServer } from './openai-dialect.js';
 import type { ZooServer } from './reply.js';
@@ -53,6 +54,13 @@ export const ZOO: readonly ZooServer[] = [
   anthropicServer({
     ...{ name: 'Anthropic', path: '', model: 'claude-sonnet-4-5' },
     sources: ['https://docs.anthropic.com/en/docs/build-with-claude/streaming'],
+  }),
+  bedrockServer({
+    ...{ name: 'Bedrock', path: '', model: 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0' },
+    sources: [
+      'https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html',
+      'https://docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html',
+    ],
   }),
   anthropicServer({
     ...{ name: 'Bedrock by a proxy of Messages', path: '/anthropic', model: 'anthropic.claude-sonnet-4-5' },
