@@ -6,6 +6,7 @@ import { CALCULATION, commandsIn, startCliWorld, type CliWorld } from './cli-wor
 import { describeKeyCommands } from './describe-key-commands.js';
 import { describeApprovalCommands } from './describe-approval-commands.js';
 import { describeOperatorCommands } from './describe-operator-commands.js';
+import { describeProviderCommands } from './describe-provider-commands.js';
 import { scriptedConfig, waitForValue, type CliRun } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
@@ -379,6 +380,8 @@ describe('antiphon session', () => {
   });
 });
 
+describeProviderCommands(() => world);
+// The last ones end the stack.
 describeOperatorCommands(() => world);
 
 describe('this file', () => {
