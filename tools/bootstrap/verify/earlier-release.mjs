@@ -15,8 +15,8 @@ const AGAIN = 'and now?';
 const lastLines = (output) => output.trim().split('\n').slice(-25).join('\n');
 
 /**
- * Fills a home by an earlier release, and opens it by this one: the audit holds, each turn reads as
- * it did, each decision repeats to the stored hashes, and the session continues.
+ * Fills a home by an earlier release, and opens it by this one. The audit holds, each turn reads as
+ * it did, and each decision repeats to the stored hashes. Then the session continues.
  */
 export const openEarlierHome = async ({ folder, clone, npm, run }) => {
   const [earlier, current] = [await clone('earlier'), await clone('fresh')];
