@@ -313,7 +313,7 @@ describe('Tools for files', () => {
   it('end hostile expressions in bounded time, and a line of 10 MB is read, found and edited', async () => {
     const large = world.process({
       config: {
-        ...testConfig({ tools: TOOLS, maxIterations: 20 }),
+        ...testConfig({ tools: TOOLS, maxIterations: 40 }),
         files: { ...config.files, maxFileBytes: 20_000_000 },
       },
     });
