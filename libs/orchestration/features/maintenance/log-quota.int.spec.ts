@@ -25,6 +25,7 @@ const SERVED: ReadonlySet<string> = new Set(
     ...[contracts.deleteWorkflow, contracts.validateWorkflow, contracts.claimTask, contracts.renewTask],
     ...[contracts.finishTask, contracts.setCredential, contracts.removeCredential],
     ...[contracts.rotateMasterKey, contracts.getPlan, contracts.beginToolCall],
+    ...[contracts.testProvider, contracts.removeProvider, contracts.listProviderModels],
   ].map(({ subject }) => subject),
 );
 const isRead = (subject: string): boolean =>

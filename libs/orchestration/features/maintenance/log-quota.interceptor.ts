@@ -2,9 +2,11 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import {
   attachChatFile,
+  changeAgent,
   changeFiles,
   changeMessage,
   checkFileWrite,
+  connectProvider,
   createChat,
   createTask,
   forkSession,
@@ -28,7 +30,7 @@ const ADDING: ReadonlySet<string> = new Set(
   [
     ...[submitTurn, newSession, forkSession, createTask, startRun, runPlan, saveWorkflow, spawnAgent],
     ...[sendAgentMessage, subscribeAgent, createChat, renameChat, attachChatFile, changeMessage],
-    ...[changeFiles, checkFileWrite, rewindFiles],
+    ...[changeFiles, checkFileWrite, rewindFiles, changeAgent, connectProvider],
   ].map(({ subject }) => subject),
 );
 

@@ -57,7 +57,7 @@ export class ChangeProviders {
         state,
       );
       const change = (client: pg.ClientBase): Promise<void> => this.storeKey(client, request, state, key);
-      return { events, join: (own: StreamAppend) => this.append(workspace, own, change) };
+      return { events, join: (own: StreamAppend) => this.commitBoth(workspace, own, change) };
     });
     this.credentials.forget();
     this.logger.info({ workspace, provider: name, kind, caller }, 'provider connected');
@@ -81,7 +81,7 @@ export class ChangeProviders {
       removed = events.length > 0;
       const change = (client: pg.ClientBase): Promise<void> =>
         this.credentials.removeWithin(client, workspace, name);
-      return { events, join: (own: StreamAppend) => this.append(workspace, own, change) };
+      return { events, join: (own: StreamAppend) => this.commitBoth(workspace, own, change) };
     });
     this.credentials.forget();
     if (removed) this.logger.info({ workspace, provider: name, caller }, 'provider removed');
@@ -89,7 +89,7 @@ export class ChangeProviders {
   }
 
   /** Commits a change of the key and the fact about it. */
-  private async append(
+  private async commitBoth(
     workspace: string,
     own: StreamAppend,
     change: (client: pg.ClientBase) => Promise<void>,
