@@ -60,7 +60,8 @@ export const startCliWorld = async (configuration: string): Promise<CliWorld> =>
   };
   const run = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await cli(...args);
-    expect([args.join(' '), code, stderr]).toEqual([args.join(' '), 0, '']);
+    // With --json, an error is on standard output.
+    expect([args.join(' '), code, stderr, code === 0 ? '' : stdout]).toEqual([args.join(' '), 0, '', '']);
     return stdout;
   };
   const runJson = async <T>(...args: string[]): Promise<T> => JSON.parse(await run(...args, '--json')) as T;

@@ -43,10 +43,11 @@ describe('a request to the agent service', () => {
   });
 
   it('that only deletes is served', () => {
-    const { changeFiles, changeMessage } = contracts;
+    const { changeAgent, changeFiles, changeMessage } = contracts;
     const remove = { op: 'delete', path: 'a' };
     expect(addsToLog(changeFiles.subject, { changes: [remove] })).toBe(false);
     expect(addsToLog(changeFiles.subject, { changes: [remove, { op: 'write' }] })).toBe(true);
+    expect(addsToLog(changeAgent.subject, { changes: { model: 'x' } })).toBe(true);
     expect(addsToLog(changeMessage.subject, { content: null })).toBe(false);
     expect(addsToLog(changeMessage.subject, { content: 'x' })).toBe(true);
   });

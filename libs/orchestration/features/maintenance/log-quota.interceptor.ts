@@ -38,12 +38,15 @@ interface AddingRequest {
   readonly workspace?: unknown;
   /** Null deletes a message. */
   readonly content?: unknown;
-  readonly changes?: readonly { readonly op?: unknown }[];
+  /** A list for files, an object for an agent. */
+  readonly changes?: unknown;
 }
+
+const isFileDeletion = (change: { readonly op?: unknown } | null): boolean => change?.op === 'delete';
 
 /** Returns true for a request that only deletes. */
 const isDeletion = ({ content, changes }: AddingRequest): boolean =>
-  content === null || (changes?.every(({ op }) => op === 'delete') ?? false);
+  content === null || (Array.isArray(changes) && changes.every(isFileDeletion));
 
 /** Returns true for a request that a full log refuses. */
 export const addsToLog = (subject: string, request: unknown): boolean =>
