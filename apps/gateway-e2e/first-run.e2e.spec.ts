@@ -122,6 +122,9 @@ describe('the first run in Chromium', () => {
     await page.getByRole('heading', { name: 'Latest events' }).waitFor();
     await page.getByText('all services run').waitFor();
     expect(await link('Connect a model').count()).toBe(0);
+    expect(await readApi({ stack }, '/api/v1/health')).toMatchObject({
+      provider: { name: 'anthropic', kind: 'anthropic', model: 'claude-sonnet-4-5' },
+    });
     await page.goto('/settings/providers');
     const row = page.getByRole('row', { name: /^anthropic/ });
     await row.getByText('stored encrypted').waitFor();

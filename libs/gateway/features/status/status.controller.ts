@@ -1,7 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import type { Principal } from '@antiphon/contracts/identity';
-import { listAgents } from '@antiphon/contracts/agent';
+import { getAgent, listAgents, listProviders } from '@antiphon/contracts/agent';
 import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
 import { GATEWAY_ROUTES, type StatusView } from '@antiphon/contracts/reference';
 import { listPlugins } from '@antiphon/contracts/sandbox';
@@ -63,12 +63,27 @@ const countSessions = async (pool: Pool, workspace: string): Promise<number> => 
   return Number(rows[0]?.count ?? 0);
 };
 
-/** Returns the provider of the default agent. The kind shows a `scripted` provider as such. */
-const providerOf = ({ agents, providers }: AntiphonConfig): Status['provider'] => {
-  const agent = agents[0];
-  const provider = providers.find(({ name }) => name === agent?.provider);
-  return { name: provider?.name ?? '', kind: provider?.kind ?? '', model: agent?.model ?? '' };
+/**
+ * Returns the provider of the default agent, which may be changed at run time. It is that of
+ * the configuration while the agent service does not answer. The kind shows a `scripted` provider.
+ */
+const readProvider = async (
+  { requests, config }: StatusDeps,
+  workspace: string,
+): Promise<Status['provider']> => {
+  const { agents, providers } = workspaceConfig(config, workspace);
+  const [configured] = agents;
+  const kindOf = (name: string) => providers.find((one) => one.name === name)?.kind;
+  const found =
+    configured && (await getOrNull(requests.request(getAgent, { workspace, agentId: configured.id })));
+  const { provider: name = '', model = '' } = found?.agent ?? configured ?? {};
+  const kind = kindOf(name);
+  if (kind !== undefined || name === '') return { name, kind: kind ?? '', model };
+  const connected = await getOrNull(requests.request(listProviders, { workspace }));
+  return { name, kind: connected?.providers.find((one) => one.name === name)?.kind ?? '', model };
 };
+
+const getOrNull = <T>(read: Promise<T>): Promise<T | null> => read.catch(() => null);
 
 /**
  * Returns the part of a status that every workspace may see: which services and engines work.
@@ -96,7 +111,7 @@ const readAgentsInError = async (
   workspace: string,
 ): Promise<Status['agentsInError']> => {
   const query = { workspace, state: 'error' as const, limit: MAX_IN_ERROR };
-  const listed = await requests.request(listAgents, query).catch(() => null);
+  const listed = await getOrNull(requests.request(listAgents, query));
   return (
     listed?.agents.map(({ id: agentId, error }) => ({
       ...{ agentId, code: error?.code ?? '', retryAt: error?.retryAt ?? '' },
@@ -115,11 +130,12 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
 
   return async (reader) => {
     const { workspace } = reader;
-    const [reports, plugins, sessions, agentsInError] = await Promise.all([
+    const [reports, plugins, sessions, agentsInError, provider] = await Promise.all([
       Promise.all(SERVICES.map((service) => readHealth(deps, service))),
       valueOrNull(readPlugins(workspace)),
       valueOrNull(readSessions(workspace)),
       readAgentsInError(deps, workspace),
+      readProvider(deps, workspace),
     ]);
     const isWell = reports.every(({ healthy }) => healthy) && (agentsInError ?? []).length === 0;
     const services = SERVICES.map((name, i) => [name, reports[i] ?? { healthy: false }] as const);
@@ -127,7 +143,7 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
       status: isWell ? 'ok' : 'degraded',
       version,
       uptime: Math.round(uptimeMs() / 1_000),
-      provider: providerOf(workspaceConfig(config, workspace)),
+      provider,
       services: Object.fromEntries(services),
       engines: enginesOf(reports),
       agentsInError,
