@@ -52,7 +52,7 @@ provider = "stranger"
 model = "mock"
 
 [[agents]]
-id = "nobody"
+id = "unknown-model"
 provider = "litellm"
 model = "no-such-model"
 `;
@@ -162,7 +162,7 @@ describe('LiteLLM', () => {
   });
 
   it('refuses an unknown model, which is charged nothing and named', async () => {
-    const frames = await begin('nobody', 'hello').done();
+    const frames = await begin('unknown-model', 'hello').done();
     expect(errorOf(frames).message).toMatch(/check the name of the model.*no-such-model/);
     expect((await endsOf(sessionOf(frames))).map(({ type }) => type)).toEqual(['BudgetReleased']);
   });
