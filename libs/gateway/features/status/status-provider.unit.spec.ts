@@ -9,7 +9,15 @@ const config = {
   agents: [{ id: 'main', provider: 'scripted', model: 'scripted' }],
   providers: [{ name: 'scripted', kind: 'scripted' }],
 } as unknown as AntiphonConfig;
-const REPORT = { service: 'agent' as const, healthy: true, pid: 1, uptimeMs: 1, version: '1', checks: [] };
+const REPORT = {
+  service: 'agent' as const,
+  healthy: true,
+  pid: 1,
+  uptimeMs: 1,
+  version: '1',
+  checks: [],
+  facts: {},
+};
 
 /** Returns the provider of a status. A request that has no reply is refused. */
 const providerWith = async (replies: Readonly<Record<string, unknown>>) => {
