@@ -138,10 +138,11 @@ describe('an agent that works again after an idle hour', () => {
 
 describe('an agent whose turn lost its process five times', () => {
   it('is in the state error with its reason, and takes turns again without an operator', async () => {
-    const survivor = world.process({ times: { leaseMs: 60_000, sweepMs: 60_000 } });
-    const agent = await spawn(survivor);
+    // One process at a time: each sweeps often at its start, and could take the turn of another.
+    const times = { leaseMs: 60_000, sweepMs: 60_000 };
+    let process = world.process({ times });
+    const agent = await spawn(process);
     world.model.reply = hangs();
-    let process = world.process({ times: { leaseMs: 60_000, sweepMs: 60_000 } });
     const { sessionId } = await submitTo(process, { address: newAddress(agent.id) });
     for (let lost = 1; lost <= 5; lost++) {
       await until(async () => {
@@ -149,12 +150,13 @@ describe('an agent whose turn lost its process five times', () => {
         return (await world.types(sessionId)).filter((type) => type === 'ModelCallStarted').length === lost;
       });
       // Fewer lost processes are no error: the turn was taken over.
-      await until(async () => (await viewOf(survivor, agent.id)).state === 'working');
+      await until(async () => (await viewOf(process, agent.id)).state === 'working');
       expect(await typesOf(agent.id)).toEqual([]);
       process.kill();
       await world.handleExit(process);
-      if (lost < 5) process = world.process({ times: { leaseMs: 60_000, sweepMs: 60_000 } });
+      if (lost < 5) process = world.process({ times });
     }
+    const survivor = world.process({ times });
     world.model.reply = streams('hello');
     await until(async () => {
       await survivor.runtime.takeOver();
