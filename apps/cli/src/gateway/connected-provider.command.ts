@@ -9,12 +9,17 @@ type Test = RouteReply<'testProvider'>;
 type Provider = RouteReply<'listProviders'>['providers'][number];
 
 type Kind = RouteRequest<'testProvider'>['body']['kind'];
-const KINDS: readonly Kind[] = [
-  ...(['anthropic', 'openai', 'openrouter', 'gemini'] as const),
-  ...(['azure-openai', 'ollama', 'openai-compatible'] as const),
-];
-/** Kinds that need no key. It is read only where the command names a file. */
-const WITHOUT_KEY: readonly string[] = ['ollama', 'openai-compatible'];
+/** Whether a kind needs a key. Where it does not, one is read only if the command names a file. */
+const NEEDS_KEY: Readonly<Record<Kind, boolean>> = {
+  anthropic: true,
+  openai: true,
+  openrouter: true,
+  gemini: true,
+  'azure-openai': true,
+  ollama: false,
+  'openai-compatible': false,
+};
+const KINDS = Object.keys(NEEDS_KEY) as Kind[];
 
 interface KeyOptions {
   readonly file?: string;
@@ -22,15 +27,16 @@ interface KeyOptions {
   readonly model?: string;
 }
 
-const specOf = (cwd: string, kind: string, { file, baseUrl }: KeyOptions) => ({
-  kind: kind as Kind,
+const specOf = (cwd: string, kind: Kind, { file, baseUrl }: KeyOptions) => ({
+  kind,
   ...(baseUrl === undefined ? {} : { baseUrl }),
-  ...(WITHOUT_KEY.includes(kind) && file === undefined ? {} : { secret: readSecret(cwd, file) }),
+  ...(NEEDS_KEY[kind] || file !== undefined ? { secret: readSecret(cwd, file) } : {}),
 });
 
-const requireKind = (kind: string): string => {
-  if ((KINDS as readonly string[]).includes(kind)) return kind;
-  throw invalid('CLI.USAGE', `there is no kind ${JSON.stringify(kind)}; expected one of ${KINDS.join(', ')}`);
+const requireKind = (name: string): Kind => {
+  const kind = KINDS.find((one) => one === name);
+  if (kind !== undefined) return kind;
+  throw invalid('CLI.USAGE', `there is no kind ${JSON.stringify(name)}; expected one of ${KINDS.join(', ')}`);
 };
 
 const testText = ({ works, message, durationMs, problem }: Test): string =>
