@@ -12,6 +12,10 @@ const PURE = ['libs/*/domain/**/*.ts', 'libs/*/workflows/**/*.ts', 'libs/kernel/
 const SPECS = ['**/*.spec.ts', '**/testing/**/*.ts', 'libs/testing/**/*.ts', 'apps/*-e2e/**/*.ts'];
 // Errors of these folders end calls of tools.
 const CAUSED = [
+  'libs/agents/domain/**/*.ts',
+  ...['agent-directory', 'agent-reach', 'agent-rights', 'model-choice', 'own-call-limits', 'spawn-plan'].map(
+    (name) => `libs/agents/features/lifecycle/${name}.ts`,
+  ),
   'libs/files/**/*.ts',
   'libs/native-tools/**/*.ts',
   'libs/conversation/features/tools/file-access.ts',

@@ -122,6 +122,7 @@ describe('the house rules', () => {
 
   it.each([
     ['file tools', 'libs/files/domain', `export const f = (): Error => rejected('FILE.A', 'no');`],
+    ['agents', 'libs/agents/domain', `throw rejected('AGENT.A', 'no');`],
     ['plan tools', 'libs/orchestration/domain/plans', `throw conflict('PLAN.A', text);`],
     ['model calls', 'libs/providers/features/transport', `throw new ModelFailure({ message: 'no' });`],
   ])('keep sentences out of the errors of %s, which facts record', async (_, folder, code) =>

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import type { AgentTreeEvent, TreeLimits } from '@antiphon/contracts/agent';
 import { assertNever, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
@@ -73,8 +74,8 @@ const reachedLimit = (tree: AgentTree, parentId: string): WaitLimit | null => {
 
 const refuse = (tree: AgentTree, limit: WaitLimit | 'depth' | 'queue', agentId: string): never => {
   const max = limit === 'queue' ? MAX_TREE_QUEUE : tree.limits[limit];
-  const message = `the tree of "${tree.rootId ?? ''}" has reached its limit of ${limit} (${max})`;
-  throw rejected('AGENT.LIMIT_REACHED', message, { data: { limit, max, agentId, rootId: tree.rootId } });
+  const cause = { kind: 'tree_full', rootId: tree.rootId ?? '', limit, max } as const;
+  throw causedError(rejected, 'AGENT.LIMIT_REACHED', cause, { limit, max, agentId, rootId: tree.rootId });
 };
 
 const openTree = ({ data, now: at }: OpenTree, tree: AgentTree): AgentTreeEvent[] => {
@@ -97,9 +98,8 @@ const admitMember = ({ data, now: at }: AdmitMember, tree: AgentTree): AgentTree
   const parent = tree.members.get(parentId);
   if (parent?.waitsFor !== null) {
     const from = parent ? 'spawning' : 'terminated';
-    throw rejected('AGENT.STATE_CONFLICT', `agent "${parentId}" is ${from}: it cannot have a child`, {
-      data: { from, to: 'working', agentId: parentId },
-    });
+    const cause = { kind: 'parent_without_children', agentId: parentId, from } as const;
+    throw causedError(rejected, 'AGENT.STATE_CONFLICT', cause, { from, to: 'working', agentId: parentId });
   }
   const depth = parent.depth + 1;
   if (depth > tree.limits.depth) return refuse(tree, 'depth', agentId);

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { textOf } from '@antiphon/contracts/causes';
 import type {
   AgentDefinition,
@@ -131,10 +132,9 @@ const isChange = (command: AgentCommand, { status, failure }: AgentRecord): bool
   if (from.includes(status)) return true;
   if (repeats.includes(status)) return false;
   const target = to ?? publicName(status);
-  const message = `agent "${agentId}" cannot go from ${publicName(status)} to ${target} (${type})`;
-  throw rejected('AGENT.STATE_CONFLICT', message, {
-    data: { from: publicName(status), to: target, agentId },
-  });
+  const change = { agentId, from: publicName(status), to: target };
+  const cause = { kind: 'agent_cannot_change', ...change, command: type } as const;
+  throw causedError(rejected, 'AGENT.STATE_CONFLICT', cause, change);
 };
 
 const toEvent = (command: AgentCommand, agent: AgentRecord): AgentEvent => {

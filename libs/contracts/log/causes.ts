@@ -1,3 +1,5 @@
+import { AGENT_TEXTS } from './agent-causes.js';
+import type { AgentFields } from './agent-causes.js';
 import { FILE_TEXTS } from './file-causes.js';
 import type { FileFields } from './file-causes.js';
 import { PROVIDER_TEXTS } from './provider-causes.js';
@@ -6,7 +8,7 @@ import type { ProviderFields } from './provider-causes.js';
 export type { AnswerProblem } from './provider-causes.js';
 
 /** Fields of each kind of cause. */
-interface Fields extends FileFields, ProviderFields {
+interface Fields extends AgentFields, FileFields, ProviderFields {
   /** Text of a provider, a tool, a person or a dependency, or a text that an old event recorded. */
   text: { readonly text: string };
   /** Error of a dependency, with its code. */
@@ -132,6 +134,7 @@ type Texts = { readonly [K in Kind]: (fields: Fields[K]) => string };
 
 /** Texts for people and models. They may be reworded: no rule, replay or hash depends on them. */
 export const TEXTS: Texts = {
+  ...AGENT_TEXTS,
   ...FILE_TEXTS,
   ...PROVIDER_TEXTS,
   text: ({ text }) => text,

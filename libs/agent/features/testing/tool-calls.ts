@@ -1,4 +1,5 @@
-import { textOf } from '@antiphon/contracts/causes';
+import { jest } from '@jest/globals';
+import { TEXTS, textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { ModelToolResult } from '@antiphon/providers-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
@@ -68,4 +69,25 @@ export const runStep = async (
   await world.ended(sessionId, 1, MAX_MS);
   const messages = world.model.requests.at(-1)?.messages ?? [];
   return messages.flatMap((message) => (message.role === 'tool' ? message.results : []));
+};
+
+/**
+ * Returns the causes of the refused calls, once with the texts of this code and once with another
+ * text for every cause.
+ */
+export const causesInTwoWordings = async (
+  calls: () => Promise<CalledTools>,
+): Promise<readonly [unknown[], unknown[]]> => {
+  const causesOf = async (): Promise<unknown[]> => {
+    const { events } = await calls();
+    return events.filter(({ type }) => type === 'ToolCallFailed').map(({ data }) => data['cause']);
+  };
+  const causes = await causesOf();
+  const kinds = Object.keys(TEXTS) as (keyof typeof TEXTS)[];
+  const texts = kinds.map((kind) => jest.spyOn(TEXTS, kind).mockReturnValue('in another wording'));
+  try {
+    return [causes, await causesOf()];
+  } finally {
+    for (const text of texts) text.mockRestore();
+  }
 };

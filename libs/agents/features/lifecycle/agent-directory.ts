@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { AGENT_CHANGE_SUBJECT, agentStream } from '@antiphon/contracts/agent';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
@@ -76,11 +77,10 @@ export class AgentDirectory {
     const agent = await this.load(workspace, agentId);
     if (agent) return checkLiving(agent);
     const { agents } = workspaceConfig(this.deps.config, workspace);
-    throw notFound(
+    throw causedError(
+      notFound,
       'AGENT.NOT_FOUND',
-      agents.length === 0
-        ? `no agent is configured for the workspace ${workspace}`
-        : `there is no agent "${agentId}"`,
+      agents.length === 0 ? { kind: 'no_agent_configured', workspace } : { kind: 'agent_missing', agentId },
     );
   }
 

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { isBelow, normalizeFolder } from '@antiphon/files-domain';
 import { forbidden } from '@antiphon/kernel';
 import type { AgentDirectory } from './agent-directory.js';
@@ -66,13 +67,15 @@ export const canBroadcast = (from: AgentReach, topic: string | null): boolean =>
   return contacts ? isNamed(contacts) : !isLimited(from);
 };
 
-const refusal = (from: AgentReach, attempt: string, name: string): Error => {
-  const list = from.ownContacts ? 'the `contacts` of its spawn request' : '`contacts`';
-  return forbidden(
-    'AGENT.NOT_ALLOWED',
-    `agent "${from.id}" may not ${attempt}. What to do: name "${name}" in ${list} of [[agents]] "${from.base}"`,
-    { data: { setting: 'contacts', agent: from.base, name } },
-  );
+const refusal = (
+  { id, base, ownContacts }: AgentReach,
+  attempt: 'contact' | 'topic' | 'everyone',
+  to: string,
+  name: string,
+): Error => {
+  const who = { agentId: id, base, isSpawnList: Boolean(ownContacts) };
+  const cause = { kind: 'contact_not_allowed', ...who, attempt, to, name } as const;
+  return causedError(forbidden, 'AGENT.NOT_ALLOWED', cause, { setting: 'contacts', agent: base, name });
 };
 
 type Directory = Pick<AgentDirectory, 'load'>;
@@ -85,8 +88,7 @@ export const requireReach = async (
   to: string,
 ): Promise<void> => {
   const [own, other] = await Promise.all([agents.load(workspace, from), agents.load(workspace, to)]);
-  if (own && other && !canReach(own, other))
-    throw refusal(own, `ask, message or delegate to "${to}", which may do more than it`, other.base);
+  if (own && other && !canReach(own, other)) throw refusal(own, 'contact', to, other.base);
 };
 
 /** Throws `AGENT.NOT_ALLOWED` unless an agent may send messages to agents that it does not name. */
@@ -98,6 +100,5 @@ export const requireBroadcast = async (
 ): Promise<void> => {
   const own = await agents.load(workspace, from);
   if (!own || canBroadcast(own, topic)) return;
-  const whom = topic === null ? 'all agents' : `the topic "${topic}"`;
-  throw refusal(own, `send messages to ${whom}`, topic === null ? ANY : `#${topic}`);
+  throw topic === null ? refusal(own, 'everyone', ANY, ANY) : refusal(own, 'topic', topic, `#${topic}`);
 };

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import type { AgentActor } from '@antiphon/contracts/agent';
 import { forbidden } from '@antiphon/kernel';
 import type { AgentDirectory } from './agent-directory.js';
@@ -30,8 +31,7 @@ export const requireOwnSession = async (
   agentId: string,
 ): Promise<void> => {
   if (callerAgent === undefined || (await isInSubtree(agents, workspace, agentId, callerAgent))) return;
-  const message = `agent "${callerAgent}" may use only sessions of itself and its descendants`;
-  throw forbidden('AGENT.NOT_ALLOWED', message);
+  throw causedError(forbidden, 'AGENT.NOT_ALLOWED', { kind: 'sessions_not_own', agentId: callerAgent });
 };
 
 /**
@@ -44,8 +44,9 @@ export const requireRights = async (
   { role, agentId: own }: AgentActor,
   agentId: string | null,
 ): Promise<void> => {
-  if (role === 'viewer') throw forbidden('AGENT.NOT_ALLOWED', 'a viewer may not change agents');
+  if (role === 'viewer')
+    throw causedError(forbidden, 'AGENT.NOT_ALLOWED', { kind: 'viewer_changes_no_agent' });
   if (own === null) return;
   if (agentId !== null && (await isInSubtree(agents, workspace, agentId, own))) return;
-  throw forbidden('AGENT.NOT_ALLOWED', `agent "${own}" may change only itself and its descendants`);
+  throw causedError(forbidden, 'AGENT.NOT_ALLOWED', { kind: 'agents_not_own', agentId: own });
 };

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { AgentEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { agentDecider } from '@antiphon/agents-domain';
@@ -119,7 +120,6 @@ export const toConfigured = (agent: AgentConfig, record: AgentRecord): Directory
 /** Returns the agent. Throws `AGENT.TERMINATED` if it has ended. */
 export const checkLiving = (agent: DirectoryAgent): DirectoryAgent => {
   if (agent.status !== 'terminated') return agent;
-  throw rejected('AGENT.TERMINATED', `agent "${agent.id}" has ended. What to do: spawn another one`, {
-    data: { agentId: agent.id },
-  });
+  const { id: agentId } = agent;
+  throw causedError(rejected, 'AGENT.TERMINATED', { kind: 'agent_has_ended', agentId }, { agentId });
 };

@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import { forbidden, notFound } from '@antiphon/kernel';
@@ -36,11 +37,8 @@ export const requireModel = (
   if (configured.some((one) => isSame(chosen, one) || isSame(chosen, one.fallback))) return;
   if (isListed(chosen, agent.models ?? [])) return;
   const name = `${chosen.provider}/${chosen.model}`;
-  throw forbidden(
-    'AGENT.NOT_ALLOWED',
-    `no agent is configured with the model "${name}". What to do: name it in \`models\` of [[agents]] "${agent.base}", or use a key of an operator`,
-    { data: { setting: 'models', agent: agent.base, name } },
-  );
+  const cause = { kind: 'model_not_allowed', name, base: agent.base } as const;
+  throw causedError(forbidden, 'AGENT.NOT_ALLOWED', cause, { setting: 'models', agent: agent.base, name });
 };
 
 /** Throws `PROVIDER.NOT_FOUND` unless a provider is configured or connected. */
@@ -50,8 +48,5 @@ export const requireProvider = async (
   name: string,
 ): Promise<void> => {
   if (await agents.knowsProvider(workspace, name)) return;
-  throw notFound(
-    'PROVIDER.NOT_FOUND',
-    `there is no provider "${name}". What to do: name one of antiphon.toml, or connect it`,
-  );
+  throw causedError(notFound, 'PROVIDER.NOT_FOUND', { kind: 'provider_missing', name });
 };

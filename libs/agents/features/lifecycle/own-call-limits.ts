@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { resolveCallLimits } from '@antiphon/config';
 import type { AgentConfig, AntiphonConfig, CallLimitName } from '@antiphon/config';
 import type { AgentCallLimits } from '@antiphon/contracts/agent';
@@ -48,9 +49,7 @@ export const requireLimitsWithin = (
     if (wanted === undefined || allowed === null || Number(wanted) <= Number(allowed)) continue;
     const inUnit =
       typeof allowed === 'number' ? allowed / (NAMES[key as keyof AgentCallLimits][1] || 1) : allowed;
-    throw forbidden(
-      'AGENT.NOT_ALLOWED',
-      `callLimits.${key} is over the limit of the agent "${base.base}", ${inUnit}. What to do: ask an operator, or use at most that`,
-    );
+    const cause = { kind: 'call_limit_over_base', field: key, base: base.base, allowed: inUnit } as const;
+    throw causedError(forbidden, 'AGENT.NOT_ALLOWED', cause);
   }
 };

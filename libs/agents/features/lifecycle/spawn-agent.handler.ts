@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import { CLOCK, CONFIG, IDS, REQUESTS } from '@antiphon/service-host';
 import { AGENT_STORE } from '../agents.tokens.js';
@@ -87,9 +88,7 @@ export class SpawnAgent {
       const joined = idempotencyKey === undefined ? null : await this.findJoined(request, plan);
       if (joined !== null) return joined;
       if (!isVersionConflict(error)) throw error;
-      throw conflict('AGENT.EXISTS', `there is or was an agent "${id}". What to do: choose another id`, {
-        data: { agentId: id },
-      });
+      throw causedError(conflict, 'AGENT.EXISTS', { kind: 'agent_exists', agentId: id }, { agentId: id });
     }
   }
 

@@ -1,3 +1,5 @@
+import { causedError } from '@antiphon/contracts/causes';
+import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentActor, AgentDefinition, AgentSpec, spawnAgent } from '@antiphon/contracts/agent';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
@@ -44,7 +46,7 @@ const slugOf = (name: string): string =>
     .toLowerCase()
     .slice(0, SLUG_LENGTH) || 'agent';
 
-const notAllowed = (message: string) => forbidden('AGENT.NOT_ALLOWED', message);
+const notAllowed = (cause: Cause) => causedError(forbidden, 'AGENT.NOT_ALLOWED', cause);
 
 /**
  * Returns the model of a spawned agent. A provider other than that of the base needs a model. An
@@ -58,7 +60,7 @@ const chooseModel = async (
   const name = provider ?? base.provider;
   if (name !== base.provider) await requireProvider(agents, workspace, name);
   if (model === undefined && name !== base.provider)
-    throw rejected('SESSION.NO_MODEL', `say which model of provider "${name}"`);
+    throw causedError(rejected, 'SESSION.NO_MODEL', { kind: 'model_unnamed', provider: name });
   const chosen = { provider: name, model: model ?? base.model };
   const isOperator = actor.agentId === null && ROLES_WITH_ALL_TOOLS.has(actor.role);
   if (!isOperator && !anyModel) requireModel(config, workspace, base, chosen);
@@ -91,7 +93,7 @@ const requirePart = (
   if (!wanted) return usual.filter((name) => own.includes(name));
   const extra = wanted.find((name) => !own.includes(name));
   if (extra === undefined) return wanted;
-  throw notAllowed(`the agent "${ownerId}" has no ${noun} "${extra}", so this agent may not have it`);
+  throw notAllowed({ kind: 'spawner_without', agentId: ownerId, noun, name: extra });
 };
 
 /** The capabilities of an agent that an agent spawns are a part of the spawning agent's own. */
@@ -145,13 +147,13 @@ const requireBase = async (
   if (actor.agentId !== null) {
     const own = (await agents.require(workspace, actor.agentId)).base;
     if (base !== undefined && base !== own)
-      throw notAllowed(`agent "${actor.agentId}" may spawn agents with the base "${own}" only`);
+      throw notAllowed({ kind: 'base_not_own', agentId: actor.agentId, base: own });
     return agents.require(workspace, own);
   }
   const configured = workspaceConfig(config, workspace).agents;
   const id = base ?? configured[0]?.id ?? '';
   if (!configured.some((agent) => agent.id === id))
-    throw notFound('AGENT.NOT_FOUND', `there is no configured agent "${id}" to start from`);
+    throw causedError(notFound, 'AGENT.NOT_FOUND', { kind: 'base_missing', agentId: id });
   return agents.require(workspace, id);
 };
 
@@ -191,10 +193,7 @@ export const planSpawn = async (deps: SpawnPlanDeps, request: SpawnAgentRequest)
   const parentId = spec.parent ?? actor.agentId ?? null;
   await requireRights(agents, workspace, actor, parentId);
   if (parentId !== null && spec.limits)
-    throw rejected(
-      'AGENT.NOT_ALLOWED',
-      'limits belong to the root of a tree: leave `limits` or `parent` out',
-    );
+    throw causedError(rejected, 'AGENT.NOT_ALLOWED', { kind: 'tree_limits_of_child' });
   const parent = parentId === null ? null : await agents.require(workspace, parentId);
   const spawner = actor.agentId === null ? null : await agents.require(workspace, actor.agentId);
   const definition = await definitionOf(deps, request, await requireBase(deps, request), spawner);

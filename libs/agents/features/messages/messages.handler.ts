@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import { CLOCK, IDS } from '@antiphon/service-host';
 import { AGENT_STORE, PAST_READS } from '../agents.tokens.js';
@@ -41,12 +42,14 @@ const checkContent = ({ type, content }: SendRequest['message']): void => {
   const checked = MESSAGE_CONTENT[type].safeParse(content);
   if (!checked.success) {
     const [issue] = checked.error.issues;
-    const place = issue && issue.path.length > 0 ? ` at ${issue.path.join('.')}` : '';
-    throw invalid('MESSAGE.INVALID', `the content is no ${type}: ${issue?.message ?? 'invalid'}${place}`);
+    const problem = { problem: issue?.message ?? 'invalid', place: issue?.path.join('.') ?? '' };
+    throw causedError(invalid, 'MESSAGE.INVALID', { kind: 'message_unlike_type', type, ...problem });
   }
   const bytes = Buffer.byteLength(JSON.stringify(content));
   if (bytes > MAX_MESSAGE_BYTES)
-    throw invalid('MESSAGE.INVALID', `the content has ${bytes} bytes, more than ${MAX_MESSAGE_BYTES}`);
+    throw causedError(invalid, 'MESSAGE.INVALID', {
+      ...{ kind: 'message_too_large', bytes, max: MAX_MESSAGE_BYTES },
+    });
 };
 
 const toRecipient = ({ to }: SendRequest['message']): AgentMessage['to'] => {

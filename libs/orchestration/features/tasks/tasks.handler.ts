@@ -1,3 +1,4 @@
+import { causedError } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import type { Ids } from '@antiphon/kernel';
 import type { PastReads } from '@antiphon/event-store';
@@ -60,7 +61,7 @@ export class Tasks {
     // An agent delegates to its descendants, or by capabilities to agents that it may turn to.
     await requireRights(directory, workspace, actor, spec.agent ?? actor.agentId);
     if (spec.agent !== undefined && !(await agents.isLiving(workspace, spec.agent)))
-      throw notFound('AGENT.NOT_FOUND', `there is no living agent "${spec.agent}"`);
+      throw causedError(notFound, 'AGENT.NOT_FOUND', { kind: 'no_living_agent', agentId: spec.agent });
     await this.requireParent(workspace, spec.parentTask);
     const taskId = ids.next();
     const scope = `${actor.caller}/task.create`;
@@ -82,10 +83,7 @@ export class Tasks {
   /** Refuses a parent whose budget can no longer be read: it would limit nothing. */
   private async requireParent(workspace: string, parentTask: string | undefined): Promise<void> {
     if (parentTask === undefined || (await readIfKept(this.tasks.read(workspace, parentTask)))) return;
-    throw rejected(
-      'TASK.PARENT_ARCHIVED',
-      'the events of the parent task were archived. What to do: leave the parent out',
-    );
+    throw causedError(rejected, 'TASK.PARENT_ARCHIVED', { kind: 'parent_task_archived' });
   }
 
   @HandleRequest(getTask)
@@ -153,9 +151,12 @@ export class Tasks {
   private async counted<T>(workspace: string, accept: () => Promise<T>): Promise<T> {
     const accepting = this.accepting.get(workspace) ?? 0;
     if (this.open.queues.countOpen(workspace) + accepting >= this.maxOpenTasks)
-      throw exhausted('TASK.QUEUE_FULL', 'the workspace has too many open tasks. What to do: send it later', {
-        data: { retryAfterSeconds: RETRY_AFTER_S },
-      });
+      throw causedError(
+        exhausted,
+        'TASK.QUEUE_FULL',
+        { kind: 'too_many_tasks' },
+        { retryAfterSeconds: RETRY_AFTER_S },
+      );
     this.accepting.set(workspace, accepting + 1);
     try {
       return await accept();
