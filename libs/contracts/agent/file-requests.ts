@@ -13,6 +13,8 @@ export const FilePath = z
   .describe('Path from the root of the workspace, such as `docs/plan.md`.');
 
 const Version = z.int().nonnegative().describe('Version of the tree: the number of its changes.');
+/** Position of the log as of which to read, instead of a version. */
+const position = z.int().nonnegative().optional();
 const tree = {
   workspace: WorkspaceId,
   /** Session whose tree it is: a fork has a tree of its own. Default: the tree of the workspace. */
@@ -32,6 +34,12 @@ export const FileEntryView = z.object({
   version: Version.describe('Version of the tree that changed it last.'),
   files: z.int().positive().optional().describe('Number of files in a folder.'),
   is_virtual: z.boolean().describe('True for a file that is built on read, such as a chat.'),
+  changedAt: z.iso
+    .datetime()
+    .nullable()
+    .default(null)
+    .describe('Time of the last change; null for a virtual file.'),
+  changedBy: z.string().nullable().default(null).describe('Actor of the last change, such as `agent/main`.'),
 });
 export type FileEntryView = z.infer<typeof FileEntryView>;
 
@@ -48,7 +56,11 @@ export const listFiles = defineRequest({
     /** Lists the bin instead. */
     bin: z.boolean().default(false),
     chats,
+    /** Text that the path below the folder must have, without regard to case. */
+    q: z.string().max(200).optional(),
+    foldersFirst: z.boolean().default(false),
     at: Version.optional(),
+    position,
     limit: z.int().min(1).max(1_000).default(200),
     cursor: z.string().max(4_000).optional(),
   }),
@@ -69,7 +81,7 @@ export const listFiles = defineRequest({
  */
 export const statFile = defineRequest({
   subject: 'cmd.agent.file.stat',
-  request: z.strictObject({ ...tree, path: FilePath, at: Version.optional(), chats }),
+  request: z.strictObject({ ...tree, path: FilePath, at: Version.optional(), position, chats }),
   reply: z.object({
     version: Version,
     file: FileEntryView,
@@ -170,6 +182,9 @@ export const readFileHistory = defineRequest({
   request: z.strictObject({
     ...tree,
     path: z.string().max(1_024).default(''),
+    /** Newest version of the tree. */
+    at: Version.optional(),
+    position,
     limit: z.int().min(1).max(1_000).default(100),
     cursor: z.string().max(4_000).optional(),
   }),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { FileDigest, FileMode } from '../agent/file-events.js';
 import { FileChange, FilePath } from '../agent/file-requests.js';
+import { Position } from './at.js';
 import { ByWorkspace } from './chat-bodies.js';
 
 /** Path parameters of a file. */
@@ -13,6 +14,9 @@ const at = z.coerce
   .nonnegative()
   .optional()
   .describe('Version of the tree. Default: the newest.');
+const position = Position.optional().describe(
+  'Position of the log as of which to answer, instead of a version.',
+);
 const flag = z.enum(['true', 'false']).default('false');
 const page = {
   limit: z.coerce.number().int().min(1).max(1_000).default(200),
@@ -24,12 +28,18 @@ export const FilesQuery = z.strictObject({
   path: z.string().max(1_024).default('').describe('Folder; empty for the root.'),
   recursive: flag,
   bin: flag.describe('Lists deleted files instead.'),
-  ...{ session, at, ...page },
+  foldersFirst: flag.describe('Lists the folders before the files.'),
+  q: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('Text that the path below the folder must have, without regard to case.'),
+  ...{ session, at, position, ...page },
 });
 
 /** Query of `GET /api/v1/workspaces/:id/files/:path`. */
 export const FileQuery = z.strictObject({
-  ...{ session, at },
+  ...{ session, at, position },
   offset: z.coerce.number().int().nonnegative().default(0).describe('First byte.'),
   length: z.coerce.number().int().positive().optional().describe('Number of bytes. Default: all.'),
 });
@@ -37,7 +47,7 @@ export const FileQuery = z.strictObject({
 /** Query of `GET /api/v1/workspaces/:id/file-history`. */
 export const FileHistoryQuery = z.strictObject({
   path: z.string().max(1_024).default('').describe('File or folder; empty for the whole tree.'),
-  ...{ session, ...page },
+  ...{ session, ...page, at, position },
 });
 
 /** Body of `PUT /api/v1/workspaces/:id/files/:path`. */

@@ -44,8 +44,8 @@ export const FILE_ROUTES = {
     tag: 'Files',
     summary: 'List files',
     description:
-      'Returns the files and folders of a folder by path, at any version of the tree. Chats are among them with ' +
-      '`is_virtual: true`.',
+      'Returns the files and folders of a folder by path, at any version of the tree or position of the log. Chats ' +
+      'are among them with `is_virtual: true`. With `recursive` and `q` it finds files by their names.',
     params: ByWorkspace,
     query: FilesQuery,
     reply: { schema: listFiles.reply },
@@ -58,6 +58,7 @@ export const FILE_ROUTES = {
           {
             ...{ path: FILE.path, kind: 'file', size: 4, digest: DIGEST, mode: 420, version: 12 },
             is_virtual: false,
+            ...{ changedAt: '2026-11-21T09:30:00.125Z', changedBy: 'agent/main' },
           },
         ],
         total: 1,
@@ -168,8 +169,8 @@ export const FILE_ROUTES = {
     tag: 'Files',
     summary: 'Read the history of files',
     description:
-      'Returns the changes of a file, a folder or the whole tree, newest first. `cause` names the actor and, for a tool ' +
-      'call, its session, turn and call.',
+      'Returns the changes of a file, a folder or the whole tree, newest first, up to a version of the tree or a ' +
+      'position of the log. `cause` names the actor and, for a tool call, its session, turn and call.',
     params: ByWorkspace,
     query: FileHistoryQuery,
     reply: { schema: readFileHistory.reply },

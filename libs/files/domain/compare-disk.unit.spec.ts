@@ -5,7 +5,10 @@ import { emptyFileTree } from './file-tree.js';
 import type { FileEntry } from './file-tree.js';
 
 const content = (digest: string): FileContent => ({ digest, size: 1, mode: 0o644 });
-const entry = (path: string, digest: string): FileEntry => ({ ...content(digest), path, version: 7 });
+const entry = (path: string, digest: string): FileEntry => ({
+  ...content(digest),
+  ...{ path, version: 7, changedAt: '2026-11-27T10:00:00.000Z', changedBy: 'local' },
+});
 
 /** Compares one path: what was written last, what the tree has, and what the disk has. */
 const compare = (written: string | null, tree: string | null, disk: string | null, unfinished?: string) =>

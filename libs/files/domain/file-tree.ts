@@ -9,6 +9,9 @@ export interface FileEntry {
   readonly size: number;
   readonly mode: 0o644 | 0o755;
   readonly version: number;
+  /** Time and actor of this change. */
+  readonly changedAt: string;
+  readonly changedBy: string;
 }
 
 /** A name that is in use, by its folded case. */
@@ -60,6 +63,9 @@ export const emptyFileTree = (): FileTree => ({
 /** Returns the version of a tree's own event stream. */
 export const streamVersionOf = ({ base, version }: FileTree): number => version - (base?.version ?? 0);
 
+type ChangedFile = Pick<FileEntry, 'path' | 'digest' | 'size' | 'mode'> &
+  Pick<FileTreeEvent['data'], 'at' | 'cause'>;
+
 class TreeDraft {
   private base: FileTree['base'];
   private version: number;
@@ -89,7 +95,7 @@ class TreeDraft {
         return;
       case 'FileMoved':
         this.remove(data.path);
-        this.put({ ...data, path: data.to });
+        this.put(this.entryOf({ ...data, path: data.to }));
         return;
       case 'FileDeleted':
         this.remove(data.path);
@@ -102,7 +108,7 @@ class TreeDraft {
       case 'FileRestored':
         if (type === 'FileWritten') this.bytes += data.size;
         else this.bin.delete(data.from);
-        this.put(data);
+        this.put(this.entryOf(data));
     }
   }
 
@@ -125,20 +131,20 @@ class TreeDraft {
     if (digest === null) {
       const removed = this.files.get(path);
       this.remove(path);
-      if (removed) this.bin.set(this.version, { ...removed, version: this.version });
+      if (removed) this.bin.set(this.version, this.entryOf({ ...removed, at: data.at, cause: data.cause }));
       return;
     }
     this.bytes += data.size;
-    this.put({ ...data, digest });
+    this.put(this.entryOf({ ...data, digest }));
   }
 
-  private entryOf({ path, digest, size, mode }: Omit<FileEntry, 'version'>): FileEntry {
-    return { path, digest, size, mode, version: this.version };
+  private entryOf({ path, digest, size, mode, at, cause }: ChangedFile): FileEntry {
+    return { path, digest, size, mode, version: this.version, changedAt: at, changedBy: cause.actor };
   }
 
-  private put(file: Omit<FileEntry, 'version'>): void {
+  private put(file: FileEntry): void {
     if (!this.files.has(file.path)) this.countName(file.path, 1);
-    this.files.set(file.path, this.entryOf(file));
+    this.files.set(file.path, file);
   }
 
   private remove(path: string): void {

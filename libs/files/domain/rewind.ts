@@ -25,15 +25,17 @@ export interface RewindPlan {
   readonly conflicts: readonly RewindConflict[];
 }
 
+type FileContentAt = Omit<FileEntry, 'changedAt' | 'changedBy'>;
+
 interface PathHistory {
   /** Content that the path has without the session's changes after the last change of another. */
-  target: FileEntry | null;
+  target: FileContentAt | null;
   isTouched: boolean;
   /** Newest change of another after a change of the session. */
   conflict: RewindConflict | null;
 }
 
-type PathChange = readonly [path: string, file: FileEntry | null];
+type PathChange = readonly [path: string, file: FileContentAt | null];
 
 /** Returns the paths that an event changes, with their new content. */
 const changesOf = ({ event, version }: VersionedChange): PathChange[] => {
@@ -91,7 +93,7 @@ const collect = (
   return paths;
 };
 
-const isEqual = (a: FileEntry | null, b: FileEntry | null): boolean =>
+const isEqual = (a: FileContentAt | null, b: FileContentAt | null): boolean =>
   a === null || b === null ? a === b : a.digest === b.digest && a.mode === b.mode;
 
 /**

@@ -6,6 +6,7 @@ export { describeInThread, describeStale } from './trees/explain-stale.js';
 export type { FilesChanged } from './trees/file-changes.js';
 export { APPENDED_BYTES, FileTrees } from './trees/file-trees.js';
 export type { FileDecision } from './trees/file-trees.js';
+export { findTreeVersion } from './trees/find-tree-version.js';
 export { oneLevel } from './trees/files.handler.js';
 export { Files } from './trees/files.js';
 export type { ChangeRecorder } from './trees/files.js';

@@ -237,14 +237,14 @@ describe('the file of a chat', () => {
   const textAt = async (path: string, at?: number): Promise<string> => {
     const opened = await agent.runtime.services.workspaceFiles.open(WORKSPACE, treeId, path, at);
     const text = Buffer.from(await opened.readBytes()).toString('utf8');
-    const stat = await agent.runtime.services.workspaceFiles.stat(WORKSPACE, treeId, path, at);
+    const stat = await agent.runtime.services.workspaceFiles.stat(WORKSPACE, treeId, path, { at });
     expect(stat.entry.size).toBe(Buffer.byteLength(text));
     return text;
   };
   const entriesAt = async (at?: number) => {
     const { workspaceFiles } = agent.runtime.services;
     const { files, version } = await workspaceFiles.list(WORKSPACE, treeId, { folder: '', at });
-    return { version, entries: await workspaceFiles.withSizes(WORKSPACE, treeId, files, at) };
+    return { version, entries: await workspaceFiles.withSizes(WORKSPACE, treeId, files, { at }) };
   };
 
   // @shows chats-C1

@@ -5,7 +5,7 @@ import type { CallVersions, FileEntry, FileTree } from '@antiphon/files-domain';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 
 /** Form of a stored state. Raise it with each change of the fold. */
-const FORM = 2;
+const FORM = 3;
 
 /** Stored form of a fold: names are built again. */
 interface SnapshotState extends Pick<FileTree, 'base' | 'version' | 'bytes' | 'quotas'> {

@@ -9,12 +9,16 @@ export const viewOf = ({
   size,
   mode,
   version,
+  changedAt,
+  changedBy,
 }: FileEntry): FileEntryView & { digest: string } => ({
   path,
   digest,
   size,
   mode,
   version,
+  changedAt,
+  changedBy,
   kind: 'file',
   is_virtual: false,
 });

@@ -14,6 +14,21 @@ import { forbidden } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { readHistory } from './file-history.js';
 
+/** Returns the file that changed last. One that is built on read changes by no version of the tree. */
+const newestOf = (known: FileEntryView | undefined, file: FileEntryView): FileEntryView =>
+  known && (file.is_virtual || known.version >= file.version) ? known : file;
+
+/** Selects entries whose path below a folder has a text, without regard to case. */
+const named = (entries: readonly FileEntryView[], folder: string, text: string): FileEntryView[] => {
+  const wanted = text.toLowerCase();
+  return entries.filter(({ path }) => path.slice(folder.length).toLowerCase().includes(wanted));
+};
+
+const withFoldersFirst = (entries: readonly FileEntryView[]): FileEntryView[] => [
+  ...entries.filter(({ kind }) => kind === 'folder'),
+  ...entries.filter(({ kind }) => kind === 'file'),
+];
+
 /** Returns the files and folders of one level. */
 export const oneLevel = (files: readonly FileEntryView[], folder: string): FileEntryView[] => {
   const start = folder === '' ? 0 : folder.length + 1;
@@ -25,10 +40,11 @@ export const oneLevel = (files: readonly FileEntryView[], folder: string): FileE
       continue;
     }
     const path = file.path.slice(0, end);
-    const { size = 0, files: count = 0, version = 0 } = entries.get(path) ?? {};
+    const known = entries.get(path);
+    const { changedAt = null, changedBy = null, version } = newestOf(known, file);
     entries.set(path, {
-      ...{ path, kind: 'folder', size: size + file.size, digest: null, mode: 0o755 },
-      ...{ version: Math.max(version, file.version), files: count + 1, is_virtual: false },
+      ...{ path, kind: 'folder', size: (known?.size ?? 0) + file.size, digest: null, mode: 0o755 },
+      ...{ version, files: (known?.files ?? 0) + 1, is_virtual: false, changedAt, changedBy },
     });
   }
   return [...entries.values()];
@@ -51,20 +67,20 @@ export class FilesHandler {
 
   @HandleRequest(listFiles)
   async list(request: z.output<typeof listFiles.request>): Promise<z.input<typeof listFiles.reply>> {
-    const { workspace, session, path, recursive, bin, at, limit, chats } = request;
+    const { workspace, session, path, recursive, bin, limit, chats, q = '', position } = request;
     const treeId = await this.workspaceFiles.treeIdOf(workspace, session);
+    const at = await this.versionOf(treeId, request);
     const folder = normalizeFolder(path);
     // Later pages are of the version of the first one only if the caller names it by `at`.
     const { version, files } = await this.workspaceFiles.list(workspace, treeId, {
-      folder,
-      at,
-      bin,
-      chats,
+      ...{ folder, at, bin, chats },
+      until: position,
     });
-    const entries = recursive || bin ? files : oneLevel(files, folder);
+    const found = named(recursive || bin ? files : oneLevel(files, folder), folder, q);
+    const entries = request.foldersFirst ? withFoldersFirst(found) : found;
     const from = positionOfCursor(request.cursor) ?? 0;
     const page = entries.slice(from, from + limit);
-    const shown = await this.workspaceFiles.withSizes(workspace, treeId, page, at);
+    const shown = await this.workspaceFiles.withSizes(workspace, treeId, page, { at, until: position });
     const next = from + shown.length;
     const nextCursor = next < entries.length ? encodeCursor(next) : null;
     return { version, entries: shown, total: entries.length, nextCursor };
@@ -72,10 +88,13 @@ export class FilesHandler {
 
   @HandleRequest(statFile)
   async stat(request: z.output<typeof statFile.request>): Promise<z.input<typeof statFile.reply>> {
-    const { workspace, session, path, at, chats } = request;
+    const { workspace, session, path, chats, position } = request;
     requireChats(path, chats);
     const treeId = await this.workspaceFiles.treeIdOf(workspace, session);
-    const { entry, version, chat } = await this.workspaceFiles.stat(workspace, treeId, path, at);
+    const at = await this.versionOf(treeId, request);
+    const { entry, version, chat } = await this.workspaceFiles.stat(workspace, treeId, path, {
+      ...{ at, until: position },
+    });
     return { version, file: entry, ...(chat ? { chat } : {}) };
   }
 
@@ -112,14 +131,28 @@ export class FilesHandler {
     const { workspace, session, path, limit, cursor } = request;
     const { workspaceFiles, store, files: trees } = this;
     const treeId = await workspaceFiles.treeIdOf(workspace, session);
+    const at = await this.versionOf(treeId, request);
     const query = {
       workspace,
       treeId,
       path: normalizeFolder(path),
       limit,
-      before: positionOfCursor(cursor) ?? undefined,
+      before: positionOfCursor(cursor) ?? (at === undefined ? undefined : at + 1),
     };
     const { changes, next } = await readHistory({ store, trees }, query);
     return { changes, nextCursor: next === null ? null : encodeCursor(next) };
+  }
+
+  /** Returns the version of a tree that a read names, by itself or by a position of the log. */
+  private async versionOf(
+    treeId: string,
+    {
+      workspace,
+      at,
+      position,
+    }: { workspace: string; at?: number | undefined; position?: number | undefined },
+  ): Promise<number | undefined> {
+    if (at !== undefined || position === undefined) return at;
+    return this.workspaceFiles.versionAt(workspace, treeId, position);
   }
 }

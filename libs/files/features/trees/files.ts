@@ -27,7 +27,7 @@ import { filesByPath, viewOf } from './files-by-path.js';
 import { SessionTrees } from './session-tree.js';
 import type { SessionTreeDeps } from './session-tree.js';
 import { lastPositionOf, virtualEntry } from './virtual-files.js';
-import type { VirtualFile, VirtualFiles } from './virtual-files.js';
+import type { ReadTime, VirtualFile, VirtualFiles } from './virtual-files.js';
 
 export interface FilesDeps {
   readonly store: SessionTreeDeps['store'];
@@ -60,9 +60,8 @@ export interface OpenedFile {
   readBytes(): Promise<Uint8Array>;
 }
 
-export interface ListOptions {
+export interface ListOptions extends ReadTime {
   readonly folder: string;
-  readonly at?: number | undefined;
   readonly bin?: boolean;
   /** False leaves out the files of chats. */
   readonly chats?: boolean | undefined;
@@ -97,6 +96,11 @@ export class Files {
     return this.sessions.treeIdOf(workspace, sessionId);
   }
 
+  /** Returns the version that a tree had at a position of the log. */
+  versionAt(workspace: string, treeId: string, position: number): Promise<number> {
+    return this.sessions.versionAt(workspace, treeId, position);
+  }
+
   /** Lists all files below a folder by path, with those that are built on read. */
   async list(
     workspace: string,
@@ -112,7 +116,7 @@ export class Files {
       .filter(({ path, digest }) => isBelow(path, folder) && !erased.has(digest))
       .map(viewOf);
     if (!options.bin && options.chats !== false) {
-      const until = await lastPositionOf(this.deps.trees, workspace, treeId, options.at);
+      const until = await lastPositionOf(this.deps.trees, workspace, treeId, options);
       const paths = await this.deps.virtual.list(workspace, treeId, until);
       // A size costs a rendering: `withSizes` adds it to the entries that are shown.
       files.push(
@@ -129,11 +133,11 @@ export class Files {
     workspace: string,
     treeId: string,
     entries: readonly FileEntryView[],
-    at?: number,
+    time: ReadTime = {},
   ): Promise<FileEntryView[]> {
     const paths = entries.filter((entry) => entry.is_virtual).map(({ path }) => path);
     if (paths.length === 0) return [...entries];
-    const until = await lastPositionOf(this.deps.trees, workspace, treeId, at);
+    const until = await lastPositionOf(this.deps.trees, workspace, treeId, time);
     const sizes = await this.deps.virtual.sizes(workspace, treeId, paths, until);
     return entries.map((entry) => ({ ...entry, size: sizes.get(entry.path) ?? entry.size }));
   }
@@ -143,18 +147,14 @@ export class Files {
     workspace: string,
     treeId: string,
     given: string,
-    at?: number,
+    time: ReadTime = {},
   ): Promise<{ entry: FileEntryView; version: number; chat?: VirtualFile['chat'] }> {
     const path = normalizePath(given);
-    const tree = await this.deps.trees.read(workspace, treeId, at);
+    const tree = await this.deps.trees.read(workspace, treeId, time.at);
     const { version } = tree;
     if (!isVirtualPath(path)) return { entry: viewOf(requireFile(tree, path)), version };
-    const found = await this.deps.virtual.find(
-      workspace,
-      treeId,
-      path,
-      await lastPositionOf(this.deps.trees, workspace, treeId, at),
-    );
+    const until = await lastPositionOf(this.deps.trees, workspace, treeId, time);
+    const found = await this.deps.virtual.find(workspace, treeId, path, until);
     if (!found) throw noFile(path);
     return { entry: virtualEntry(path, found.size, version), version, chat: found.chat };
   }
@@ -169,7 +169,7 @@ export class Files {
       const entry = viewOf(requireFile(tree, path));
       return { entry, version, readBytes: () => trees.readBytes(workspace, entry.digest) };
     }
-    const until = await lastPositionOf(this.deps.trees, workspace, treeId, at);
+    const until = await lastPositionOf(this.deps.trees, workspace, treeId, { at });
     const text = await this.deps.virtual.render(workspace, treeId, path, until);
     if (!text) throw noFile(path);
     const digest = createHash('sha256').update(text).digest('hex');

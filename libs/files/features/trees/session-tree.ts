@@ -1,13 +1,14 @@
-import { fileTreeStream, sessionStream } from '@antiphon/contracts/agent';
+import { sessionStream } from '@antiphon/contracts/agent';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { createBoundedMap, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { fileTreeIdOf } from '@antiphon/agent-log';
-import type { FileTreesPort } from './file-trees.js';
+import type { FileTrees, FileTreesPort } from './file-trees.js';
+import { findTreeVersion } from './find-tree-version.js';
 
 export interface SessionTreeDeps {
   readonly store: Pick<EventStore, 'readStream' | 'readStreamPage'>;
-  readonly trees: FileTreesPort;
+  readonly trees: FileTreesPort & Pick<FileTrees, 'readFacts'>;
   readonly clock: Clock;
 }
 
@@ -18,7 +19,6 @@ interface ForkPoint {
 
 /** Number of the first events of a session that may say that it is a fork. */
 const FIRST_EVENTS = 2;
-const PAGE = 200;
 
 /**
  * Finds the tree of a session: that of its workspace, or of a fork its own. The tree of a fork
@@ -73,22 +73,8 @@ export class SessionTrees {
 
   /** Returns the version of a tree at a position of the log. */
   async versionAt(workspace: string, treeId: string, position: number): Promise<number> {
-    const { store, trees } = this.deps;
-    const streamId = fileTreeStream(treeId);
-    const { base } = await trees.read(workspace, treeId);
-    const offset = base?.version ?? 0;
-    for (let before: number | undefined; ;) {
-      const options = {
-        limit: PAGE,
-        backwards: true,
-        ...(before === undefined ? {} : { beforeVersion: before }),
-      };
-      const { events, hasMore } = await store.readStreamPage(workspace, streamId, options);
-      const found = events.find((event) => event.position <= position);
-      if (found) return offset + found.streamVersion;
-      before = events.at(-1)?.streamVersion;
-      // A fork that had no tree yet had the files of its base.
-      if (!hasMore || before === undefined) return offset;
-    }
+    const { base } = await this.deps.trees.read(workspace, treeId);
+    // A fork that had no tree yet had the files of its base.
+    return (base?.version ?? 0) + (await findTreeVersion(this.deps, workspace, treeId, position));
   }
 }

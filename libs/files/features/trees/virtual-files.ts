@@ -28,7 +28,14 @@ export interface VirtualFiles {
 /** Returns the entry of a file that is built on read. */
 export const virtualEntry = (path: string, size: number, version: number): FileEntryView => ({
   ...{ path, kind: 'file', size, digest: null, mode: 0o644, version, is_virtual: true },
+  ...{ changedAt: null, changedBy: null },
 });
+
+/** Version of a tree, with the position of the log of files that are built on read. Default: now. */
+export interface ReadTime {
+  readonly at?: number | undefined;
+  readonly until?: number | undefined;
+}
 
 /**
  * Returns the last position of the log at which a tree had a version; undefined for the newest. A
@@ -38,9 +45,9 @@ export const lastPositionOf = async (
   trees: Pick<FileTrees, 'read' | 'readFacts'>,
   workspace: string,
   treeId: string,
-  at?: number,
+  { at, until }: ReadTime,
 ): Promise<number | undefined> => {
-  if (at === undefined) return undefined;
+  if (until !== undefined || at === undefined) return until;
   const { version, base } = await trees.read(workspace, treeId);
   const next = at + 1 - (base?.version ?? 0);
   if (at >= version || next < 1) return undefined;

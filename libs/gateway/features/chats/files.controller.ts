@@ -94,12 +94,16 @@ export class FilesController {
 
   @HandleRoute(FILE_ROUTES.listFiles)
   list(
-    { params, query: { recursive, bin, ...query } }: RouteInput<Routes['listFiles']>,
+    { params, query: { recursive, bin, foldersFirst, ...query } }: RouteInput<Routes['listFiles']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listFiles.reply>> {
     requireFileAccess(principal, params.id);
     const { workspace } = principal;
-    const flags = { recursive: recursive === 'true', bin: bin === 'true' };
+    const flags = {
+      recursive: recursive === 'true',
+      bin: bin === 'true',
+      foldersFirst: foldersFirst === 'true',
+    };
     return this.requests.request(listFiles, {
       workspace,
       ...query,

@@ -11,10 +11,10 @@ import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
 import { isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { fileTreeIdOf, planIdOf, eventForms } from '@antiphon/agent-log';
+import { findTreeVersion } from '@antiphon/files-features';
 import type { FileDecision, FileTrees } from '@antiphon/files-features';
 import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
 import { workJobs } from '../text-work.js';
-import { findTreeVersion } from './find-tree-version.js';
 
 /** A plan by its file. */
 export interface PlanRef {

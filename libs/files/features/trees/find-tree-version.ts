@@ -1,13 +1,13 @@
 import { fileTreeStream } from '@antiphon/contracts/agent';
 import type { EventStore } from '@antiphon/event-store';
-import type { FileTrees } from '@antiphon/files-features';
+import type { FileTrees } from './file-trees.js';
 
 interface TreeReads {
   readonly trees: Pick<FileTrees, 'readFacts'>;
   readonly store: Pick<EventStore, 'readStreamPage'>;
 }
 
-/** Finds the version that a tree had at a position of the log, by bisection. */
+/** Finds the version that the event stream of a tree had at a position of the log, by bisection. */
 export const findTreeVersion = async (
   { trees, store }: TreeReads,
   workspace: string,
