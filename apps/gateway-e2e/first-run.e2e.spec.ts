@@ -117,7 +117,7 @@ describe('the first run in Chromium', () => {
       expect(String(text).includes('CANARY')).toBe(false);
   });
 
-  it('no longer offers to connect a model, and shows the provider with its agents', async () => {
+  it('no longer offers to connect a model, and shows the provider with its agents and their cost', async () => {
     await page.goto('/');
     await page.getByRole('heading', { name: 'Latest events' }).waitFor();
     await page.getByText('all services run').waitFor();
@@ -128,7 +128,13 @@ describe('the first run in Chromium', () => {
     await page.goto('/settings/providers');
     const row = page.getByRole('row', { name: /^anthropic/ });
     await row.getByText('stored encrypted').waitFor();
-    await row.getByText('main').waitFor();
+    await row.getByText('main claude-sonnet-4-5').waitFor();
+    const { groups } = (await readApi({ stack }, '/api/v1/usage?by=model')) as {
+      groups: { name: string; settledMicroUsd: number }[];
+    };
+    const cost = groups.find(({ name }) => name === 'anthropic/claude-sonnet-4-5')?.settledMicroUsd ?? 0;
+    expect(cost).toBeGreaterThan(0);
+    await row.getByText(`$${(cost / 1_000_000).toFixed(4)}`).waitFor();
     expect(await findViolations(page)).toEqual([]);
     await page.goto('/settings/providers?connect=1');
     await page.getByRole('dialog').getByRole('button', { name: 'Test' }).waitFor();

@@ -9,6 +9,7 @@ import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { CopyRecord } from '../../ui/copy-record.js';
 import { PresentMark } from '../../ui/present-mark.js';
+import { formatUsd } from '../../ui/format.js';
 import { css as ui, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { ConnectDialog } from './connect-dialog.js';
 import { describeTest } from './provider-kinds.js';
@@ -53,14 +54,28 @@ const RemoveDialog = ({
   </ConfirmDialog>
 );
 
+const Users = ({ users }: Pick<RowProps, 'users'>) =>
+  users.length === 0 ? (
+    <span className={ui.muted}>none</span>
+  ) : (
+    users.map(([id, model]) => (
+      <div key={id}>
+        {id} <span className={ui.mono}>{model}</span>
+      </div>
+    ))
+  );
+
 interface RowProps {
   readonly provider: Provider;
-  readonly users: readonly string[];
+  /** Its agents, each with its model. */
+  readonly users: readonly (readonly [id: string, model: string])[];
+  /** Cost of its calls until now; null while it is read. */
+  readonly cost: number | null;
   readonly onChange: () => void;
   readonly onRemove: () => void;
 }
 
-const Row = ({ provider, users, onChange, onRemove }: RowProps) => {
+const Row = ({ provider, users, cost, onChange, onRemove }: RowProps) => {
   const { name, kind, baseUrl, key, keyVariable, origin, connectedAt, connectedBy, scripted } = provider;
   const { run, isBusy, problem } = useAct();
   const [test, setTest] = useState<ProviderTest | null>(null);
@@ -84,7 +99,10 @@ const Row = ({ provider, users, onChange, onRemove }: RowProps) => {
           </div>
         )}
       </td>
-      <td>{users.join(', ') || <span className={ui.muted}>none</span>}</td>
+      <td>
+        <Users users={users} />
+      </td>
+      <td>{cost === null ? <span className={ui.muted}>…</span> : formatUsd(cost)}</td>
       <td>
         <ProviderState provider={provider} />
         {problem && <ProblemBox problem={problem} />}
@@ -146,8 +164,16 @@ export const ProviderList = () => {
   const list = useRead('listProviders', {}, { changesOn: isAbout('provider'), hasPast: false });
   const agents = useRead('listAgents', {}, { changesOn: isAbout('agent'), hasPast: false });
   const { data, problem, refresh } = list;
-  const usersOf = (name: string): string[] =>
-    (agents.data?.agents ?? []).filter(({ provider }) => provider === name).map(({ id }) => id);
+  // Read once: the page of money follows the log.
+  const usage = useRead('readUsage', { query: { by: 'model' } }, { hasPast: false });
+  const usersOf = (name: string): (readonly [string, string])[] =>
+    (agents.data?.agents ?? [])
+      .filter(({ provider, state }) => provider === name && state !== 'terminated')
+      .map(({ id, model }) => [id, model] as const);
+  const costOf = (provider: string): number | null =>
+    usage.data?.groups
+      ?.filter(({ name }) => name.startsWith(`${provider}/`))
+      .reduce((sum, { settledMicroUsd }) => sum + settledMicroUsd, 0) ?? null;
   const close = (): void => {
     change(null);
     remove(null);
@@ -162,12 +188,16 @@ export const ProviderList = () => {
         {problem && <ProblemBox problem={problem} retry={refresh} />}
         {!data && !problem && <Loading what="providers" />}
         {data && (
-          <Table label="Providers" columns={['Provider', 'Key', 'Origin', 'Agents', 'State', 'Actions']}>
+          <Table
+            label="Providers"
+            columns={['Provider', 'Key', 'Origin', 'Agents', 'Cost so far', 'State', 'Actions']}
+          >
             {data.providers.map((provider) => (
               <Row
                 key={provider.name}
                 provider={provider}
                 users={usersOf(provider.name)}
+                cost={costOf(provider.name)}
                 onChange={() => change(provider)}
                 onRemove={() => remove(provider)}
               />
@@ -176,7 +206,9 @@ export const ProviderList = () => {
         )}
       </Panel>
       {(isConnecting || changed) && <ConnectDialog known={changed} taken={taken} onClose={close} />}
-      {removed && <RemoveDialog provider={removed} users={usersOf(removed.name)} onClose={close} />}
+      {removed && (
+        <RemoveDialog provider={removed} users={usersOf(removed.name).map(([id]) => id)} onClose={close} />
+      )}
     </>
   );
 };
