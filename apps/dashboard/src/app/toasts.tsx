@@ -1,6 +1,7 @@
 import type { LogEvent } from '@antiphon/client';
 import { useEffect } from 'react';
 import { pageOf, summaryOf } from '../data/event-pages.js';
+import { isFailure } from '../data/failures.js';
 import { onEvents } from '../data/live-log.js';
 import { createStore, useStore } from '../data/store.js';
 import { wordsOfType } from '../ui/format.js';
@@ -11,11 +12,6 @@ import { Link } from '../data/router.js';
 import css from './shell.module.css';
 
 const MAX_SHOWN = 3;
-/** Events of failures that a person may have to act on. */
-const FAILURES: ReadonlySet<string> = new Set([
-  ...['AgentFailed', 'AgentUnresponsive', 'TurnFailed', 'TaskFailed', 'RunFailed'],
-]);
-
 /** The newest failures, and the number of those before them. */
 interface Failures {
   readonly shown: readonly LogEvent[];
@@ -43,7 +39,7 @@ export const Toasts = () => {
   useEffect(
     () =>
       onEvents((events) => {
-        const failed = events.filter(({ type }) => FAILURES.has(type));
+        const failed = events.filter(isFailure);
         if (failed.length > 0) failures.update((before) => add(before, failed));
       }),
     [],
