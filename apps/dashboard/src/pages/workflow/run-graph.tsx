@@ -2,6 +2,7 @@ import type { RouteReply } from '@antiphon/client';
 import { useEffect, useState } from 'react';
 import { setParams, useParam } from '../../data/router.js';
 import { Button, Empty, Panel } from '../../ui/ui.js';
+import { countEdges } from './edge-state.js';
 import { pointOf } from './editor-store.js';
 import { Graph } from './graph.js';
 import { CopyTask, RunResult } from './run-result.js';
@@ -27,6 +28,20 @@ const useLayout = ({ workflowId, tasks }: Run): Layout => {
   }, [shape, workflowId]);
   return layout;
 };
+
+/** The number of edges in each state, with the line that shows it. */
+const EdgeLegend = ({ run }: { readonly run: Run }) => (
+  <ul className={css.legend} aria-label="Edges">
+    {countEdges(run.tasks, run.tasks).map(({ state, text }) => (
+      <li key={state} data-state={state}>
+        <svg width="28" height="6" viewBox="0 0 28 6" aria-hidden="true">
+          <path d="M0 3H28" />
+        </svg>
+        {text}
+      </li>
+    ))}
+  </ul>
+);
 
 /** The graph of a run with the state of each node, and the result of the current one. */
 export const RunGraph = ({ run }: { readonly run: Run }) => {
@@ -56,6 +71,7 @@ export const RunGraph = ({ run }: { readonly run: Run }) => {
             select={(id) => setParams({ node: id })}
           />
         </div>
+        <EdgeLegend run={run} />
         <p className={css.notice} role="status">
           {notice}
         </p>

@@ -1,5 +1,6 @@
 import { MarkerType, Position, type Edge } from '@xyflow/react';
 import { useMemo, useRef } from 'react';
+import { edgeState, type EdgeState } from './edge-state.js';
 import type { Agent, CardData, CardNode, RunNode } from './graph-card.js';
 import { pointOf, type Point, type Points } from './editor-store.js';
 import { NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
@@ -134,12 +135,29 @@ export const useCards = (props: GraphProps, dragged: Points): CardNode[] => {
   }, [nodes, points, dragged, agents, problems, run, current, actions]);
 };
 
-const edgeOf = (from: string, to: string, className: string | undefined): Edge => ({
+const CLASSES: Readonly<Record<EdgeState, string | undefined>> = {
+  waits: css.edgeWaits,
+  active: css.edgeActive,
+  taken: css.edgeDone,
+  'not taken': css.edgeNever,
+};
+
+const stateOfEdge = (
+  from: RunNode['status'] | undefined,
+  to: RunNode['status'] | undefined,
+): EdgeState | undefined => (from && to ? edgeState(from, to) : undefined);
+
+const edgeOf = (
+  { from, to }: GraphEdge,
+  className: string | undefined,
+  state: EdgeState | undefined,
+): Edge => ({
   id: `${from}->${to}`,
   source: from,
   target: to,
   ...(className === undefined ? {} : { className }),
-  ariaLabel: `${to} needs ${from}`,
+  ariaLabel: `${to} needs ${from}${state ? `: ${state}` : ''}`,
+  data: { state },
   interactionWidth: 24,
   markerEnd: { type: MarkerType.ArrowClosed, width: 18, height: 18, color: 'var(--edge-tip)' },
 });
@@ -155,11 +173,12 @@ export const useEdges = ({ nodes, run, currentEdge }: GraphProps): Edge[] => {
       for (const need of needs) {
         if (!known.has(need)) continue;
         const isCurrent = currentEdge?.from === need && currentEdge.to === id;
-        const isDone = states.get(need) === 'completed';
-        const className = isCurrent ? css.edgeCurrent : isDone ? css.edgeDone : css.edge;
+        const state = stateOfEdge(states.get(need), states.get(id));
+        const className = isCurrent ? css.edgeCurrent : state ? CLASSES[state] : css.edge;
         const name = `${need}->${id}`;
         const before = kept.current.get(name);
-        next.set(name, before && before.className === className ? before : edgeOf(need, id, className));
+        const isKept = before?.className === className && before?.data?.['state'] === state;
+        next.set(name, before && isKept ? before : edgeOf({ from: need, to: id }, className, state));
       }
     kept.current = next;
     return [...next.values()];
