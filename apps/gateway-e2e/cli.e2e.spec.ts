@@ -213,6 +213,10 @@ describe('antiphon agent, antiphon task and antiphon message', () => {
     expect(await run('agent', 'pause', 'r1', '--reason', 'lunch')).toBe('r1: paused\n');
     expect(await run('agent', 'get', 'r1')).toMatch(/^r1 \(Researcher\): paused\n {2}reason +lunch\n/);
     expect(await run('agent', 'resume', 'r1')).toBe('r1: idle\n');
+    expect(await run('agent', 'metrics', 'r1')).toMatch(/^ID +SAMPLE +CPU .*\nr1 +(no sample yet|2\S+Z) /);
+    expect(await run('agent', 'capabilities')).toMatch(
+      /^CAPABILITY +COUNT +AGENTS\nresearch +1 +r1 \(idle\)\n$/,
+    );
     expect(await run('agent', 'terminate', 'r1')).toBe('r1: terminated\n');
     // The history follows the log.
     const history = await waitForValue('the end in the history of r1', async () => {

@@ -13,6 +13,7 @@ const TYPES: { readonly [T in AgentFrame['type']]: true } = {
   'agent.blocked': true,
   'agent.plan': true,
   'memory.event': true,
+  'agent.metrics': true,
 };
 
 /**

@@ -22,6 +22,7 @@ import { FailedAgentRows } from './lifecycle/failed-agent-rows.js';
 import { FailedAgents } from './lifecycle/failed-agents.js';
 import { ChangeAgent } from './lifecycle/change-agent.handler.js';
 import { ControlAgent } from './lifecycle/control-agent.handler.js';
+import { ListCapabilities } from './lifecycle/list-capabilities.handler.js';
 import { ReadAgents } from './lifecycle/read-agents.handler.js';
 import { SpawnAgent } from './lifecycle/spawn-agent.handler.js';
 import { SpeakingAgents } from './lifecycle/speaking-agents.js';
@@ -30,9 +31,14 @@ import { InboxStore } from './messages/inbox-store.js';
 import { Messages } from './messages/messages.handler.js';
 import { AgentFolders, createFoldersOnStart } from './metrics/agent-folders.js';
 import { AgentMetricsSampler } from './metrics/agent-metrics.js';
+import { announceSamples } from './metrics/announce-samples.js';
+import { ListAgentMetrics } from './metrics/list-agent-metrics.handler.js';
 import { ReadAgentMetrics } from './metrics/read-agent-metrics.handler.js';
 
-const handlers = [ReadAgents, ChangeAgent, ControlAgent, SpawnAgent, Messages, ReadAgentMetrics];
+const handlers = [
+  ...[ReadAgents, ListCapabilities, ChangeAgent, ControlAgent, SpawnAgent],
+  ...[Messages, ReadAgentMetrics, ListAgentMetrics],
+];
 const providers = [
   ...handlers,
   provide(LEASE_OWNER, [SERVICE_IDENTITY], ({ id }) => id),
@@ -69,9 +75,11 @@ const providers = [
   provideClass(SpeakingAgents, { pool: DATABASE_POOL, nats: NATS, logger: LOGGER }),
   provide(
     AgentMetricsSampler,
-    [DATABASE_POOL, CLOCK, LOGGER, AgentFolders, LEASE_OWNER, CONFIG],
-    (pool, clock, logger, folders, process, { retention: { metricsDays } }) =>
-      new AgentMetricsSampler({ pool, clock, logger, folders, process, metricsDays }),
+    [DATABASE_POOL, CLOCK, LOGGER, AgentFolders, LEASE_OWNER, CONFIG, NATS],
+    (pool, clock, logger, folders, process, { retention: { metricsDays } }, nats) => {
+      const announce = announceSamples(nats);
+      return new AgentMetricsSampler({ pool, clock, logger, folders, process, metricsDays, announce });
+    },
   ),
 ];
 

@@ -1,5 +1,5 @@
-import type { AgentPhase, AgentState } from './agent-definition.js';
-import { movePhase, phaseAfter } from './agent-phases.js';
+import type { AgentPhase, AgentState, TurnPhase } from './agent-definition.js';
+import { PHASE_APPROVALS, movePhase, phaseAfter } from './agent-phases.js';
 import type { Speech } from './agent-phases.js';
 import { isTurnEnd } from './turn-ends.js';
 
@@ -28,11 +28,18 @@ export interface AgentActivity {
   /** Open turns of all its sessions. */
   readonly turns: ReadonlySet<string>;
   /** Phase of the turn with the newest event; null without an open turn. */
-  readonly phase: AgentPhase | null;
+  readonly phase: TurnPhase | null;
+  /** Open approvals of these turns, with the turn of each. */
+  readonly approvals: ReadonlyMap<string, string>;
 }
 
 /** An agent without facts of its own, such as a configured one before its first start. */
-export const initialActivity: AgentActivity = { life: 'ready', turns: new Set(), phase: null };
+export const initialActivity: AgentActivity = {
+  life: 'ready',
+  turns: new Set(),
+  phase: null,
+  approvals: new Map(),
+};
 
 /** One fact of an agent or of a turn in one of its sessions. */
 export interface ActivityFact {
@@ -41,11 +48,28 @@ export interface ActivityFact {
   readonly turnId: string | null;
   /** Of a completed model call; else `none`. */
   readonly speech: Speech;
+  /** Approval that the fact opens or closes. */
+  readonly approvalId?: string | null;
 }
 
 const turnsAfter = (turns: ReadonlySet<string>, type: string, turnId: string): ReadonlySet<string> => {
   if (type === 'TurnRequested') return new Set([...turns, turnId]);
   return isTurnEnd(type) ? new Set([...turns].filter((id) => id !== turnId)) : turns;
+};
+
+const OPENING = 'ApprovalRequested';
+const APPROVALS: ReadonlySet<string> = new Set(PHASE_APPROVALS);
+
+/** Returns the open approvals after a fact of a turn. The end of the turn closes them. */
+const approvalsAfter = (
+  { approvals, turns }: AgentActivity,
+  { type, turnId, approvalId = null }: ActivityFact,
+): ReadonlyMap<string, string> => {
+  if (turnId !== null && isTurnEnd(type))
+    return approvals.size === 0 ? approvals : new Map([...approvals].filter(([, turn]) => turn !== turnId));
+  if (approvalId === null || turnId === null || !APPROVALS.has(type)) return approvals;
+  const others = [...approvals].filter(([id]) => id !== approvalId);
+  return new Map(type === OPENING && turns.has(turnId) ? [...others, [approvalId, turnId]] : others);
 };
 
 /** Returns the activity of an agent after a fact. */
@@ -55,7 +79,8 @@ export const foldActivity = (activity: AgentActivity, fact: ActivityFact): Agent
   if (life !== undefined) return { ...activity, life };
   if (turnId === null) return activity;
   const turns = turnsAfter(activity.turns, type, turnId);
-  return { ...activity, turns, phase: phaseAfter(activity.phase, fact, turns.size) };
+  const phase = phaseAfter(activity.phase, fact, turns.size);
+  return { ...activity, turns, phase, approvals: approvalsAfter(activity, fact) };
 };
 
 /** Returns the activity after the first text of an answer, which the log does not have yet. */
@@ -67,7 +92,9 @@ export const stateOf = ({
   life,
   turns,
   phase,
+  approvals,
 }: AgentActivity): { state: AgentState; phase: AgentPhase | null } => {
   if (life !== 'ready') return { state: life, phase: null };
-  return turns.size === 0 ? { state: 'idle', phase: null } : { state: 'working', phase };
+  if (turns.size === 0) return { state: 'idle', phase: null };
+  return { state: 'working', phase: approvals.size > 0 ? 'waiting' : phase };
 };

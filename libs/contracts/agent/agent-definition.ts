@@ -7,7 +7,11 @@ export const AgentState = z.enum(AGENT_STATES);
 export type AgentState = z.infer<typeof AgentState>;
 
 /** Phases of a turn, while the agent works. */
-export const AGENT_PHASES = ['listening', 'thinking', 'speaking', 'error'] as const;
+/** Phases of a turn, from its events. */
+export const TURN_PHASES = ['listening', 'thinking', 'speaking', 'error'] as const;
+export type TurnPhase = (typeof TURN_PHASES)[number];
+/** Phases of an agent. It is `waiting` while a tool call of an open turn waits for an approval. */
+export const AGENT_PHASES = [...TURN_PHASES, 'waiting'] as const;
 export const AgentPhase = z.enum(AGENT_PHASES);
 export type AgentPhase = z.infer<typeof AgentPhase>;
 

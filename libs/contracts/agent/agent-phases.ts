@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { AgentPhase } from './agent-definition.js';
+import type { TurnPhase } from './agent-definition.js';
 
 /** Phase of an agent's turns; null without an open turn. */
-export type Phase = AgentPhase | null;
+export type Phase = TurnPhase | null;
 
 /** Phases that may follow each phase. `none` is an agent without an open turn. */
-export const PHASE_TRANSITIONS: Readonly<Record<AgentPhase | 'none', ReadonlySet<AgentPhase | 'none'>>> = {
+export const PHASE_TRANSITIONS: Readonly<Record<TurnPhase | 'none', ReadonlySet<TurnPhase | 'none'>>> = {
   none: new Set(['listening']),
   listening: new Set(['thinking', 'error', 'none']),
   thinking: new Set(['speaking', 'error', 'none']),
@@ -40,20 +40,20 @@ export interface PhaseFact {
   readonly speech: Speech;
 }
 
-const PHASES_OF_SPEECH: Readonly<Record<Speech, readonly AgentPhase[]>> = {
+const PHASES_OF_SPEECH: Readonly<Record<Speech, readonly TurnPhase[]>> = {
   none: [],
   speaks: ['speaking'],
   spoke: ['speaking', 'thinking'],
 };
 
 /** Returns the phases of a completed call, in order. */
-const phasesOfAnswer = (speech: Speech, from: Phase): readonly AgentPhase[] =>
+const phasesOfAnswer = (speech: Speech, from: Phase): readonly TurnPhase[] =>
   // A failure of another turn is newer than the start of this call, which was thinking.
   from === 'error' && speech !== 'none'
     ? ['thinking', ...PHASES_OF_SPEECH[speech]]
     : PHASES_OF_SPEECH[speech];
 
-const phasesOf = ({ type, speech }: PhaseFact, from: Phase): readonly AgentPhase[] => {
+const phasesOf = ({ type, speech }: PhaseFact, from: Phase): readonly TurnPhase[] => {
   switch (type) {
     case 'TurnRequested':
       return ['listening'];
@@ -76,6 +76,15 @@ export const PHASE_EVENTS = [
   'ModelCallCompleted',
   'ModelCallAborted',
   'ToolCallUnknown',
+] as const;
+
+/** Types of session events that open or close an approval. */
+export const PHASE_APPROVALS = [
+  'ApprovalRequested',
+  'ApprovalGranted',
+  'ApprovalDenied',
+  'ApprovalExpired',
+  'ApprovalVoided',
 ] as const;
 
 /** Returns the phase after an event. `openTurns` is the number of open turns after it. */

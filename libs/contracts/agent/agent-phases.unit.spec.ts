@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { AGENT_PHASES } from './agent-definition.js';
+import { TURN_PHASES } from './agent-definition.js';
 import { foldActivity, initialActivity, speak, stateOf } from './agent-activity.js';
 import { movePhase, phaseAfter, PHASE_TRANSITIONS, speechOf } from './agent-phases.js';
 import type { Phase, Speech } from './agent-phases.js';
 import { SessionEvent } from './events.js';
 import { TURN_ENDS } from './turn-ends.js';
 
-const PHASES: readonly Phase[] = [null, ...AGENT_PHASES];
+const PHASES: readonly Phase[] = [null, ...TURN_PHASES];
 const TYPES = SessionEvent.options.map(({ shape }) => shape.type.value);
 const SPEECHES: readonly Speech[] = ['none', 'speaks', 'spoke'];
 
@@ -84,5 +84,34 @@ describe('the phase of a turn', () => {
       }),
       { numRuns: 5_000 },
     );
+  });
+});
+
+describe('an agent with an open approval', () => {
+  const fact = (type: string, turnId: string, approvalId?: string) => ({
+    ...{ type, turnId, speech: 'none' as const },
+    ...(approvalId && { approvalId }),
+  });
+  const fold = (...facts: Parameters<typeof foldActivity>[1][]) =>
+    stateOf(facts.reduce(foldActivity, initialActivity));
+  const asked = [
+    fact('TurnRequested', 'a'),
+    fact('ModelCallStarted', 'a'),
+    fact('ApprovalRequested', 'a', 'x'),
+  ];
+
+  it('is waiting until each approval of its open turns is closed', () => {
+    expect(fold(...asked)).toEqual({ state: 'working', phase: 'waiting' });
+    const second = fact('ApprovalRequested', 'a', 'y');
+    expect(fold(...asked, second, fact('ApprovalGranted', 'a', 'x')).phase).toBe('waiting');
+    for (const end of ['ApprovalGranted', 'ApprovalDenied', 'ApprovalExpired', 'ApprovalVoided'])
+      expect(fold(...asked, fact(end, 'a', 'x')).phase).toBe('thinking');
+    expect(fold(...asked, fact('ApprovalEscalated', 'a', 'x')).phase).toBe('waiting');
+  });
+
+  it('waits no longer once the turn has ended, while another turn is open', () => {
+    const other = fact('TurnRequested', 'b');
+    expect(fold(...asked, other, fact('TurnCancelled', 'a')).phase).toBe('thinking');
+    expect(fold(...asked, fact('TurnFailed', 'a'))).toEqual({ state: 'idle', phase: null });
   });
 });

@@ -40,7 +40,20 @@ export const AgentView = z.object({
   position: z.string().nullable().describe('Position of the agent in the organisation.'),
   project: z.string().nullable(),
   state: AgentState.describe('`working` while a turn of any of its sessions is open.'),
-  phase: AgentPhase.nullable().describe('Phase of its newest open turn; null unless it works.'),
+  phase: AgentPhase.nullable().describe(
+    'Phase of its newest open turn, or `waiting` while a tool call waits for an approval; null unless it works.',
+  ),
+  current: z
+    .object({
+      sessionId: z.uuid(),
+      taskId: z.string().nullable().describe('Task of the queue or node of a run that the session does.'),
+      approvalId: z.uuid().nullable().describe('Oldest approval that the session waits for.'),
+    })
+    .nullable()
+    .optional()
+    .describe(
+      'Its open session: one that waits for an approval first, then the newest. Null unless it works.',
+    ),
   reason: z.string().nullable().describe('Reason of the last change of state.'),
   error: z
     .object({
@@ -131,6 +144,10 @@ export const listAgents = defineRequest({
     state: AgentState.optional(),
     project: z.string().max(200).optional(),
     parent: z.string().max(64).optional(),
+    capability: z.string().max(64).optional(),
+    model: z.string().max(200).optional(),
+    /** Part of the id, name, role or project. */
+    q: z.string().max(200).optional(),
     limit: z.int().min(1).max(1_000).default(1_000),
     cursor: z.string().max(500).optional(),
     offset: z.int().min(0).max(100_000).optional(),
@@ -200,3 +217,68 @@ export const readAgentMetrics = defineRequest({
   reply: z.object({ samples: z.array(AgentMetrics), ...asOfReply }),
   timeoutMs: 5_000,
 });
+
+/** Use of resources by an agent at a time, for a small chart. */
+export const AgentLoad = AgentMetrics.pick({ at: true, cpuMs: true, memoryBytes: true, diskBytes: true });
+
+/** Maximum number of agents whose recent samples one request reads. */
+export const MAX_CHARTED_AGENTS = 50;
+
+/**
+ * Returns the newest sample of each agent, oldest agent first, and its samples of the last minutes
+ * where `agentIds` names it. `since` leaves out agents without a sample from then on. `day` is the
+ * UTC day of the reply, whose costs belong to it.
+ */
+export const listAgentMetrics = defineRequest({
+  subject: 'cmd.agent.agent.list-metrics',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    agentIds: z.array(AgentId).max(MAX_CHARTED_AGENTS).optional(),
+    minutes: z.int().min(0).max(60).default(0),
+    since: z.iso.datetime().optional(),
+    limit: z.int().min(1).max(1_000).default(1_000),
+    cursor: z.string().max(500).optional(),
+    ...asOfRequest,
+  }),
+  reply: z.object({
+    agents: z.array(
+      z.object({
+        agentId: z.string(),
+        latest: AgentMetrics.nullable().describe('Null for an agent without a sample.'),
+        recent: z.array(AgentLoad).describe('Oldest first; only with `minutes`.'),
+      }),
+    ),
+    day: z.iso.date(),
+    nextCursor: z.string().nullable(),
+    ...asOfReply,
+  }),
+  timeoutMs: 10_000,
+});
+
+/** Maximum number of capabilities in a list, and of agents of each. */
+export const MAX_CAPABILITIES = 500;
+export const MAX_CAPABLE_AGENTS = 100;
+
+/** Lists the capabilities of living agents with these agents, by name. */
+export const listCapabilities = defineRequest({
+  subject: 'cmd.agent.agent.list-capabilities',
+  request: z.strictObject({ workspace: WorkspaceId, ...asOfRequest }),
+  reply: z.object({
+    capabilities: z.array(
+      z.object({
+        name: z.string(),
+        count: z.int().positive().describe('Number of living agents that have it.'),
+        agents: z
+          .array(z.object({ id: z.string(), name: z.string(), state: AgentState }))
+          .describe(`The oldest ${MAX_CAPABLE_AGENTS} of them.`),
+      }),
+    ),
+    ...asOfReply,
+  }),
+  timeoutMs: 5_000,
+});
+
+/** Notification that a process has stored samples of agents of a workspace. */
+export const SamplesStored = z.object({ workspace: WorkspaceId, at: z.iso.datetime() });
+export type SamplesStored = z.infer<typeof SamplesStored>;
+export const samplesSubject = (workspace: string): string => `hint.agent.samples.${workspace}`;

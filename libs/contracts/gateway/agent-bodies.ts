@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AgentChanges, AgentSpec, AgentState } from '../agent/agent-definition.js';
 import { AgentId } from '../agent/agent-id.js';
-import { AGENT_ACTIONS } from '../agent/agent-requests.js';
+import { AGENT_ACTIONS, MAX_CHARTED_AGENTS } from '../agent/agent-requests.js';
 import { Topic } from '../agent/message-events.js';
 import { MessageSpec } from '../agent/message-requests.js';
 import { IdempotencyKey } from '../agent/requests.js';
@@ -45,6 +45,9 @@ const agentFilters = {
   state: AgentState.optional().describe('Terminated agents are listed only with `terminated`.'),
   project: Project.optional(),
   parent: AgentId.optional().describe('Only children of this agent.'),
+  capability: z.string().min(1).max(64).optional().describe('Only agents with this capability.'),
+  model: z.string().min(1).max(200).optional().describe('Only agents of this model.'),
+  q: z.string().min(1).max(200).optional().describe('Part of the id, name, role or project.'),
 };
 /** Query of `GET /api/v1/agents`. */
 export const AgentsQuery = z.strictObject({
@@ -71,6 +74,7 @@ export const UsageQuery = z.strictObject({
   agent: AgentId.optional().describe('Only this agent.'),
   tree: AgentId.optional().describe('Only the tree of this root.'),
   by: z.enum(USAGE_GROUPS).optional().describe('Sums by agent (the default), model, key or day.'),
+  day: z.iso.date().optional().describe('Only calls of this UTC day.'),
   at: At,
 });
 /** Body of `PUT /api/v1/budgets/agents/{id}`. */
@@ -93,6 +97,30 @@ export const BudgetsQuery = z.strictObject({
 export const HistoryQuery = z.strictObject({ limit: pageLimit(1_000, 100), cursor: Cursor, at: At });
 /** Query of an agent's metrics. */
 export const MetricsQuery = z.strictObject({ limit: pageLimit(2_880, 120), at: At });
+const AgentIds = z.array(AgentId).min(1).max(MAX_CHARTED_AGENTS);
+const minutes = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(60)
+  .default(0)
+  .describe('Samples of the last minutes; only with `agents`.');
+/** Query of the metrics of all agents. */
+export const AgentMetricsQuery = z.strictObject({
+  agents: z
+    .string()
+    .max(MAX_CHARTED_AGENTS * 65)
+    .transform((text) => text.split(','))
+    .pipe(AgentIds)
+    .optional()
+    .describe(`Ids, separated by commas; at most ${MAX_CHARTED_AGENTS}. Default: all that live.`),
+  minutes,
+  limit: pageLimit(1_000, 1_000),
+  cursor: Cursor,
+  at: At,
+});
+/** Params of `agent.metrics`. */
+export const AgentMetricsParams = AgentMetricsQuery.extend({ agents: AgentIds.optional() });
 /** Params of `agent.status`. */
 export const AgentParams = z.strictObject({ agentId: AgentId });
 /** Params of `agent.control`. */

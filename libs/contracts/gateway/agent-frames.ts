@@ -1,15 +1,20 @@
 import { z } from 'zod';
 import { AgentPhase, AgentState } from '../agent/agent-definition.js';
 import { AgentId } from '../agent/agent-id.js';
-import { AgentStateChange } from '../agent/agent-requests.js';
+import { AgentMetrics, AgentStateChange, listAgentMetrics } from '../agent/agent-requests.js';
 import { PlanConflict } from '../agent/plan-events.js';
 import { MemoryEntry } from '../memory/index.js';
+import { AgentUsage } from '../metering/index.js';
 
 /** Capability of a client that gets the states of all agents without a subscription. */
 export const AGENT_STATES = 'agent-states';
 
+/** Tokens and cost of an agent's model calls on one UTC day, those of calls in flight apart. */
+export const UsageOfDay = AgentUsage.pick({ calls: true, settledTokens: true, settledMicroUsd: true });
+export type UsageOfDay = z.infer<typeof UsageOfDay>;
+
 /** Kinds of frames that a subscription to agents may select. */
-export const AGENT_FRAME_KINDS = ['state', 'progress', 'blocked', 'plan', 'memory'] as const;
+export const AGENT_FRAME_KINDS = ['state', 'progress', 'blocked', 'plan', 'memory', 'metrics'] as const;
 export const AgentSubscribeParams = z.strictObject({
   agent: AgentId.optional().describe('Default: all agents of the workspace.'),
   frames: z
@@ -17,7 +22,7 @@ export const AgentSubscribeParams = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      'Kinds of frames to send. Default: all that the caller may read. `memory` needs the feature `memory_v1`.',
+      'Kinds of frames to send. Default: all that the caller may read, except `metrics`. `memory` needs the feature `memory_v1`.',
     ),
 });
 export type AgentSubscribeParams = z.infer<typeof AgentSubscribeParams>;
@@ -132,6 +137,24 @@ export const AGENT_FRAMES = {
       }).shape,
     })
     .describe('Memory learned from a message to the agent. `memory.recall` returns the entry.'),
+  'agent.metrics': z
+    .object({
+      type: z.literal('agent.metrics'),
+      agentId: z.string(),
+      latest: AgentMetrics,
+      today: UsageOfDay,
+    })
+    .describe('A sample of what the agent used in 30 seconds is stored. Only if it is asked for by name.'),
 } as const;
 export type AgentFrame = z.infer<(typeof AGENT_FRAMES)[keyof typeof AGENT_FRAMES]>;
 export type AgentStateFrame = z.infer<typeof AGENT_FRAMES.agent_broadcast_state>;
+
+/** Reply with the metrics of all agents. */
+export const AgentMetricsReply = listAgentMetrics.reply.extend({
+  agents: z.array(
+    listAgentMetrics.reply.shape.agents.element.extend({
+      today: UsageOfDay.nullable().describe('Tokens and cost of the UTC day; null without `budgets:read`.'),
+    }),
+  ),
+});
+export type AgentMetricsReply = z.infer<typeof AgentMetricsReply>;

@@ -52,6 +52,8 @@ export const readAgentUsage = defineRequest({
     agentId: AgentId.optional(),
     rootId: AgentId.optional(),
     by: z.enum(USAGE_GROUPS).optional(),
+    /** Only calls that were admitted on this UTC day. */
+    day: z.iso.date().optional(),
     ...asOfRequest,
   }),
   reply: z.object({

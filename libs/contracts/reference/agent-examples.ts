@@ -68,6 +68,13 @@ export const AGENT_METRICS = {
   outputTokens: 128,
 };
 
+export const METRICS_OF_AGENT = {
+  agentId: SPAWNED_AGENT.id,
+  latest: AGENT_METRICS,
+  recent: [{ at: AGENT_METRICS.at, cpuMs: 42.5, memoryBytes: 8_388_608, diskBytes: 65_536 }],
+  today: { calls: 12, settledTokens: 48_210, settledMicroUsd: 215_300 },
+};
+
 export const TASK = {
   id: IDS.task,
   kind: 'task',

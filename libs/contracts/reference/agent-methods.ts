@@ -4,6 +4,8 @@ import { TaskItem } from '../agent/task-requests.js';
 import {
   AgentControlParams,
   AgentListParams,
+  AgentMetricsParams,
+  AgentMetricsReply,
   AgentParams,
   AgentSpawnParams,
   MessageSendParams,
@@ -11,7 +13,7 @@ import {
   TaskCreateParams,
   TaskParams,
 } from '../gateway/index.js';
-import { SPAWNED_AGENT, TASK } from './agent-examples.js';
+import { METRICS_OF_AGENT, SPAWNED_AGENT, TASK } from './agent-examples.js';
 import { IDS } from './examples.js';
 import { CancelTasksBody, CancelledTasks } from './task-routes.js';
 import type { SocketMethod } from './socket-methods.js';
@@ -56,6 +58,19 @@ export const AGENT_METHODS = [
     params: AgentParams,
     answer: AgentView,
     example: { params: { agentId: SPAWNED_AGENT.id }, result: SPAWNED_AGENT },
+  },
+  {
+    name: 'agent.metrics',
+    access: 'agents:read',
+    feature: 'agent_runtime_v1',
+    summary: 'List the metrics of all agents',
+    description: 'Returns what `GET /api/v1/agent-metrics` does. `agents` is a list of ids.',
+    params: AgentMetricsParams,
+    answer: AgentMetricsReply,
+    example: {
+      params: { agents: [SPAWNED_AGENT.id], minutes: 30 },
+      result: { agents: [METRICS_OF_AGENT], day: '2026-11-22', nextCursor: null },
+    },
   },
   {
     name: 'agent.control',

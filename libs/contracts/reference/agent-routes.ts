@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import { AgentSpec } from '../agent/agent-definition.js';
-import { AgentView, listAgents, readAgentHistory, readAgentMetrics } from '../agent/agent-requests.js';
 import {
+  AgentView,
+  listAgents,
+  listCapabilities,
+  readAgentHistory,
+  readAgentMetrics,
+} from '../agent/agent-requests.js';
+import { AgentMetricsReply } from '../gateway/index.js';
+import {
+  AgentMetricsQuery,
   AgentPatchBody,
   AgentsQuery,
   ByAgentId,
@@ -10,7 +18,7 @@ import {
   TerminateQuery,
   AtQuery,
 } from '../gateway/index.js';
-import { AGENT, AGENT_CHANGE, AGENT_METRICS, SPAWNED_AGENT } from './agent-examples.js';
+import { AGENT, AGENT_CHANGE, AGENT_METRICS, METRICS_OF_AGENT, SPAWNED_AGENT } from './agent-examples.js';
 import { asOfReply } from '../log/as-of.js';
 import { defineRoute } from './http-route.js';
 
@@ -161,5 +169,47 @@ export const AGENT_ROUTES = {
     reply: { schema: readAgentMetrics.reply },
     example: { params: AGENT_ID, query: { limit: 120 }, reply: { samples: [AGENT_METRICS] } },
     problems: NO_AGENT,
+  }),
+  listAgentMetrics: defineRoute({
+    method: 'get',
+    path: '/api/v1/agent-metrics',
+    access: 'agents:read',
+    tag: 'Agents',
+    feature: 'agent_runtime_v1',
+    summary: 'List the metrics of all agents',
+    description:
+      'Returns the newest sample of each agent, and its tokens and cost of the UTC day. With `agents` and `minutes` ' +
+      'also its samples of the last minutes. `today` is null without `budgets:read`. `agent.subscribe` with the frames ' +
+      '`metrics` sends each new sample.',
+    query: AgentMetricsQuery,
+    reply: { schema: AgentMetricsReply },
+    example: {
+      query: { agents: SPAWNED_AGENT.id, minutes: 30 },
+      reply: { agents: [METRICS_OF_AGENT], day: '2026-11-22', nextCursor: null },
+    },
+  }),
+  listCapabilities: defineRoute({
+    method: 'get',
+    path: '/api/v1/capabilities',
+    access: 'agents:read',
+    tag: 'Agents',
+    feature: 'agent_runtime_v1',
+    summary: 'List capabilities',
+    description:
+      'Returns the capabilities of living agents by name, at most 500, each with the number of its agents and the ' +
+      'oldest 100 of them. A task that needs a capability without an agent waits.',
+    query: AtQuery,
+    reply: { schema: listCapabilities.reply },
+    example: {
+      reply: {
+        capabilities: [
+          {
+            name: 'research',
+            count: 1,
+            agents: [{ id: SPAWNED_AGENT.id, name: 'Researcher', state: 'idle' }],
+          },
+        ],
+      },
+    },
   }),
 } as const;

@@ -33,6 +33,8 @@ const AGENT_FRAMES: Rights<(typeof AGENT_FRAME_KINDS)[number]> = {
   blocked: 'approvals:read',
   plan: 'runs:read',
   memory: 'memory:read',
+  // They have costs.
+  metrics: 'budgets:read',
 };
 
 /** Rights to the frames of a session, by a socket or as events of a chat. */

@@ -27,6 +27,7 @@ import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
 import { HeavyRequestsInterceptor } from './admission/heavy-requests.interceptor.js';
 import { HeavyRequests } from './admission/heavy-requests.js';
+import { AgentMetricsController, AgentMetricsMethods } from './agents/agent-metrics.controller.js';
 import { AgentMethods, AgentsController } from './agents/agents.controller.js';
 import { ApprovalMethods, ApprovalsController } from './agents/approvals.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
@@ -116,6 +117,7 @@ const statusProvider: Provider = {
   imports: [IdentityModule],
   controllers: [
     AgentsController,
+    AgentMetricsController,
     BudgetsController,
     ApprovalsController,
     AuditsController,
@@ -218,6 +220,7 @@ const statusProvider: Provider = {
     ApprovalMethods,
     ...eventProviders,
     AgentMethods,
+    AgentMetricsMethods,
     MessageMethods,
     TaskMethods,
     MemoryMethods,

@@ -70,7 +70,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     durables: [],
     // One gateway tells the others that a key was revoked, and that a caller wrote.
     publish: [KEY_CHANGED_SUBJECT, CALLER_WROTE_SUBJECT],
-    subscribe: ['live.>', 'hint.turn-end.>', 'hint.agent.speech.>'],
+    subscribe: ['live.>', 'hint.turn-end.>', 'hint.agent.speech.>', 'hint.agent.samples.>'],
   },
   agent: {
     requests: {

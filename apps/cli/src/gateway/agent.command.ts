@@ -1,6 +1,7 @@
 import type { RouteRequest } from '@antiphon/client';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
+import { addAgentMetrics } from './agent-metrics.command.js';
 import { addAgentSet } from './agent-set.command.js';
 import { askAtTerminal, confirmEnd } from './confirm-end.js';
 import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
@@ -97,6 +98,9 @@ interface ListOptions {
   readonly state?: string;
   readonly project?: string;
   readonly parent?: string;
+  readonly capability?: string;
+  readonly model?: string;
+  readonly q?: string;
   readonly limit: string;
   readonly cursor?: string;
 }
@@ -210,7 +214,7 @@ const addControl = (agent: Command, context: ContextOf): void => {
   }
 };
 
-/** Adds `antiphon agent spawn|list|get|set|pause|resume|terminate|history`. */
+/** Adds `antiphon agent spawn|list|get|set|metrics|capabilities|pause|resume|terminate|history`. */
 export const addAgent = (program: Command, context: ContextOf): void => {
   const agent = program
     .command('agent')
@@ -223,6 +227,9 @@ export const addAgent = (program: Command, context: ContextOf): void => {
     .option('--state <state>', 'spawning, idle, working, paused, error or terminated')
     .option('--project <name>', 'only agents of this project')
     .option('--parent <id>', 'only children of this agent')
+    .option('--capability <name>', 'only agents with this capability')
+    .option('--model <model>', 'only agents of this model')
+    .option('--q <text>', 'part of the id, name, role or project')
     .option('--limit <n>', 'agents per page, 1 to 1000', '100')
     .option('--cursor <cursor>', 'start after this page')
     .addHelpText('after', '\nExample:\n  antiphon agent list --state working --project website')
@@ -234,6 +241,7 @@ export const addAgent = (program: Command, context: ContextOf): void => {
     .addHelpText('after', '\nExample:\n  antiphon agent get researcher-7f3a')
     .action((id: string, at: AtOption, command: Command) => get(context(command), id, at));
   addAgentSet(agent, context);
+  addAgentMetrics(agent, context);
   addControl(agent, context);
   agent
     .command('history <id>')

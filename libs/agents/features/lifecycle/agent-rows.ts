@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { AgentPhase, AgentStateChange } from '@antiphon/contracts/agent';
+import type { AgentStateChange, TurnPhase } from '@antiphon/contracts/agent';
 import type { AgentRecord } from '@antiphon/agents-domain';
 import {
   acrossWorkspaces,
@@ -16,7 +16,7 @@ export interface AgentRow {
   readonly agentId: string;
   readonly record: AgentRecord;
   readonly openTurns: number;
-  readonly phase: AgentPhase | null;
+  readonly phase: TurnPhase | null;
   readonly lastSeenAt: string | null;
   /** Place in the queue of its tree; null if it does not wait. */
   readonly place: number | null;
@@ -30,7 +30,7 @@ interface Stored {
   readonly agent_id: string;
   readonly record: AgentRecord;
   readonly open_turns: number | null;
-  readonly phase: AgentPhase | null;
+  readonly phase: TurnPhase | null;
   readonly last_seen_at: Date | null;
   readonly place: string | null;
   readonly queue_limit: 'children' | 'size' | null;
@@ -50,6 +50,10 @@ const LIST_SQL = listPageSql(
   `select ${COLUMNS}
   where a.workspace = $1 and ($2::bigint is null or a.first_position > $2)
     and ($4::text is null or a.project = $4) and ($5::text is null or a.parent_id = $5)
+    and ($8::text is null or a.record -> 'definition' -> 'capabilities' ? $8)
+    and ($9::text is null or a.record -> 'definition' ->> 'model' = $9)
+    and ($10::text is null or strpos(lower(concat_ws(' ', a.agent_id, a.record -> 'definition' ->> 'name',
+      a.record -> 'definition' ->> 'role', a.project)), lower($10)) > 0)
     and case $6::text when 'idle' then a.status = 'ready' and coalesce(t.open_turns, 0) = 0
       when 'working' then a.status = 'ready' and t.open_turns > 0
       else a.status = $6 or ($6 is null and a.status <> 'terminated') end
@@ -124,6 +128,10 @@ export interface ListFilter {
   readonly project: string | null;
   readonly parent: string | null;
   readonly state: string | null;
+  readonly capability: string | null;
+  readonly model: string | null;
+  /** Part of the id, name, role or project. */
+  readonly q: string | null;
 }
 
 /** Reads the rows of the projection `agent-agents`. */
@@ -132,10 +140,10 @@ export class AgentRows {
 
   async list(
     workspace: string,
-    { after, offset, limit, project, parent, state }: ListFilter,
+    { after, offset, limit, project, parent, state, capability, model, q }: ListFilter,
     queries = this.own(workspace),
   ): Promise<ListPage<AgentRow>> {
-    const values = [workspace, after, limit + 1, project, parent, state, offset];
+    const values = [workspace, after, limit + 1, project, parent, state, offset, capability, model, q];
     const rows = await this.run<Stored & ListedRow>(queries, 'list', LIST_SQL, values);
     const { shown, hasMore } = cutListPage(rows, limit);
     return { shown: shown.map(toRow), hasMore };

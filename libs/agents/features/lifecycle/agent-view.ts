@@ -9,6 +9,8 @@ export interface AgentActivity {
   readonly phase: AgentPhase | null;
   readonly lastSeenAt: string | null;
   readonly queued: AgentView['queued'];
+  /** Its open session, where it is known. */
+  readonly current?: AgentView['current'];
 }
 
 export const NO_ACTIVITY: AgentActivity = { isWorking: false, phase: null, lastSeenAt: null, queued: null };
@@ -31,7 +33,7 @@ const errorOf = ({ status, failure }: AgentRecord): Pick<AgentView, 'error'> => 
 export const agentView = (
   id: string,
   record: AgentRecord,
-  { isWorking, phase, lastSeenAt, queued }: AgentActivity,
+  { isWorking, phase, lastSeenAt, queued, current = null }: AgentActivity,
   isDefault: boolean,
 ): AgentView => {
   const { definition, origin, parentId, rootId, depth, reason, spawnedAt, spawnedBy, result } = record;
@@ -41,7 +43,8 @@ export const agentView = (
   const overrides = record.overrides ? { overrides: Object.keys(record.overrides).sort() } : {};
   return {
     ...{ id, name, role, provider, model, tools, capabilities, ...overrides, position, project, state },
-    phase: state === 'working' ? phase : null,
+    phase: state !== 'working' ? null : current?.approvalId ? 'waiting' : phase,
+    current: state === 'working' ? current : null,
     ...errorOf(record),
     ...(definition.callLimits ? { callLimits: definition.callLimits } : {}),
     ...{ reason, origin, base, parentId, rootId, depth, queued, budget },

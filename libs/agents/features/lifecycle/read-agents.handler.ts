@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import { CONFIG } from '@antiphon/service-host';
+import { CONFIG, DATABASE_POOL } from '@antiphon/service-host';
 import { PAST_READS } from '../agents.tokens.js';
 import { SpeakingAgents } from './speaking-agents.js';
 import { ConfiguredAgents } from './configured-agents.js';
@@ -9,20 +9,28 @@ import { AgentDirectory } from './agent-directory.js';
 import { getAgent, listAgents, movePhase, readAgentHistory } from '@antiphon/contracts/agent';
 import type { AgentView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
+import type pg from 'pg';
 import type { z } from 'zod';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
+import { inWorkspace } from '@antiphon/database';
 import type { WorkspaceQueries } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
 import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import type { AgentRow } from './agent-rows.js';
+import type { AgentRow, ListFilter } from './agent-rows.js';
 import { agentView, queuePlace } from './agent-view.js';
+import { readOpenWork } from './open-work.js';
 import type { AgentActivity } from './agent-view.js';
 
 export type ListAgentsRequest = z.input<typeof listAgents.request>;
 export type ListAgentsReply = z.input<typeof listAgents.reply>;
+
+type Filter = Omit<ListFilter, 'after' | 'offset' | 'limit'>;
+const FILTERS = ['project', 'parent', 'state', 'capability', 'model', 'q'] as const;
+const filterOf = (request: ListAgentsRequest): Filter =>
+  Object.fromEntries(FILTERS.map((name) => [name, request[name] ?? null])) as unknown as Filter;
 
 const activityOf = ({ openTurns, phase, lastSeenAt, place, limit }: AgentRow): AgentActivity => ({
   isWorking: openTurns > 0,
@@ -42,6 +50,7 @@ export class ReadAgents {
     @Inject(SpeakingAgents) private readonly speaking: SpeakingAgents,
     @Inject(PAST_READS) private readonly past: PastReads,
     @Inject(CONFIG) private readonly config: AntiphonConfig,
+    @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
   ) {}
 
   @HandleRequest(listAgents)
@@ -53,8 +62,8 @@ export class ReadAgents {
   }
 
   private async readList(request: ListAgentsRequest, queries: WorkspaceQueries): Promise<ListAgentsReply> {
-    const { workspace, state, project, parent, limit = 1_000, cursor, offset = 0, at } = request;
-    const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
+    const { workspace, limit = 1_000, cursor, offset = 0, at } = request;
+    const filter = filterOf(request);
     const after = positionOfCursor(cursor);
     const bounds = { after, offset, limit };
     const page = await this.agentRows.list(workspace, { ...filter, ...bounds }, queries);
@@ -65,7 +74,7 @@ export class ReadAgents {
       !hasMore && after === null && offset === 0 && Object.values(filter).every((value) => value === null);
     const missing = isWhole && at === undefined ? await this.notYetProjected(workspace, shown) : [];
     return {
-      agents: [...missing, ...shown.map((row) => this.view(workspace, row))],
+      agents: [...missing, ...(await this.views(workspace, shown, queries))],
       nextCursor: hasMore && last ? encodeCursor(last.firstPosition) : null,
     };
   }
@@ -117,7 +126,9 @@ export class ReadAgents {
   private async readRow(workspace: string, agentId: string, queries: WorkspaceQueries): Promise<AgentView> {
     const [row] = await this.agentRows.find(workspace, [agentId], queries);
     if (!row) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
-    return { ...this.view(workspace, row), systemPrompt: row.record.definition?.systemPrompt ?? null };
+    const [view] = await this.views(workspace, [row], queries);
+    if (!view) throw new Error('a row has a view');
+    return { ...view, systemPrompt: row.record.definition?.systemPrompt ?? null };
   }
 
   /** Returns the view of one agent, from the newest facts. Throws `AGENT.NOT_FOUND`. */
@@ -129,12 +140,25 @@ export class ReadAgents {
     const queued =
       record.status === 'spawning' ? queuePlace(await trees.read(workspace, record.rootId), agentId) : null;
     const { isWorking = false, phase = null, lastSeenAt = null } = row ? activityOf(row) : {};
-    const activity = { isWorking, phase, lastSeenAt, queued };
+    const work = isWorking
+      ? await readOpenWork(inWorkspace(this.pool, workspace), workspace, [agentId])
+      : null;
+    const activity = { isWorking, phase, lastSeenAt, queued, current: work?.get(agentId) ?? null };
     return agentView(agentId, record, activity, this.isDefault(workspace, agentId));
   }
 
-  private view(workspace: string, row: AgentRow): AgentView {
-    return agentView(row.agentId, row.record, activityOf(row), this.isDefault(workspace, row.agentId));
+  /** Returns the views of rows, those of working agents with their open session. */
+  private async views(
+    workspace: string,
+    rows: readonly AgentRow[],
+    queries: WorkspaceQueries,
+  ): Promise<AgentView[]> {
+    const working = rows.filter(({ openTurns }) => openTurns > 0).map(({ agentId }) => agentId);
+    const work = await readOpenWork(queries, workspace, working);
+    return rows.map((row) => {
+      const activity = { ...activityOf(row), current: work.get(row.agentId) ?? null };
+      return agentView(row.agentId, row.record, activity, this.isDefault(workspace, row.agentId));
+    });
   }
 
   /** Moves agents that think to `speaking` while they send the text of an answer. */

@@ -13,6 +13,9 @@ import { AgentRows } from '../lifecycle/agent-rows.js';
 import { createPastReads } from '@antiphon/agent-features/projections';
 import { AGENT_FOLDERS, AgentFolders, createFoldersOnStart } from './agent-folders.js';
 import { AgentMetricsSampler, SAMPLE_MS, type ProcessUse } from './agent-metrics.js';
+import { listAgentMetrics, type SamplesStored } from '@antiphon/contracts/agent';
+import { acrossWorkspaces } from '@antiphon/database';
+import { ListAgentMetrics } from './list-agent-metrics.handler.js';
 import { ReadAgentMetrics } from './read-agent-metrics.handler.js';
 
 const START = Date.parse('2026-11-22T10:00:00.000Z');
@@ -26,8 +29,9 @@ let folders: AgentFolders;
 let now = START;
 let use: ProcessUse;
 
-const sampler = (process: string) =>
+const sampler = (process: string, announce?: (stored: SamplesStored) => void) =>
   new AgentMetricsSampler({
+    ...(announce && { announce }),
     ...{ pool, folders, process, logger: silentLogger, metricsDays: 30 },
     clock: { now: () => now },
     readUse: () => use,
@@ -54,6 +58,15 @@ afterAll(async () => {
   await database?.drop();
   await rm(home, { recursive: true });
 });
+
+/** Agents of two workspaces in the rows of the projection. */
+const INSERT_AGENTS = `insert into agent_agents (workspace, agent_id, record, status, root_id, first_position, last_position)
+  select w, id, '{}', status, id, n, n from (values ('listed', 'one', 'ready', 1), ('listed', 'two', 'paused', 2),
+    ('listed', 'gone', 'terminated', 3), ('elsewhere', 'one', 'ready', 4)) as a (w, id, status, n)`;
+const listMetrics = (query: object) =>
+  new ListAgentMetrics(past, { now: () => now }).handle(
+    listAgentMetrics.request.parse({ workspace: 'listed', ...query }),
+  );
 
 describe('the folder of an agent', () => {
   it('is created with mode 700 when the agent becomes ready, once, and stays', async () => {
@@ -147,6 +160,47 @@ describe('samples of what agents use', () => {
     await expect(readPage('timed', 'default', position - 1)).rejects.toMatchObject({
       code: 'AGENT.NOT_FOUND',
     });
+  });
+
+  it('are listed for all agents of a workspace in one read, the newest of each over its processes', async () => {
+    await acrossWorkspaces(pool).query(INSERT_AGENTS);
+    const told: SamplesStored[] = [];
+    const [one, two] = [sampler('l1', (stored) => told.push(stored)), sampler('l2')];
+    const usage = { inputTokens: 10, outputTokens: 5, estimated: false };
+    const work = async (time: number, agents: readonly string[]): Promise<string> => {
+      for (const process of [one, two])
+        for (const id of agents)
+          process.record('listed', id, [{ type: 'ModelCallCompleted', data: { usage } }]);
+      one.record('elsewhere', 'one', [{ type: 'TurnCompleted', data: {} }]);
+      now = time;
+      for (const process of [one, two]) await process.sample();
+      return new Date(time).toISOString();
+    };
+    const first = await work(START + 60 * SAMPLE_MS, ['one', 'two', 'gone']);
+    const second = await work(START + 61 * SAMPLE_MS, ['one']);
+    expect(
+      told
+        .map(({ workspace }) => workspace)
+        .sort()
+        .slice(0, 2),
+    ).toEqual(['elsewhere', 'elsewhere']);
+    expect(told).toContainEqual({ workspace: 'listed', at: second });
+    const page = await listMetrics({});
+    expect(page).toMatchObject({ day: second.slice(0, 10), nextCursor: null });
+    expect(page.agents).toMatchObject([
+      { agentId: 'one', latest: { at: second, inputTokens: 20, outputTokens: 10 }, recent: [] },
+      { agentId: 'two', latest: { at: first, inputTokens: 20 }, recent: [] },
+    ]);
+    const charted = await listMetrics({ agentIds: ['one', 'gone', 'unknown'], minutes: 30 });
+    expect(charted.agents.map(({ agentId, recent }) => [agentId, recent.map(({ at }) => at)])).toEqual([
+      ['one', [first, second]],
+      ['gone', [first]],
+    ]);
+    expect((await listMetrics({ since: second })).agents.map(({ agentId }) => agentId)).toEqual(['one']);
+    const { agents, nextCursor } = await listMetrics({ limit: 1 });
+    expect(agents.map(({ agentId }) => agentId)).toEqual(['one']);
+    const next = await listMetrics({ limit: 1, cursor: nextCursor });
+    expect([next.agents.map(({ agentId }) => agentId), next.nextCursor]).toEqual([['two'], null]);
   });
 
   it('are deleted after the days that the configuration names', async () => {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { isTurnEnd, type Usage } from '@antiphon/contracts/agent';
+import { isTurnEnd, type SamplesStored, type Usage } from '@antiphon/contracts/agent';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { repeatEvery, type Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -64,6 +64,8 @@ export interface AgentMetricsDeps {
   /** Days before samples are deleted; 0 means never. */
   readonly metricsDays: number;
   readonly readUse?: () => ProcessUse;
+  /** Called for each workspace that has new samples. */
+  readonly announce?: (stored: SamplesStored) => void;
 }
 
 const INSERT_SQL = `insert into agent_metrics select * from jsonb_populate_recordset(null::agent_metrics, $1::jsonb)
@@ -153,6 +155,8 @@ export class AgentMetricsSampler {
     });
     this.#before = use;
     if (rows.length > 0) await this.#query(INSERT_SQL, [JSON.stringify(rows)]);
+    for (const workspace of new Set(rows.map((row) => row.workspace)))
+      this.#deps.announce?.({ workspace, at });
   }
 
   /** Deletes samples that are older than `metricsDays`. Returns their number. */

@@ -12,15 +12,18 @@ import { SAMPLE_MS } from './agent-metrics.js';
 
 type Row = Record<Exclude<keyof AgentMetrics, 'at'>, number> & { readonly sampled: Date };
 
-/**
- * Adds up processes; the folder is one. As of a position, a sample counts once its 30 seconds are
- * over.
- */
-const METRICS_SQL = `select at as sampled, sum(cpu_ms) as "cpuMs", sum(memory_bytes)::float8 as "memoryBytes",
+/** Sums of the processes of one time; the folder is one. */
+export const SAMPLE_SUMS = `sum(cpu_ms) as "cpuMs", sum(memory_bytes)::float8 as "memoryBytes",
     max(disk_bytes)::float8 as "diskBytes", sum(disk_read_bytes)::float8 as "diskReadBytes",
     sum(disk_written_bytes)::float8 as "diskWrittenBytes", sum(turns)::float8 as turns,
     sum(model_calls)::float8 as "modelCalls", sum(tool_calls)::float8 as "toolCalls",
-    sum(input_tokens)::float8 as "inputTokens", sum(output_tokens)::float8 as "outputTokens"
+    sum(input_tokens)::float8 as "inputTokens", sum(output_tokens)::float8 as "outputTokens"`;
+
+/**
+ * Adds up processes. As of a position, a sample counts once its 30 seconds are
+ * over.
+ */
+const METRICS_SQL = `select at as sampled, ${SAMPLE_SUMS}
   from agent_metrics where workspace = $1 and agent_id = $2
     and ($4::bigint is null or at + interval '${SAMPLE_MS} milliseconds' <= (select recorded_at from events
       where workspace = $1 and position <= $4 order by position desc limit 1))

@@ -78,12 +78,12 @@ export class BudgetsController {
 
   @HandleRoute(BUDGET_ROUTES.readUsage)
   async readUsage(
-    { query: { agent: agentId, tree: rootId, by, at } }: RouteInput<Routes['readUsage']>,
+    { query: { agent: agentId, tree: rootId, by, day, at } }: RouteInput<Routes['readUsage']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentUsage.reply>> {
     const { workspace } = principal;
     await this.access.require(principal, agentId ?? rootId);
-    return this.requests.request(readAgentUsage, { workspace, agentId, rootId, by, at });
+    return this.requests.request(readAgentUsage, { workspace, agentId, rootId, by, day, at });
   }
 
   /** Returns the scopes that a key may see. That of an agent sees its tree and its sessions. */

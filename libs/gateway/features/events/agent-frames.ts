@@ -27,7 +27,7 @@ const dataOf = ({ event }: TailEvent): Data => withMessage(event.data as Data);
 const factOf = (event: TailEvent): ActivityFact => {
   const data = dataOf(event);
   const turnId = event.event.category === 'session' ? textOf(data['turnId']) : null;
-  return { type: event.event.type, turnId, speech: speechOf(data) };
+  return { type: event.event.type, turnId, speech: speechOf(data), approvalId: textOf(data['approvalId']) };
 };
 
 /** Returns the fields that all frames about an event have. */
@@ -174,6 +174,7 @@ export class AgentFold {
       type: fact.type,
       turnId: textOf(fact.data['turnId']),
       speech: speechOf(fact.data),
+      approvalId: textOf(fact.data['approvalId']),
     });
     this.#followCall(fact);
   }

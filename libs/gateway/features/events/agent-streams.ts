@@ -10,6 +10,7 @@ import { loadAgents } from './load-agents.js';
 import type { FindOpenSessions } from './load-agents.js';
 import type { LogTail } from './log-tail.js';
 import { canChangeMemory, MemoryReads, type MemoryFrames } from './memory-frames.js';
+import type { MetricsFrames } from './metrics-frames.js';
 import type { TailEvent, WorkspaceTail } from './workspace-tail.js';
 
 type FrameKind = (typeof AGENT_FRAME_KINDS)[number];
@@ -31,6 +32,7 @@ const kindOf = ({ type }: AgentFrame): FrameKind => {
   if (type === 'agent.progress') return 'progress';
   if (type === 'agent.plan') return 'plan';
   if (type === 'memory.event') return 'memory';
+  if (type === 'agent.metrics') return 'metrics';
   return type === 'agent.blocked' ? 'blocked' : 'state';
 };
 
@@ -123,6 +125,8 @@ export interface AgentStreamsDeps {
   readonly onSpeech: OnSpeech;
   /** Null sends no frames of memory: the feature is off. */
   readonly memory: MemoryFrames | null;
+  /** Null sends no samples. */
+  readonly metrics: Pick<MetricsFrames, 'follow'> | null;
 }
 
 /**
@@ -166,7 +170,7 @@ export class AgentStreams {
   }
 
   async #open(workspace: string): Promise<Group> {
-    const { log, findOpenSessions, onSpeech } = this.#deps;
+    const { log, findOpenSessions, onSpeech, metrics } = this.#deps;
     const { tail, release } = await log.open(workspace);
     try {
       let at: number;
@@ -178,7 +182,11 @@ export class AgentStreams {
       } while (!tail.failure && tail.eventsAfter(at) === null);
       const stopListening = tail.onMove(() => this.#advance(group));
       const stopHearing = onSpeech(workspace, (speech) => push(group, group.fold.hear(speech)));
-      const end = (): void => (stopListening(), stopHearing(), release());
+      const stopSampling = metrics?.follow(workspace, {
+        isWanted: () => [...group.deliveries.keys()].some(({ kinds }) => kinds.has('metrics')),
+        push: (frames) => push(group, frames),
+      });
+      const end = (): void => (stopListening(), stopHearing(), stopSampling?.(), release());
       const memoryReads = new MemoryReads();
       const group: Group = { tail, fold, end, deliveries: new Map(), at, isClosed: false, memoryReads };
       this.#advance(group);

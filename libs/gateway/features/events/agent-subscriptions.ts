@@ -41,12 +41,15 @@ type FrameKind = (typeof AGENT_FRAME_KINDS)[number];
 
 /**
  * Returns the kinds of frames of a subscription. By default those whose content the principal may
- * read. Throws `GATEWAY.FORBIDDEN` for a named kind without its right.
+ * read, except samples. Throws `GATEWAY.FORBIDDEN` for a named kind without its right.
  */
 const kindsOf = (principal: Principal, named: readonly FrameKind[] | undefined): ReadonlySet<FrameKind> => {
   const rights = CONTENT_RIGHTS.agentFrame;
   for (const kind of named ?? []) authorize(principal, rights[kind]);
-  return new Set(named ?? AGENT_FRAME_KINDS.filter((kind) => isPermitted(principal, rights[kind])));
+  const usual = AGENT_FRAME_KINDS.filter(
+    (kind) => kind !== 'metrics' && isPermitted(principal, rights[kind]),
+  );
+  return new Set(named ?? usual);
 };
 
 /** Serves `agent.subscribe` and `agent.unsubscribe`. */

@@ -1,4 +1,5 @@
 import {
+  PHASE_APPROVALS,
   LIFE_EVENTS,
   PHASE_EVENTS,
   TURN_ENDS,
@@ -32,11 +33,11 @@ export const askForOpenSessions =
 const MAX_EVENTS = 2_000;
 const TURNS_SQL = `select s.stream_id, e.type, e.event_id, e.position, e.data from unnest($3::text[]) s (stream_id),
   lateral (select position, type, event_id, jsonb_strip_nulls(jsonb_build_object('turnId', data -> 'turnId',
-      'attempt', data -> 'attempt', 'text', left(data ->> 'text', 1), 'firstTextAt', data -> 'firstTextAt',
+      'attempt', data -> 'attempt', 'approvalId', data -> 'approvalId', 'text', left(data ->> 'text', 1), 'firstTextAt', data -> 'firstTextAt',
       'toolCalls', case when data -> 'toolCalls' -> 0 is not null then '[{}]'::jsonb end)) as data
     from events where workspace = $1 and stream_id = s.stream_id and position <= $2
     order by stream_version desc limit ${MAX_EVENTS}) e
-  where e.type in (${list([...PHASE_EVENTS, ...TURN_ENDS])}) order by e.position`;
+  where e.type in (${list([...PHASE_EVENTS, ...PHASE_APPROVALS, ...TURN_ENDS])}) order by e.position`;
 
 interface TurnRow {
   readonly stream_id: string;

@@ -232,7 +232,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       const memory = requests ? new MemoryFrames(requests) : null;
       const features = { agentRuntimeV1: true, workersV1: true, memoryV1: requests !== undefined };
       const agentAccess = new AgentAccess({ request: () => Promise.reject(new Error('no agent service')) });
-      const streams = new AgentStreams({ log, findOpenSessions, onSpeech, memory });
+      const streams = new AgentStreams({ log, findOpenSessions, onSpeech, memory, metrics: null });
       const states = new AgentStates({ features, streams, access: agentAccess, logger: silentLogger });
       const readable = { requireSession: () => Promise.resolve() };
       const methods = handlersOf(

@@ -56,6 +56,7 @@ const usageSql = (group: UsageGroup): string => `select ${GROUPS[group].by} as n
     ${FIELDS.map((field) => `sum(${SUMS[field]}) as "${field}"`).join(', ')}
   from budget_usage
   where workspace = $1 and ($2::text is null or agent_id = $2) and ($3::text is null or root_id = $3)
+    and ($4::text is null or day = $4)
   group by 1 order by ${GROUPS[group].order}`;
 
 /** Maximum number of rows of a reply. The total counts all of them. */
@@ -80,6 +81,7 @@ export interface AgentUsageQuery {
   /** Root of a tree. */
   readonly rootId?: string | undefined;
   readonly by?: UsageGroup | undefined;
+  readonly day?: string | undefined;
   readonly at?: number | undefined;
 }
 
@@ -100,8 +102,8 @@ export class ReadAgentUsage {
 
   @HandleRequest(readAgentUsage)
   async handle(query: AgentUsageQuery): Promise<z.input<typeof readAgentUsage.reply>> {
-    const { workspace, agentId = null, rootId = null, by = 'agent', at } = query;
-    const values = [workspace, agentId, rootId];
+    const { workspace, agentId = null, rootId = null, by = 'agent', day = null, at } = query;
+    const values = [workspace, agentId, rootId, day];
     if (at === undefined) await this.usage.followHead(FOLLOW_MS);
     return this.past.readAsOf(workspace, at, async (queries) => {
       const statement = { name: `budget_usage_by_${by}`, text: usageSql(by), values };

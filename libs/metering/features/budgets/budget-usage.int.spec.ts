@@ -114,6 +114,10 @@ describe('the projection of usage', () => {
       `select count(*)::integer as rows from budget_usage where agent_id = 'many'`,
     );
     expect(rows).toEqual([{ rows: 1 }]);
+    const { groups = [] } = await own.usage({ agentId: 'many', by: 'day' });
+    const day = groups[0]?.name ?? '';
+    expect((await own.usage({ agentId: 'many', day })).total.calls).toBe(calls);
+    expect((await own.usage({ agentId: 'many', day: '2001-01-01' })).total.calls).toBe(0);
     const head = await store.headPosition();
     expect(await own.usage({ agentId: 'many', at: head - 100 })).toMatchObject({
       total: { calls: calls - 50 },

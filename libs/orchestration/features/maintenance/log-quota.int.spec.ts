@@ -29,7 +29,7 @@ const SERVED: ReadonlySet<string> = new Set(
   ].map(({ subject }) => subject),
 );
 const isRead = (subject: string): boolean =>
-  /\.(get|list|list-open|read\w*|stat|history|context|metrics|remembering)$/.test(subject);
+  /\.(get|list(-\w+)?|read\w*|stat|history|context|metrics|remembering)$/.test(subject);
 const SUBJECTS = Object.values(contracts).flatMap((contract) =>
   contract !== null && typeof contract === 'object' && 'subject' in contract && 'request' in contract
     ? [(contract as { subject: string }).subject]
