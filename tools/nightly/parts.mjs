@@ -26,6 +26,16 @@ const needDisk = (gib) => () => {
     ? null
     : `${gib} GiB of free disk are needed in ${tmpdir()}, ${free.toFixed(1)} are there`;
 };
+/** Installs llama.cpp as a package, once. */
+const needLlama = () => {
+  const script = join(ROOT, 'benchmarks/lib/install-llama-cpp.mjs');
+  const { status, stderr } = spawnSync(process.execPath, [script], {
+    ...{ encoding: 'utf8', stdio: ['ignore', 'inherit', 'pipe'], timeout: 900_000 },
+  });
+  return status === 0
+    ? null
+    : `llama.cpp: ${stderr.trim().split('\n').at(-1) || 'no installation in 15 min'}`;
+};
 const needMount = () =>
   process.platform === 'linux' && process.getuid?.() === 0 ? null : 'needs root on Linux (mount)';
 const needLinux = () => (process.platform === 'linux' ? null : 'needs Linux (/proc)');
@@ -286,6 +296,10 @@ const SPECS = {
   projections: {
     ...{ shows: 'rebuilt projections equal the log under load', minutes: 20 },
     quick: { ANTIPHON_REBUILD_ROUNDS: '2' },
+  },
+  'real-llama-cpp': {
+    shows: 'turns, usage, cuts, cancels and refusals of llama.cpp with a real model',
+    ...{ minutes: 30, missing: needLlama },
   },
   'real-servers': {
     shows: 'turns, tools, usage, cancels and refusals of LiteLLM as it is installed',

@@ -28,9 +28,11 @@ export interface ProviderFields {
   provider_refused: Readonly<Record<'said' | 'advice' | 'model' | 'endpoint', string>> & {
     readonly status: number;
     readonly form: 'text' | 'redirect' | 'html';
+    /** Wait that the provider asks for, seconds. */
+    readonly waitS?: number;
   };
-  /** An error within a stream that had begun, with the provider's text. */
-  provider_stream_error: { readonly said: string };
+  /** An error within a stream that had begun, with the provider's text. Old ones have no advice. */
+  provider_stream_error: { readonly said: string; readonly advice?: string };
   /** A response that breaks the format of its protocol. */
   provider_answer_broken: { readonly problem: AnswerProblem; readonly detail: string | number };
   /** `type` is empty for an answer without one. */
@@ -103,7 +105,9 @@ const remedyOf = ({ proxy }: Connection): string =>
     ? 'check base_url and the network; where only a proxy leads out, set proxy or HTTPS_PROXY'
     : 'check the proxy and base_url';
 
-/** Texts of remedies for a refusal that no retry can change. */
+const ANOTHER = 'or give the agent a fallback';
+
+/** Texts of remedies for a refusal. */
 const ADVICE: Readonly<Record<string, string>> = {
   no_credit: 'the account at the vendor has no credit: add some, or use another provider',
   refused_key: 'the provider refused the key: set its key, and check that it may use the model',
@@ -111,10 +115,19 @@ const ADVICE: Readonly<Record<string, string>> = {
   no_version: 'check the name of the model and base_url, which ends in /v1 for most servers',
   redirect: 'a redirect is not followed: set base_url to the final address',
   not_accepted: 'the provider does not accept this request',
+  too_long:
+    'the request is longer than the model accepts: attach less, begin a new session, or choose a model with a larger window',
+  quota_used_up: `the account's quota for this period is used up: wait for the next one, raise it at the vendor, ${ANOTHER}`,
+  rate_limited: `the account is over its rate at the vendor: send again later, lower concurrent_calls, ${ANOTHER}`,
+  overloaded: `the provider is overloaded: send again later, ${ANOTHER}`,
+  loading: 'the server is loading its model: send again when it is ready',
+  failed: `the fault is at the provider: send again later, ${ANOTHER}`,
 };
 
-const adviceOf = (advice: string, model: string, endpoint: string): string =>
-  advice === '' ? '' : `; ${ADVICE[advice] ?? advice} (model ${model} at ${endpoint})`;
+const showWait = (seconds: number | undefined): string =>
+  seconds === undefined || seconds <= 0 ? '' : `; it asks to wait ${seconds} s`;
+
+const adviceOf = (advice: string): string => (advice === '' ? '' : `; ${ADVICE[advice] ?? advice}`);
 
 /** Texts of problems of an answer. */
 const ANSWER_PROBLEMS = {
@@ -188,12 +201,14 @@ export const PROVIDER_TEXTS: {
     const parts = CONNECTION_PROBLEMS[problem]?.(fields) ?? [problem];
     return address === '' ? 'provider unreachable' : `provider unreachable: ${parts.join('; ')}`;
   },
-  provider_refused: ({ status, said, form, advice, model, endpoint }) => {
+  provider_refused: ({ status, said, form, advice, model, endpoint, waitS }) => {
     const message = form === 'html' ? 'an HTML page instead of an error message' : said;
     const text = form === 'redirect' ? `redirects to ${said || 'an address that is no URL'}` : message;
-    return `provider error ${status}${text === '' ? '' : `: ${text}`}${adviceOf(advice, model, endpoint)}`;
+    const where = advice === '' ? '' : ` (model ${model} at ${endpoint})`;
+    return `provider error ${status}${text === '' ? '' : `: ${text}`}${showWait(waitS)}${adviceOf(advice)}${where}`;
   },
-  provider_stream_error: ({ said }) => `provider error in the stream: ${said}`,
+  provider_stream_error: ({ said, advice = '' }) =>
+    `provider error in the stream: ${said}${adviceOf(advice)}`,
   provider_answer_broken: ({ problem, detail }) => render(ANSWER_PROBLEMS, problem, detail),
   provider_wrong_type: ({ type, expected, endpoint }) =>
     `the provider answered with ${type || 'no content type'} instead of ${expected}: check base_url (${endpoint})`,

@@ -371,7 +371,7 @@ describe('a failed call', () => {
       expect.objectContaining({ kind: 'provider_unreachable', problem: 'none_local', code: 'ECONNREFUSED' }),
       expect.objectContaining({ kind: 'provider_refused', form: 'redirect', said: 'http://127.0.0.1/x' }),
       expect.objectContaining({ kind: 'provider_refused', form: 'html', advice: 'no_version', said: '' }),
-      expect.objectContaining({ kind: 'provider_refused', form: 'text', said: 'busy', advice: '' }),
+      expect.objectContaining({ kind: 'provider_refused', form: 'text', said: 'busy', advice: 'overloaded' }),
       expect.objectContaining({ kind: 'provider_wrong_type', type: 'text/html' }),
       { kind: 'provider_answer_broken', problem: 'incomplete', detail: 0 },
       { kind: 'provider_answer_broken', problem: 'unknown_encoding', detail: 'compress' },

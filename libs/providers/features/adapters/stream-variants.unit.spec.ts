@@ -47,7 +47,7 @@ describe.each<Format>(['anthropic', 'openai'])('a stream in the format of %s', (
     expect(answer).toMatchObject({
       reason: 'provider_error',
       refused: true,
-      message: 'provider error in the stream: Sorry',
+      message: expect.stringMatching(/^provider error in the stream: Sorry/),
     });
   });
 });
@@ -146,7 +146,7 @@ describe('a stream of an OpenAI-compatible server', () => {
     ['Anthropic', { type: 'error', error: { message: 'Sorry' } }],
   ])('fails on an error without an event’s name, as %s sends it', async (_name, error) => {
     const { answer } = await readText('openai', `data: ${JSON.stringify(error)}\n\n`);
-    expect(answer).toMatchObject({ message: 'provider error in the stream: Sorry' });
+    expect(answer).toMatchObject({ message: expect.stringMatching(/^provider error in the stream: Sorry/) });
   });
 
   // @shows U12
@@ -303,7 +303,7 @@ describe('a stream in Anthropic’s format', () => {
 
   it('fails on an error without an event’s name', async () => {
     const { answer } = await readText('anthropic', event({ type: 'error', error: { message: 'Sorry' } }));
-    expect(answer).toMatchObject({ message: 'provider error in the stream: Sorry' });
+    expect(answer).toMatchObject({ message: expect.stringMatching(/^provider error in the stream: Sorry/) });
   });
 
   it('is read where every block has the same index', async () => {

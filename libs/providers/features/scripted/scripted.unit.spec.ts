@@ -172,7 +172,7 @@ describe('a scenario', () => {
       status: 529,
       retryable: true,
       retryAfterMs: 5,
-      message: 'provider error 529: Overloaded',
+      message: expect.stringMatching(/^provider error 529: Overloaded;.* the provider is overloaded/),
     });
     const half = await ask(adapter, 'x');
     expect(half.result).toMatchObject({ reason: 'provider_protocol', message: 'cut' });

@@ -4,9 +4,10 @@ import { textOf } from '@antiphon/contracts/causes';
 import type { AnswerProblem, Cause } from '@antiphon/contracts/causes';
 import type { Redact } from '@antiphon/observability';
 import type { ConnectionTarget } from './connection-failures.js';
-import { MAX_ERROR_MESSAGE, clipLine, codesOf, messageOf } from './error-text.js';
-import { readErrorBody, retryAfterMs, toOneLine } from './error-text.js';
+import { MAX_ERROR_MESSAGE, MAX_RETRY_AFTER_MS, clipLine, codesOf, messageOf } from './error-text.js';
+import { readErrorBody, requestedWaitMs, toOneLine } from './error-text.js';
 import type { ResponseHeaders } from './error-text.js';
+import { adviceFor, isTransient, isTransientStatus } from './refusal-advice.js';
 
 /** A response that was not a 2xx, as far as it was read. */
 export interface HttpRefusal {
@@ -65,26 +66,9 @@ const refused = (why: Cause, details: Details): ModelFailure =>
     undefined,
   );
 
-/** Vendors' codes for failures that no retry can change, with any status. */
-const FINAL_CODES = new Set([
-  'insufficient_quota',
-  'exceeded_current_quota_error',
-  'billing_hard_limit_reached',
-  'invalid_api_key',
-  'API_KEY_INVALID',
-]);
 /** Vendors' codes for failures that a retry may change. Errors within a stream have no status. */
 const TRANSIENT_CODES =
   /overloaded|rate_limit|api_error|server_error|timeout|unavailable|internal|^(?:408|409|425|429|5\d\d)$/;
-
-const isTransientStatus = (status: number): boolean =>
-  status >= 500 || status === 498 || status === 408 || status === 409 || status === 425 || status === 429;
-
-const isRetryable = (refusal: HttpRefusal, codes: readonly string[]): boolean => {
-  const advice = refusal.headers['x-should-retry'];
-  if (advice === 'true' || advice === 'false') return advice === 'true';
-  return isTransientStatus(refusal.status) && !codes.some((code) => FINAL_CODES.has(code));
-};
 
 /** Destination of a call, as its errors name it. */
 export interface CallTarget extends ConnectionTarget {
@@ -92,47 +76,6 @@ export interface CallTarget extends ConnectionTarget {
   readonly endpoint: string;
   readonly model: string;
 }
-
-/** LiteLLM without a database says `no_db_connection` to any key but its own. */
-const REFUSED_KEY =
-  /^(?:401|403|invalid_api_key|API_KEY_\w+|authentication_error|permission_error|no_db_connection)$/;
-const NO_CREDIT =
-  /^(?:402|insufficient_quota|exceeded_current_quota_error|billing_hard_limit_reached|billing_error)$/;
-const NOT_FOUND = /^(?:404|model_not_found|not_found_error)$/;
-
-/** Words of vendors whose status does not say it, and the code that the words stand for. */
-const SAYINGS: readonly (readonly [words: string, code: string])[] = [
-  ['credit balance is too low', '402'],
-  ['insufficient balance', '402'],
-  ['api key not valid', '401'],
-  ['invalid api key', '401'],
-  ['invalid model name', '404'],
-  ['is not a valid model', '404'],
-  ['model not found', '404'],
-  ['model does not exist', '404'],
-  ['model not exist', '404'],
-  ['unknown model', '404'],
-];
-const saidCodes = (message: string): string[] => {
-  const text = message.slice(0, MAX_ERROR_MESSAGE).toLowerCase();
-  return SAYINGS.filter(([words]) => text.includes(words)).map(([, code]) => code);
-};
-
-/** Returns the code of the remedy for a refusal that no retry can change; empty without one. */
-const adviceFor = (
-  { status, endpoint }: { readonly status: number; readonly endpoint: string },
-  codes: readonly string[],
-  message: string,
-): string => {
-  const reasons = [...codes, ...saidCodes(message), String(status)];
-  const is = (pattern: RegExp): boolean => reasons.some((reason) => pattern.test(reason));
-  const hasNoVersion = status === 404 && !/\/v\d/.test(endpoint);
-  if (is(NO_CREDIT)) return 'no_credit';
-  if (is(REFUSED_KEY)) return 'refused_key';
-  if (is(NOT_FOUND)) return hasNoVersion ? 'no_version' : 'not_found';
-  if (status >= 300 && status < 400) return 'redirect';
-  return isTransientStatus(status) ? '' : 'not_accepted';
-};
 
 type Refused = Extract<Cause, { kind: 'provider_refused' }>;
 
@@ -153,23 +96,26 @@ const redirectTarget = ({ status, headers }: HttpRefusal, endpoint: string): str
 
 /** Returns the cause of a refusal, with as much of the provider's text as fits. */
 const refusalCause = (
-  { status, form, said }: Pick<Refused, 'status' | 'form' | 'said'>,
-  codes: readonly string[],
+  refusal: Pick<Refused, 'status' | 'form' | 'said' | 'advice' | 'waitS'>,
   { endpoint, model }: CallTarget,
 ): Cause => {
   const where = {
     model: toOneLine(model).slice(0, MAX_ENDPOINT),
     endpoint: endpoint.slice(0, MAX_ENDPOINT),
   };
-  const advice = adviceFor({ status, endpoint }, codes, said);
-  const cause: Refused = { kind: 'provider_refused', status, form, said: '', advice, ...where };
+  const cause: Refused = { kind: 'provider_refused', ...refusal, ...where };
   const room = MAX_ERROR_MESSAGE - textOf({ ...cause, said: ' ' }).length;
-  return { ...cause, said: clipLine(said, room) };
+  return { ...cause, said: clipLine(refusal.said, room) };
+};
+
+const isRetryable = ({ status, headers }: HttpRefusal, advice: string): boolean => {
+  const said = headers['x-should-retry'];
+  return said === 'true' || said === 'false' ? said === 'true' : isTransient(status, advice);
 };
 
 /**
- * Creates the failure for an HTTP error: the provider's own message, redacted and bounded, and what
- * to do about it.
+ * Creates the failure for an HTTP error: the provider's own message, redacted and bounded, the wait
+ * that it asks for, and what to do about it.
  */
 export const refusalFailure = (
   refusal: HttpRefusal,
@@ -178,14 +124,19 @@ export const refusalFailure = (
   now: number,
 ): ModelFailure => {
   const redirect = redirectTarget(refusal, target.endpoint);
-  const { message = '', codes, form: bodyForm } = readErrorBody(refusal.body);
+  const { message = '', codes, quotas, form: bodyForm } = readErrorBody(refusal.body);
   const form = redirect === null ? bodyForm : 'redirect';
-  const { status } = refusal;
-  return refused(refusalCause({ status, form, said: redact(redirect ?? message) }, codes, target), {
+  const { status, headers, body } = refusal;
+  const signs = { status, endpoint: target.endpoint, codes: [...codes, ...quotas], message };
+  const advice = adviceFor(signs);
+  const waitMs = requestedWaitMs(headers, body, now);
+  const isWait = waitMs !== undefined && isTransientStatus(status) && advice !== 'no_credit';
+  const wait = isWait ? { waitS: Math.ceil(waitMs / 1_000) } : {};
+  return refused(refusalCause({ status, form, said: redact(redirect ?? message), advice, ...wait }, target), {
     status,
-    refusal: redact(clipLine(refusal.body, MAX_REFUSAL)),
-    retryable: isRetryable(refusal, codes),
-    retryAfterMs: retryAfterMs(refusal.headers, now),
+    refusal: redact(clipLine(body, MAX_REFUSAL)),
+    retryable: isRetryable(refusal, advice),
+    ...(waitMs === undefined ? {} : { retryAfterMs: Math.min(waitMs, MAX_RETRY_AFTER_MS) }),
   });
 };
 
@@ -200,13 +151,16 @@ export const streamedFailure = (
 ): ModelFailure => {
   const codes = codesOf(body);
   const message = messageOf(body) ?? 'without a message';
+  const status = codes.map(Number).find((code) => code >= 400 && code <= 599);
+  const advice = adviceFor({ status, endpoint: '/v1', codes, message });
+  const isFinal = advice === 'quota_used_up';
   return refused(
-    { kind: 'provider_stream_error', said: toOneLine(redact(message)) },
+    { kind: 'provider_stream_error', said: toOneLine(redact(message)), ...(advice === '' ? {} : { advice }) },
     {
       refused: !hasBegun,
-      retryable: codes.length === 0 || codes.some((code) => TRANSIENT_CODES.test(code)),
+      retryable: !isFinal && (codes.length === 0 || codes.some((code) => TRANSIENT_CODES.test(code))),
       refusal: redact(clipLine([message, ...codes].join(' '), MAX_REFUSAL)),
-      status: codes.map(Number).find((code) => code >= 400 && code <= 599),
+      status,
     },
   );
 };
