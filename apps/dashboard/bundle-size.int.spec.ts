@@ -49,6 +49,13 @@ describe('the built dashboard', () => {
     }
   });
 
+  it('loads at most 135 KiB of compressed script for the overview', () => {
+    const overview = pages.find((name) => /overview/.test(name)) ?? '';
+    const size = sizeOf(closureOf(manifest, overview, closureOf(manifest, entry)));
+    expect(Math.ceil(size / KIB)).toBeGreaterThan(50);
+    expect(Math.ceil(size / KIB)).toBeLessThanOrEqual(135);
+  });
+
   it('adds at most 140 KiB of compressed script for a page with a graph', () => {
     const first = closureOf(manifest, entry);
     const graphs = pages.filter((name) => GRAPH_PAGE.test(name));

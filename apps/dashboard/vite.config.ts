@@ -28,5 +28,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // Libraries mark their modules for servers that render React, which this is not.
+    rolldownOptions: { checks: { moduleLevelDirective: false } },
   },
 });

@@ -19,23 +19,16 @@ export const useList = <N extends ListName>(
 ): ListRead<RouteReply<N>> => {
   const text = JSON.stringify(request);
   const [wanted, setWanted] = useState({ text, pages: 1 });
-  const [shown, setShown] = useState({ text, pages: 1 });
   // Another filter is another list, of which the first page is read.
   const pages = wanted.text === text ? wanted.pages : 1;
-  const readAll = async (call: AnyCall, given: { readonly query?: object }): Promise<unknown> => {
-    const list = await readPages((cursor) => {
+  const readAll = (call: AnyCall, given: { readonly query?: object }): Promise<unknown> =>
+    readPages((cursor) => {
       const query = { ...given.query, ...(cursor !== null && { cursor }) };
       return call({ ...given, query }) as Promise<ListPage>;
     }, pages);
-    setShown((last) => (last.text === text && last.pages === pages ? last : { text, pages }));
-    return list;
-  };
-  const read = useReadBy(name, request, options, readAll);
-  const isReadingMore = pages > 1 && !read.problem && (shown.text !== text || shown.pages < pages);
-  const showMore = (): void => {
-    setWanted({ text, pages: pages + 1 });
-    read.refresh();
-  };
+  const { isKept, ...read } = useReadBy(name, request, options, readAll, pages);
+  const isReadingMore = isKept && pages > 1 && !read.problem;
+  const showMore = (): void => setWanted({ text, pages: pages + 1 });
   const hasMore = ((read.data as ListPage | undefined)?.nextCursor ?? null) !== null;
   return { ...read, hasMore, isReadingMore, showMore };
 };

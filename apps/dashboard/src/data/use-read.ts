@@ -1,10 +1,10 @@
 import type { LogEvent, RouteName, RouteReply, RouteRequest } from '@antiphon/client';
+import { useQuery } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { usePosition } from './router.js';
 import { client } from './gateway.js';
-import { isFollowing, onEvents } from './live-log.js';
-import { shareEqual } from './share-equal.js';
-import { createStore, useStore } from './store.js';
+import { queries, watchRead } from './query-cache.js';
+import { createStore } from './store.js';
 
 /** A failed read, for a person. */
 export interface Problem {
@@ -34,120 +34,48 @@ export const toProblem = (error: unknown): Problem => {
   return { message: message ?? 'unknown error', code: code ?? null, status: status ?? null };
 };
 
-const MAX_CACHED = 200;
-const cache = new Map<string, unknown>();
-const remember = (key: string, value: unknown): void => {
-  // Parts that have not changed keep their objects, so that only changed rows render.
-  const shared = shareEqual(cache.get(key), value);
-  cache.delete(key);
-  cache.set(key, shared);
-  for (const oldest of cache.keys()) {
-    if (cache.size <= MAX_CACHED) return;
-    cache.delete(oldest);
-  }
-};
-
-/** Forgets all reads: after a sign-in or a sign-out. */
-export const forgetReads = (): void => cache.clear();
-
-/** Delays of a read after an event. Read models follow the log a little later, so it repeats. */
-const SOON_MS = 60;
-const SETTLED_MS = 700;
-/** Time between two reads while events continue. A reply that takes longer is waited for. */
-const BETWEEN_MS = 250;
-
 /** Number of parts of the page that show an older position while theirs is read. */
 export const outdated = createStore(0);
 
-interface Fetch<T> {
-  readonly key: string | null;
-  readonly fetchIt: (signal: AbortSignal) => Promise<T>;
-}
+/** Key of a read that is not made. */
+const OFF = 'off';
 
-/** Reads when the key or the round changes. A read that is no longer wanted is ended. */
-const useRounds = <T>({ key, fetchIt }: Fetch<T>, round: number) => {
-  const [, render] = useState(0);
-  const [failure, setFailure] = useState<{ key: string; problem: Problem } | null>(null);
-  const latest = useRef(fetchIt);
-  latest.current = fetchIt;
-  const isOn = useStore(isFollowing);
-  const isOpen = useRef(false);
-  useEffect(() => {
-    isOpen.current = key !== null;
-    if (key === null) return;
-    const abort = new AbortController();
-    const end = (change: () => void): void => {
-      if (abort.signal.aborted) return;
-      isOpen.current = false;
-      change();
-    };
-    latest.current(abort.signal).then(
-      (value) => {
-        remember(key, value);
-        end(() => {
-          setFailure(null);
-          render((count) => count + 1);
-        });
-      },
-      (error: unknown) => end(() => setFailure({ key, problem: toProblem(error) })),
-    );
-    return () => abort.abort();
-  }, [key, round, isOn]);
-  return { problem: failure !== null && failure.key === key ? failure.problem : null, isOpen };
-};
-
-/**
- * Calls back after events that a read depends on: soon, and once the read models have settled. Many
- * events cause few reads, and none while one is open.
- */
-const useChanges = (
-  changesOn: ReadOptions['changesOn'],
-  refresh: () => void,
-  isOpen: { readonly current: boolean },
-): void => {
-  const latest = useRef(changesOn);
-  latest.current = changesOn;
-  const isLive = changesOn !== undefined;
-  useEffect(() => {
-    if (!isLive) return;
-    let soon: ReturnType<typeof setTimeout> | undefined;
-    let settled: ReturnType<typeof setTimeout> | undefined;
-    let readAt = Number.NEGATIVE_INFINITY;
-    const read = (): void => {
-      soon = undefined;
-      if (isOpen.current) return void (soon = setTimeout(read, BETWEEN_MS));
-      readAt = performance.now();
-      refresh();
-    };
-    const stop = onEvents((events) => {
-      if (!events.some((event) => latest.current?.(event))) return;
-      soon ??= setTimeout(read, Math.max(SOON_MS, readAt + BETWEEN_MS - performance.now()));
-      clearTimeout(settled);
-      settled = setTimeout(refresh, SETTLED_MS);
-    });
-    return () => {
-      stop();
-      clearTimeout(soon);
-      clearTimeout(settled);
-    };
-  }, [isLive, refresh]);
+/** Returns the problem of the last try, until a later one succeeds. */
+const useProblem = (key: string | null, error: unknown, hasSucceeded: boolean): Problem | null => {
+  const last = useRef<{ key: string | null; error: unknown; problem: Problem } | null>(null);
+  if (error !== null && last.current?.error !== error)
+    last.current = { key, error, problem: toProblem(error) };
+  else if (hasSucceeded || last.current?.key !== key) last.current = null;
+  return last.current?.problem ?? null;
 };
 
 /**
  * Reads something, and again when it may have changed. A page of the past keeps what it has until
- * the position changes.
+ * the position changes. Parts of the page with the same key share one request.
  */
 export const useFetched = <T>(
   key: string | null,
   fetchIt: (signal: AbortSignal) => Promise<T>,
   changesOn?: (event: LogEvent) => boolean,
 ): Read<T> => {
-  const [round, setRound] = useState(0);
-  const refresh = useCallback(() => setRound((count) => count + 1), []);
-  const { problem, isOpen } = useRounds({ key, fetchIt }, round);
-  useChanges(changesOn, refresh, isOpen);
-  const cached = key === null ? undefined : (cache.get(key) as T | undefined);
-  return { data: cached, problem, isLoading: key !== null && cached === undefined && !problem, refresh };
+  const query = useQuery(
+    {
+      queryKey: [key ?? OFF],
+      // A read without a reply has null: the cache has no undefined values.
+      queryFn: async ({ signal }) => (await fetchIt(signal)) ?? null,
+      enabled: key !== null,
+    },
+    queries,
+  );
+  const { refetch } = query;
+  const refresh = useCallback(() => void refetch(), [refetch]);
+  const selects = useRef(changesOn);
+  selects.current = changesOn;
+  const isLive = changesOn !== undefined;
+  useEffect(() => (isLive && key !== null ? watchRead(key, selects) : undefined), [isLive, key]);
+  const problem = useProblem(key, query.error, query.isSuccess && query.error === null);
+  const data = key === null ? undefined : (query.data as T | undefined);
+  return { data, problem, isLoading: key !== null && data === undefined && !problem, refresh };
 };
 
 /** Marks the page while a part of it shows an older position. */
@@ -158,34 +86,49 @@ export const useOutdated = (isOutdated: boolean): void =>
     return () => outdated.update((count) => count - 1);
   }, [isOutdated]);
 
+/** A read of a position, or of a number of pages of a list. */
+interface Wanted {
+  /** Route and request, without position and pages. */
+  readonly family: string;
+  readonly at: number | null;
+  /** True for a list of which more pages are read. */
+  readonly isGrowing: boolean;
+}
+
 /**
- * Returns the last shown value while the one of another position is read, so that a drag does not
- * empty the page. A value of the present is never shown in the past.
+ * Returns the last shown value while the one of another position, or a longer list, is read, so
+ * that the page does not empty. A value of the present is never shown in the past.
  */
-const useLastShown = <T>(read: Read<T>, family: string, at: number | null): Read<T> => {
-  const last = useRef<{ family: string; data: T } | null>(null);
-  if (at === null) last.current = null;
-  else if (read.data !== undefined) last.current = { family, data: read.data };
-  const kept = last.current?.family === family ? last.current.data : undefined;
-  const isOutdated = read.isLoading && kept !== undefined;
-  useOutdated(isOutdated);
-  return isOutdated ? { ...read, data: kept, isLoading: false } : read;
+const useLastShown = <T>(read: Read<T>, { family, at, isGrowing }: Wanted): KeptRead<T> => {
+  const last = useRef<{ family: string; isPast: boolean; data: T } | null>(null);
+  const isPast = at !== null;
+  if (read.data !== undefined) last.current = { family, isPast, data: read.data };
+  const isSame = last.current?.family === family && last.current.isPast === isPast;
+  const kept = isSame && (isPast || isGrowing) ? last.current?.data : undefined;
+  const isKept = read.data === undefined && kept !== undefined && (read.isLoading || isGrowing);
+  useOutdated(isKept && !isGrowing);
+  return isKept ? { ...read, data: kept, isLoading: false, isKept } : { ...read, isKept };
 };
+
+/** A read that may show the value before. */
+export interface KeptRead<T> extends Read<T> {
+  readonly isKept: boolean;
+}
 
 const REST_MS = 40;
 
 /** Delays the reads of positions that a drag passes quickly. The first position is read at once. */
-const useSettledKey = (key: string | null, at: number | null): string | null => {
-  const [settled, setSettled] = useState(key);
+const useSettled = <T>(value: T, at: number | null): T => {
+  const [settled, setSettled] = useState(value);
   const changedAt = useRef(Number.NEGATIVE_INFINITY);
   useEffect(() => {
-    if (settled === key) return;
+    if (settled === value) return;
     const isQuick = performance.now() - changedAt.current < REST_MS * 3;
     changedAt.current = performance.now();
-    const timer = setTimeout(() => setSettled(key), isQuick ? REST_MS : 0);
+    const timer = setTimeout(() => setSettled(value), isQuick ? REST_MS : 0);
     return () => clearTimeout(timer);
-  }, [key, settled]);
-  return at === null ? key : settled;
+  }, [value, settled]);
+  return at === null ? value : settled;
 };
 
 export type AnyCall = (request: unknown) => Promise<unknown>;
@@ -200,35 +143,36 @@ export const useRead = <N extends RouteName>(
   options: ReadOptions = {},
 ): Read<RouteReply<N>> => useReadBy(name, request, options, readOnce);
 
-/** Reads as `useRead` does, by one or more calls of the route. */
+/** Reads as `useRead` does, by one or more calls of the route. `pages` is 1 without a list. */
 export const useReadBy = <N extends RouteName>(
   name: N,
   request: Omit<RouteRequest<N>, 'signal'>,
   options: ReadOptions,
   reader: Reader,
-): Read<RouteReply<N>> => {
+  pages = 1,
+): KeptRead<RouteReply<N>> => {
   const { changesOn, hasPast = true, isOff = false } = options;
   const position = usePosition();
   const at = hasPast ? position : null;
   const text = JSON.stringify(request);
-  const key = isOff ? null : `${name} ${text} ${at ?? ''}`;
   const latest = useRef(reader);
   latest.current = reader;
-  const fetchIt = useMemo(
-    () => (signal: AbortSignal) => {
+  const wanted = useMemo(() => {
+    const fetchIt = (signal: AbortSignal): Promise<RouteReply<N>> => {
       const given = JSON.parse(text) as { query?: object };
       const query = at === null ? given.query : { ...given.query, at };
       const call = client.http[name] as AnyCall;
       return latest.current(call, { ...given, query, signal } as object) as Promise<RouteReply<N>>;
-    },
-    [name, text, at],
-  );
-  const settled = useSettledKey(key, at);
-  const read = useFetched(settled, fetchIt, at === null ? changesOn : undefined);
-  const isBehind = settled !== key;
-  return useLastShown(
-    isBehind ? { ...read, data: undefined, problem: null, isLoading: true } : read,
-    `${name} ${text}`,
+    };
+    const more = pages > 1 ? ` ${pages} pages` : '';
+    return { key: isOff ? null : `${name} ${text} ${at ?? ''}${more}`, fetchIt };
+  }, [name, text, at, isOff, pages]);
+  const settled = useSettled(wanted, at);
+  const read = useFetched(settled.key, settled.fetchIt, at === null ? changesOn : undefined);
+  const isBehind = settled !== wanted;
+  return useLastShown(isBehind ? { ...read, data: undefined, problem: null, isLoading: true } : read, {
+    family: `${name} ${text}`,
     at,
-  );
+    isGrowing: pages > 1,
+  });
 };

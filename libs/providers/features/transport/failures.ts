@@ -114,8 +114,8 @@ const isRetryable = ({ status, headers }: HttpRefusal, advice: string): boolean 
 };
 
 /**
- * Creates the failure for an HTTP error: the provider's own message, redacted and bounded, the wait
- * that it asks for, and what to do about it.
+ * Creates the failure for an HTTP error. It has the provider's own message, redacted and bounded,
+ * the wait that it asks for, and what to do about it.
  */
 export const refusalFailure = (
   refusal: HttpRefusal,
