@@ -32,6 +32,8 @@ const MORE = [
   '/settings',
   '/settings/providers',
   '/settings/providers?connect=1',
+  '/chats',
+  '/chats/new',
   '/no-such-page',
 ];
 const WIDTHS = [1_440, 390];

@@ -92,6 +92,8 @@ const fill = async (names: Names): Promise<readonly string[]> => {
       '/audit',
       '/settings',
       '/settings/providers',
+      '/chats',
+      '/chats/new',
       '/compare',
       '/no-such-page',
       '/dev/states',

@@ -27,6 +27,8 @@ export const describeAccessibilityChecks = (worldOf: () => DashboardWorld, token
       '/audit',
       '/settings',
       '/settings/providers',
+      '/chats',
+      '/chats/new',
       '/compare',
       '/workflows/new',
     ];

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import type { Browser, Page } from 'playwright-core';
+import { dropFiles } from './chat-browser.js';
 import { launchChromium } from './chromium.js';
 import { findViolations, readApi } from './dashboard-world.js';
 import { readEvents, runCli, startQuickStack, waitForRoot, waitForValue } from './stack-under-test.js';
@@ -18,6 +19,11 @@ const SECOND_KEY = 'sk-CANARY-second-77aa';
 const STATUS: Readonly<Record<string, number>> = { [KEY]: 200, [SECOND_KEY]: 200, [BUSY_KEY]: 429 };
 
 const MODELS = { data: [{ id: 'claude-sonnet-4-5' }, { id: 'claude-other' }] };
+/** Returns the last line of the attached file in a prompt, as a model reads it. */
+const lastLineOf = (body: unknown): string =>
+  /notes\.md[^]*?\\n(lines end with [\w-]+)/.exec(JSON.stringify(body))?.[1] ?? 'not attached';
+const NOTES = `first line\n${'more\n'.repeat(20)}lines end with forty-two`;
+
 const keyOf = ({ authorization = '' }: { readonly authorization?: string | undefined }): string =>
   authorization.replace('Bearer ', '');
 
@@ -33,7 +39,7 @@ beforeAll(async () => {
   mock = await startMockModel(
     ({ seen }) =>
       STATUS[keyOf(seen.headers)] === 200
-        ? { text: ['The last line is ', 'forty-two.'] }
+        ? { text: ['The last line is ', `**${lastLineOf(seen.body)}**.`] }
         : { status: 401, body: { error: { type: 'authentication_error', message: 'invalid x-api-key' } } },
     ({ headers }) => {
       const status = STATUS[keyOf(headers)] ?? 401;
@@ -71,7 +77,7 @@ const logTexts = (path: string): string[] =>
   });
 
 describe('the first run in Chromium', () => {
-  it('goes from an empty installation to an answer in 15 s and four clicks', async () => {
+  it('goes from an empty installation to an answer about a file in 15 s and four clicks', async () => {
     const startedAt = performance.now();
     let clicks = 0;
     const click = async (target: ReturnType<typeof button>): Promise<void> => {
@@ -94,9 +100,13 @@ describe('the first run in Chromium', () => {
     await page.getByText(/^works · 2 models · \d+ ms$/).waitFor();
     expect(await page.getByLabel('Model', { exact: true }).inputValue()).toBe('claude-sonnet-4-5');
     await click(button('Start chatting'));
-    await page.getByLabel('Message to Main').fill('What is the last line?');
+    await page.getByRole('heading', { name: 'New chat' }).waitFor();
+    await dropFiles(page, [{ name: 'notes.md', text: NOTES }]);
+    await page.getByText(/^\d+ B · attached$/).waitFor();
+    await page.getByRole('textbox', { name: 'Message' }).fill('What is the last line?');
     await page.keyboard.press('Enter');
-    await page.getByText('The last line is forty-two.', { exact: true }).waitFor();
+    await page.getByText('The last line is lines end with forty-two.', { exact: true }).waitFor();
+    await page.getByText(/^\d+ B · read whole · \d+ tokens$/).waitFor();
     const seconds = (performance.now() - startedAt) / 1_000;
     expect(clicks).toBeLessThanOrEqual(4);
     expect(seconds).toBeLessThanOrEqual(15);
@@ -187,7 +197,7 @@ describe('antiphon provider', () => {
       const { code, stdout } = await cli('chat', '--agent', 'main', 'hello');
       return code === 0 ? stdout : undefined;
     });
-    expect(answer).toContain('forty-two');
+    expect(answer).toContain('The last line is');
   });
 
   it('leaves facts that the audit proves', async () => {

@@ -25,6 +25,14 @@ interface Handlers {
   readonly openKeys: () => void;
 }
 
+/** Returns what the key after `g` does. */
+const goTo = (key: string): (() => void) | undefined => {
+  const target = NAVIGATION.find((page) => page.key === key);
+  return target && (() => navigate(keepPosition(target.to)));
+};
+
+const openNewChat = (): void => navigate('/chats/new');
+
 /** Listens for the keys of the whole application. */
 export const useKeys = (handlers: Handlers): void => {
   const latest = useRef(handlers);
@@ -40,9 +48,13 @@ export const useKeys = (handlers: Handlers): void => {
       // A part of the page that has used the key, such as the graph, prevents its default.
       if (!isPlain || event.defaultPrevented || !hasSingleKeys.get() || isTyping(event.target)) return;
       if (document.querySelector('dialog[open]')) return;
-      if (event.key === '?') return latest.current.openKeys();
-      const target = NAVIGATION.find(({ key }) => key === event.key);
-      if (target && performance.now() - firstAt < SECOND_KEY_MS) navigate(keepPosition(target.to));
+      const isSecond = performance.now() - firstAt < SECOND_KEY_MS;
+      const run = isSecond ? goTo(event.key) : { '?': latest.current.openKeys, c: openNewChat }[event.key];
+      if (run) {
+        // A field that the page focuses now would get the letter.
+        event.preventDefault();
+        run();
+      }
       firstAt = event.key === 'g' ? performance.now() : Number.NEGATIVE_INFINITY;
     };
     addEventListener('keydown', onKey);
@@ -58,6 +70,14 @@ export const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
         <kbd>Ctrl</kbd> <kbd>K</kbd>
       </dt>
       <dd>Find a page, an agent, a session, a run or a position</dd>
+      <dt>
+        <kbd>c</kbd>
+      </dt>
+      <dd>New chat</dd>
+      <dt>
+        <kbd>]</kbd>
+      </dt>
+      <dd>In a chat: open or close the side panel</dd>
       <dt>
         <kbd>?</kbd>
       </dt>

@@ -77,6 +77,7 @@ const MAX_SESSIONS = 100;
 
 const fixedChoices = (): Choice[] => [
   ...NAVIGATION.map(({ to, icon, title }) => link(to, icon, title, 'page')),
+  link('/chats/new', 'plus', 'New chat', 'action'),
   link('/settings/providers', 'settings', 'Providers and their keys', 'page'),
   link('/settings/providers?connect=1', 'plus', 'Connect a model: a provider and its key', 'action'),
   link('/agents?spawn=1', 'plus', 'Spawn an agent', 'action'),

@@ -29,6 +29,11 @@ const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly o
       <Link to="/" className={css.brand} onClick={onFollow}>
         <img src="/icon.svg" alt="" /> Antiphon
       </Link>
+      <Link to="/chats/new" className={classes(ui.button, css.newChat)} onClick={onFollow}>
+        <Icon name="plus" />
+        New chat
+        <kbd>c</kbd>
+      </Link>
       <nav aria-label="Pages" className={css.nav}>
         {NAVIGATION.map(({ to, title, icon }) => (
           <Link key={to} to={to} aria-current={isCurrent(to) ? 'page' : undefined} onClick={onFollow}>

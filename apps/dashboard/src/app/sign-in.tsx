@@ -1,5 +1,6 @@
 import { useId, useLayoutEffect, useRef, useState, type ReactNode } from 'react';
 import { useAct } from '../data/act.js';
+import { forgetDrafts } from '../data/drafts.js';
 import { fetchJson, isSignedOut } from '../data/gateway.js';
 import { identity, type Identity } from '../data/identity.js';
 import { createStore, useStore } from '../data/store.js';
@@ -73,6 +74,7 @@ export const staySignedIn = (): Promise<Identity> => fetchJson<Identity>(SESSION
 /** Ends the session of this browser. */
 export const signOut = async (): Promise<void> => {
   await fetchJson(SESSION, { method: 'DELETE' });
+  forgetDrafts();
   location.reload();
 };
 

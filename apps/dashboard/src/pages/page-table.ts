@@ -11,6 +11,8 @@ const page = (pattern: string, title: string, load: () => Promise<ComponentType<
 /** Every page of the application. */
 export const PAGES: readonly Page[] = [
   page('/', 'Overview', async () => (await import('./overview.js')).Overview),
+  page('/chats', 'Chats', async () => (await import('./chats/chats-page.js')).ChatsPage),
+  page('/chats/:chat', 'Chat', async () => (await import('./chats/chats-page.js')).ChatsPage),
   page('/agents', 'Agents', async () => (await import('./agents/agent-list.js')).AgentList),
   page('/agents/:id', 'Agent', async () => (await import('./agents/agent-page.js')).AgentPage),
   page('/sessions', 'Sessions', async () => (await import('./session/session-list.js')).SessionList),

@@ -165,7 +165,7 @@ export const ConnectDialog = ({ known, taken, onClose }: ConnectDialogProps) => 
       await connect(name, spec, use);
       const [first] = use.agents;
       if (first === undefined) onClose();
-      else navigate(`/agents/${encodeURIComponent(first)}?say=1`);
+      else navigate(`/chats/new?agent=${encodeURIComponent(first)}`);
     });
   };
   return (

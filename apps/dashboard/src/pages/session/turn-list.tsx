@@ -2,102 +2,20 @@ import { memo } from 'react';
 import { hasSingleKeys, isTyping } from '../../app/keys.js';
 import { Link, setParams } from '../../data/router.js';
 import type { Turn } from '../../data/transcript.js';
-import { partsOf, textLengthOf, type Part, type ToolPart } from '../../data/turn-parts.js';
-import { requestedDiff } from '../../data/requested-diff.js';
-import { ApprovalCard } from '../../ui/approval-card.js';
-import { Diff } from '../../ui/diff.js';
-import { formatCompact, formatDuration, formatUsd } from '../../ui/format.js';
-import { Icon } from '../../ui/icon.js';
-import { Code, isLongText, Json } from '../../ui/json.js';
-import { Markdown } from '../../ui/markdown.js';
+import { partsOf } from '../../data/turn-parts.js';
+import { formatCompact, formatUsd } from '../../ui/format.js';
 import { Button, State, Time } from '../../ui/ui.js';
-import { directionOf } from '../../ui/text-direction.js';
-import { VisibleText } from '../../ui/visible-text.js';
 import { AnswerSpeaker } from './answer-speaker.js';
 import type { Branch } from './branch-dialog.js';
 import { startReplay } from './replay-bar.js';
 import type { SessionLog } from './session-log.js';
+import { keyedParts, MessageText, PartView } from './turn-parts-view.js';
 import { GoToTurn, useFollowEnd, useShownTurns } from './turn-window.js';
 import type { LiveTexts } from './use-session.js';
 import css from './session.module.css';
 
 /** Opens the dialog of a fork or a what-if from a turn. */
 export type OpenBranch = (branch: Branch, turn: Turn) => void;
-
-const inputPreview = (input: unknown): string => {
-  const text = JSON.stringify(input) ?? '';
-  return text.length > 120 ? `${text.slice(0, 120)}… (${text.length} characters)` : text;
-};
-
-const Tool = ({ part }: { readonly part: ToolPart }) => {
-  const { name, input, output, status, durationMs, approval, callId } = part;
-  if (approval?.status === 'pending') return <ApprovalCard approval={{ ...approval, tool: name, input }} />;
-  const diff = approval?.preview ?? requestedDiff(name, input);
-  return (
-    <details className={css.tool} data-call={callId}>
-      <summary>
-        <Icon name="tool" />
-        <span className={css.toolName}>
-          <VisibleText text={name} />
-        </span>
-        <span className={css.toolInput}>
-          <VisibleText text={inputPreview(input)} />
-        </span>
-        {approval && <State of={approval.status} />}
-        {approval?.answeredBy && (
-          <span className={css.small}>
-            by <VisibleText text={approval.answeredBy} />
-          </span>
-        )}
-        <State of={status} />
-        {durationMs !== null && <span className={css.small}>{formatDuration(durationMs)}</span>}
-      </summary>
-      <div className={css.toolBody}>
-        {diff && <Diff text={diff} label={`Changes by ${name}`} />}
-        <Json value={input} label={`Arguments of ${name}`} />
-        {approval?.answeredBy && (
-          <p className={css.small}>
-            {approval.status} by {approval.answeredBy}
-            {approval.reason && (
-              <>
-                : <VisibleText text={approval.reason} />
-              </>
-            )}
-          </p>
-        )}
-        {output !== null && <Code text={output} label={`Result of ${name}`} />}
-      </div>
-    </details>
-  );
-};
-
-interface PartProps {
-  readonly part: Part;
-  /** True for a text whose model call is open. */
-  readonly isGrowing?: boolean;
-}
-
-const PartView = ({ part, isGrowing = false }: PartProps) => {
-  if (part.kind === 'tool') return <Tool part={part} />;
-  if (part.kind === 'note')
-    return (
-      <p className={css.note} data-bad={part.isBad ? '' : undefined}>
-        <Icon name={part.isBad ? 'warning' : 'dot'} size={14} />
-        <VisibleText text={part.text} />
-      </p>
-    );
-  return (
-    <>
-      {part.thought !== '' && (
-        <details className={css.thought}>
-          <summary>Reasoning</summary>
-          <Markdown text={part.thought} />
-        </details>
-      )}
-      {part.text !== '' && <Markdown text={part.text} isGrowing={isGrowing} />}
-    </>
-  );
-};
 
 interface FootProps {
   readonly sessionId: string;
@@ -148,21 +66,6 @@ interface TurnViewProps {
   readonly openBranch: OpenBranch;
 }
 
-/**
- * Returns the parts of a turn with keys. The text of an open model call has the key of the part
- * that its end adds, so that its elements stay.
- */
-const keyedParts = (turn: Turn, live: string): readonly (PartProps & { readonly key: string })[] => {
-  const tail = turn.endedAt === null ? live.slice(textLengthOf(turn)) : '';
-  const open: Part = { kind: 'text', key: 'open', text: tail, thought: '' };
-  let texts = 0;
-  return [...partsOf(turn), ...(tail === '' ? [] : [open])].map((part) => ({
-    part,
-    key: part.kind === 'text' ? `text ${texts++}` : part.key,
-    isGrowing: part === open,
-  }));
-};
-
 const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => {
   const parts = keyedParts(turn, live);
   const { message } = turn;
@@ -178,17 +81,7 @@ const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => 
       }}
     >
       <div className={css.user}>
-        {message.isDeleted ? (
-          <p className={css.small}>This message was deleted.</p>
-        ) : isLongText(message.text) ? (
-          <div className={css.said}>
-            <Code text={message.text} label="Long text of the message" />
-          </div>
-        ) : (
-          <p dir={directionOf(message.text)}>
-            <VisibleText text={message.text} />
-          </p>
-        )}
+        <MessageText message={message} />
         <span className={css.small}>
           <Time at={message.at} />
           {message.editedAt !== null && ' · edited'}

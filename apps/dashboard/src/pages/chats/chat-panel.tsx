@@ -1,0 +1,97 @@
+import { useEffect, useState } from 'react';
+import { hasSingleKeys, isTyping } from '../../app/keys.js';
+import { Link } from '../../data/router.js';
+import type { Transcript } from '../../data/transcript.js';
+import { formatBytes, formatNumber, formatUsd } from '../../ui/format.js';
+import { css as ui, IconButton, Id, Time } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
+import type { SessionLog } from '../session/session-log.js';
+import type { Summary } from '../session/use-summary.js';
+import { attachedNow } from './attached-files.js';
+import type { ChatEntry } from './use-chats.js';
+import css from './chats.module.css';
+
+export interface PanelState {
+  readonly isOpen: boolean;
+  readonly toggle: () => void;
+}
+
+const NAME = 'antiphon.chat-panel';
+/** Width from which the panel is open until it is closed. */
+const WIDE = '(width >= 100rem)';
+
+/** Keeps whether the side panel is open. The key `]` switches it. */
+export const usePanel = (): PanelState => {
+  const [isOpen, setOpen] = useState(
+    () => (localStorage.getItem(NAME) ?? String(matchMedia(WIDE).matches)) === 'true',
+  );
+  const toggle = (): void =>
+    setOpen((before) => {
+      localStorage.setItem(NAME, String(!before));
+      return !before;
+    });
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (event.key === ']' && isPlain && hasSingleKeys.get() && !isTyping(event.target)) toggle();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return { isOpen, toggle };
+};
+
+interface ChatPanelProps {
+  readonly chat: ChatEntry;
+  readonly log: SessionLog;
+  readonly transcript: Transcript;
+  readonly summary: Summary;
+  readonly close: () => void;
+}
+
+/** Files and facts of a chat. */
+export const ChatPanel = ({ chat, log, transcript, summary, close }: ChatPanelProps) => {
+  const files = attachedNow(log.events);
+  return (
+    <aside className={css.panel} aria-label="About this chat">
+      <div className={css.panelHead}>
+        <h2>Files</h2>
+        <IconButton icon="close" label="Close the side panel" onClick={close} />
+      </div>
+      {files.length === 0 && <p className={ui.muted}>No file is attached.</p>}
+      <ul>
+        {files.map(({ path, size }) => (
+          <li key={path} className={css.panelFile}>
+            <VisibleText text={path} />
+            <span className={ui.muted}>{formatBytes(size)} · attached</span>
+          </li>
+        ))}
+      </ul>
+      <h2>Facts</h2>
+      <dl className={ui.facts}>
+        <dt>Agent</dt>
+        <dd>
+          <Link to={`/agents/${encodeURIComponent(chat.agentId)}`}>{chat.agentId}</Link>
+        </dd>
+        <dt>Model</dt>
+        <dd>{transcript.turns.at(-1)?.model ?? 'none yet'}</dd>
+        <dt>Created</dt>
+        <dd>
+          <Time at={chat.createdAt} />
+        </dd>
+        <dt>Messages</dt>
+        <dd>{formatNumber(summary.count)}</dd>
+        <dt>Tokens</dt>
+        <dd>{summary.tokens}</dd>
+        <dt>Cost</dt>
+        <dd>{summary.costMicroUsd === null ? 'unknown' : formatUsd(summary.costMicroUsd)}</dd>
+        <dt>Session</dt>
+        <dd>
+          <Link to={`/sessions/${chat.sessionId}`}>
+            <Id id={chat.sessionId} />
+          </Link>
+        </dd>
+      </dl>
+    </aside>
+  );
+};

@@ -1,0 +1,59 @@
+import type { Turn } from '../../data/transcript.js';
+import { partsOf } from '../../data/turn-parts.js';
+import { Button } from '../../ui/ui.js';
+import { AnswerSpeaker } from '../session/answer-speaker.js';
+import type { SessionLog } from '../session/session-log.js';
+import { useFollowEnd, useShownTurns } from '../session/turn-window.js';
+import type { LiveTexts } from '../session/use-session.js';
+import type { AttachedFile } from './attached-files.js';
+import { ChatTurn } from './chat-turn.js';
+import css from './chats.module.css';
+
+interface ThreadProps {
+  readonly sessionId: string;
+  /** Turns that have begun. */
+  readonly turns: readonly Turn[];
+  readonly texts: LiveTexts;
+  readonly files: ReadonlyMap<string, readonly AttachedFile[]>;
+  readonly log: Pick<SessionLog, 'hasEarlier' | 'hasLater' | 'loadEarlier' | 'loadLater'>;
+  /** Number of turns before those of the log. */
+  readonly before: number;
+}
+
+const NO_FILES: readonly AttachedFile[] = [];
+
+/** The messages of a chat with their answers, of which a long one has a part in the page. */
+export const ChatThread = ({ sessionId, turns, texts, files, log, before }: ThreadProps) => {
+  const { shown, earlier, later } = useShownTurns(turns, log, false);
+  const last = turns.at(-1);
+  const length = last ? (texts.get(last.turnId)?.length ?? 0) : 0;
+  useFollowEnd(`${last?.turnId} ${last ? partsOf(last).length : 0} ${length}`, true);
+  const first = shown[0] ? turns.indexOf(shown[0]) : 0;
+  return (
+    <>
+      {earlier && (
+        <div className={css.moreTurns}>
+          <Button onClick={earlier}>Show earlier messages</Button>
+        </div>
+      )}
+      <div role="feed" aria-label="Conversation" className={css.thread}>
+        {shown.map((turn, index) => (
+          <ChatTurn
+            key={turn.turnId}
+            {...{ sessionId, turn }}
+            live={texts.get(turn.turnId) ?? ''}
+            files={files.get(turn.turnId) ?? NO_FILES}
+            position={before + first + index + 1}
+            count={before + turns.length}
+          />
+        ))}
+      </div>
+      {later && (
+        <div className={css.moreTurns}>
+          <Button onClick={later}>Show later messages</Button>
+        </div>
+      )}
+      <AnswerSpeaker turns={turns} texts={texts} isOff={false} />
+    </>
+  );
+};

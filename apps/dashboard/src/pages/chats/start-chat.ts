@@ -1,0 +1,31 @@
+import type { Draft } from '../../data/drafts.js';
+import { nameOfText } from '../../data/chat-name.js';
+import { client } from '../../data/gateway.js';
+import { identity } from '../../data/identity.js';
+import { outboxOf } from '../../data/outbox.js';
+import { toProblem } from '../../data/use-read.js';
+
+const MAX_NAMES = 20;
+
+/** Choice of who answers in a new chat. */
+export type Speaker = { readonly agent: string } | { readonly role: string } | Record<string, never>;
+
+/**
+ * Creates a chat and hands its first message to the outbox of the chat. The key joins a repeat.
+ * Returns the id of the chat.
+ */
+export const startChat = async (draft: Draft, speaker: Speaker, key: string): Promise<string> => {
+  const name = nameOfText(draft.text);
+  const params = { id: identity.get().workspace };
+  for (let attempt = 1; ; attempt++) {
+    const numbered = attempt === 1 ? name : `${name} ${attempt}`;
+    const body = { ...speaker, ...(name === '' ? {} : { name: numbered }) };
+    try {
+      const chat = await client.http.createChat({ params, body, idempotencyKey: `${key}-${attempt}` });
+      outboxOf(chat.id).add(draft, key);
+      return chat.id;
+    } catch (error) {
+      if (toProblem(error).code !== 'CHAT.NAME_TAKEN' || attempt === MAX_NAMES) throw error;
+    }
+  }
+};
