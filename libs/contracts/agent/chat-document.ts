@@ -2,6 +2,7 @@ import { textOf as textOfCause } from '../log/causes.js';
 import type { ChatView } from './chat-requests.js';
 import { messageIdOf } from './chat-events.js';
 import type { MessagePart } from './chat-events.js';
+import type { MediaFacts, MessageFile } from './content-parts.js';
 import type { SessionEvent, SessionEventOf } from './events.js';
 
 type Json = SessionEventOf<'ToolCallRequested'>['data']['input'];
@@ -21,6 +22,8 @@ export interface ChatMessage {
   readonly role: 'user' | 'agent';
   readonly at: string;
   readonly text: string;
+  /** Files of the message. Absent without any. */
+  readonly files?: readonly MessageFile[];
   readonly status?: 'open' | 'completed' | 'failed' | 'cancelled';
   readonly error?: string;
   readonly calls?: readonly ChatCall[];
@@ -33,6 +36,8 @@ export interface ChatAttachment {
   readonly path: string;
   readonly digest: string;
   readonly size: number;
+  /** Absent for a file that models get as text. */
+  readonly media?: MediaFacts;
 }
 
 /**
@@ -59,6 +64,7 @@ interface Turn {
   readonly turnId: string;
   readonly askedAt: string;
   readonly content: string;
+  readonly files?: readonly MessageFile[];
   readonly texts: string[];
   readonly calls: ChatCall[];
   answeredAt: string;
@@ -85,19 +91,23 @@ const ENDED = { open: '_(the turn is open)_', cancelled: '_(stopped)_', complete
 const endNote = ({ status = 'completed', error = '' }: ChatMessage): string =>
   status === 'failed' ? `_(failed: ${error})_` : ENDED[status];
 
+const fileLine = ({ path, digest, size }: ChatAttachment): string =>
+  `- \`${path}\` (${size} bytes, sha256 ${digest})`;
+
 /** Renders one message as Markdown. */
 const renderMessage = (agentId: string, message: ChatMessage): string => {
-  const { id, role, at, text, calls = [], editedAt, deletedAt } = message;
+  const { id, role, at, text, files = [], calls = [], editedAt, deletedAt } = message;
   const heading = `## ${role === 'user' ? 'You' : agentId} · ${at}${editedAt === undefined ? '' : ' · edited'}`;
-  const parts = deletedAt === undefined ? [...calls.map(callLines), text, endNote(message)] : ['_(deleted)_'];
+  const parts =
+    deletedAt === undefined
+      ? [...calls.map(callLines), text, ...files.map(fileLine), endNote(message)]
+      : ['_(deleted)_'];
   return [`<!-- ${id} -->`, heading, ...parts.filter((part) => part !== '')].join('\n\n');
 };
 
 /** Returns a chat as Markdown: the text of its `.chat` file. */
 export const toMarkdown = ({ name, agentId, attachments, messages }: ChatDocument): string => {
-  const files = attachments.map(
-    ({ path, digest, size }) => `- \`${path}\` (${size} bytes, sha256 ${digest})`,
-  );
+  const files = attachments.map(fileLine);
   const sections = [
     `# ${name}`,
     ...(files.length > 0 ? [`Attached files:\n\n${files.join('\n')}`] : []),
@@ -150,11 +160,12 @@ export class ChatTranscript {
     return { chatId: id, name, agentId, role, sessionId, version: this.#version, attachments, messages };
   }
 
-  request({ turnId, content, requestedAt }: SessionEventOf<'TurnRequested'>['data']): void {
+  request({ turnId, content, files, requestedAt }: SessionEventOf<'TurnRequested'>['data']): void {
     this.#chars += content.length;
     const turn: Turn = {
       ...{ turnId, content, askedAt: requestedAt, answeredAt: requestedAt },
       ...{ texts: [], calls: [], status: 'open', error: '', changes: {} },
+      ...(files === undefined ? {} : { files }),
     };
     this.#turns.set(turnId, turn);
   }
@@ -205,17 +216,19 @@ export class ChatTranscript {
     this.change(turnId, part, { at, content: null });
   }
 
-  attach({ path, digest, size }: ChatAttachment): void {
-    this.#attachments.set(path, { path, digest, size });
+  attach({ path, digest, size, media }: ChatAttachment): void {
+    this.#attachments.set(path, { path, digest, size, ...(media === undefined ? {} : { media }) });
   }
 
   #messagesOf(turn: Turn): ChatMessage[] {
     const { turnId, askedAt, answeredAt, texts, calls, status, error } = turn;
     const asked = { id: messageIdOf(turnId, 'message'), role: 'user', at: askedAt } as const;
     const answered = { id: messageIdOf(turnId, 'answer'), role: 'agent', at: answeredAt, status } as const;
+    const { files } = turn;
+    const sent = files === undefined ? {} : { files };
     const shown = { ...(status === 'failed' ? { error } : {}), ...(calls.length > 0 ? { calls } : {}) };
     return [
-      { ...asked, ...textOf(turn.content, turn.changes.message) },
+      { ...asked, ...textOf(turn.content, turn.changes.message, sent) },
       { ...answered, ...textOf(texts.join('\n\n'), turn.changes.answer, shown) },
     ];
   }
@@ -225,8 +238,8 @@ export class ChatTranscript {
 const textOf = (
   text: string,
   change: Change | undefined,
-  shown: Pick<ChatMessage, 'error' | 'calls'> = {},
-): Pick<ChatMessage, 'text' | 'error' | 'calls' | 'editedAt' | 'deletedAt'> => {
+  shown: Pick<ChatMessage, 'error' | 'calls' | 'files'> = {},
+): Pick<ChatMessage, 'text' | 'error' | 'calls' | 'files' | 'editedAt' | 'deletedAt'> => {
   if (!change) return { text, ...shown };
   if (change.content === null) return { text: '', deletedAt: change.at };
   return { text: change.content, ...shown, editedAt: change.at };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { event } from '../log/stored-event.js';
+import { MediaFacts } from './content-parts.js';
 
 /** Ending of the path under which a chat is listed among the files. */
 export const CHAT_SUFFIX = '.chat';
@@ -83,6 +84,8 @@ export const ChatFileAttached = event('ChatFileAttached', {
   /** SHA-256 (hex) of its bytes. */
   digest: z.string(),
   size: z.int().nonnegative(),
+  /** Absent for a file that models get as text, and in older events. */
+  media: MediaFacts.optional(),
   actor: z.string(),
   at: z.iso.datetime(),
 });

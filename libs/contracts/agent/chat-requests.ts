@@ -146,7 +146,8 @@ export const attachChatFile = defineRequest({
   subject: 'cmd.agent.chat.attach',
   request: z.strictObject({ ...change, path: z.string().min(1).max(1_024) }),
   reply: ChatChanged,
-  timeoutMs: 10_000,
+  // A document is read for its pages.
+  timeoutMs: 15_000,
 });
 
 /** Edits a message, or deletes it where `content` is null. */

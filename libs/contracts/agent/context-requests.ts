@@ -35,8 +35,17 @@ const ContextFile = z.object({
   digest: z.string(),
   size: z.int().nonnegative(),
   tokens: Tokens,
+  wholeTokens: Tokens.optional().describe('Tokens of the whole file. If more than `tokens`, it was cut.'),
+  sentAs: z
+    .enum(['text', 'image', 'document', 'nothing'])
+    .optional()
+    .describe(
+      '`text`: its text, also that of a document. `image` and `document`: its bytes. `nothing`: it has no text, or the model does not take it.',
+    ),
   isCut: z.boolean().describe('True if the context has only a part of the file, or none of it.'),
-  position: EventPosition.describe('Event that attached it; null for a file of the origin of a fork.'),
+  position: EventPosition.describe(
+    'Event that attached it, or that requested the turn with it; null for a file of the origin of a fork.',
+  ),
 });
 
 const EarlierTurn = z.object({

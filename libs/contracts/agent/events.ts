@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { APPROVAL_EVENTS } from './approval-events.js';
 import { CHAT_CHANGES } from './chat-events.js';
+import { MessageFile } from './content-parts.js';
 import { SessionForkedData } from './fork-events.js';
 import { AgentMessage } from './message-events.js';
 import {
@@ -81,6 +82,8 @@ export type TurnRole = z.infer<typeof TurnRole>;
 export const TurnRequested = event('TurnRequested', {
   turnId: z.uuid(),
   content: z.string(),
+  /** Files of the message, at their places in the text. Absent without any, and in older events. */
+  files: z.array(MessageFile).optional(),
   /** Absent unless another agent asked for the turn. Oldest first. */
   chain: z.array(AgentHop).optional(),
   /** Absent for an agent without a file of its role: its configured prompt applies. */

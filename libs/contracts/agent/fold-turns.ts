@@ -141,9 +141,9 @@ const editAnswer = (
 export const deleteTurnPart = (turn: SessionTurn, part: 'message' | 'answer'): SessionTurn => {
   const { message, isAnswerDeleted } = turn;
   if (part === 'answer') return isAnswerDeleted ? turn : { ...turn, isAnswerDeleted: true, items: [] };
-  return message.isDeleted
-    ? turn
-    : { ...turn, message: { ...message, text: '', length: 0, isDeleted: true } };
+  if (message.isDeleted) return turn;
+  const { files: _files, ...rest } = message;
+  return { ...turn, message: { ...rest, text: '', length: 0, isDeleted: true } };
 };
 
 /** Ends a wait: the turn continued, or ended. */
@@ -224,11 +224,14 @@ const FOLDS: { readonly [T in SessionEvent['type']]?: Fold<T> } = {
 };
 
 const begin = (
-  { turnId = '', content, requestedAt = '' }: Data<'TurnRequested'>,
+  { turnId = '', content, files, requestedAt = '' }: Data<'TurnRequested'>,
   { version, position, clip }: Step,
 ): SessionTurn => ({
   ...{ turnId, status: 'queued', model: null, items: [] },
-  message: { ...clip(content), at: requestedAt, editedAt: null, isDeleted: false, position },
+  message: {
+    ...{ ...clip(content), at: requestedAt, editedAt: null, isDeleted: false, position },
+    ...(files === undefined ? {} : { files }),
+  },
   ...{ answerEditedAt: null, isAnswerDeleted: false, cutBy: null, error: null },
   ...{ endedAt: null, endVersion: null, endPosition: null },
   usage: { calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MessageFile } from './content-parts.js';
 
 const ModelChoice = z.object({ provider: z.string(), model: z.string() });
 
@@ -17,6 +18,7 @@ const RecalledCall = z.object({
 export const RecalledTurn = z.object({
   turnId: z.uuid(),
   content: z.string(),
+  files: z.array(MessageFile).optional(),
   steps: z.array(
     ModelChoice.extend({
       text: z.string(),

@@ -8,6 +8,7 @@ export * from './approval-requests.js';
 export * from './chat-document.js';
 export * from './chat-events.js';
 export * from './chat-requests.js';
+export * from './content-parts.js';
 export * from './context-requests.js';
 export * from './credential-requests.js';
 export * from './events.js';

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { ProcessId, defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
+import { ContentPart, MAX_MESSAGE_FILES } from './content-parts.js';
 import { FORK_PURPOSES } from './fork-events.js';
 
 /** Maximum size of a message, bytes of UTF-8. It holds 262,144 characters of any kind in the BMP. */
@@ -20,6 +21,34 @@ export const MessageContent = z
   // PostgreSQL stores neither. A message is kept as it is or refused; all other controls are kept.
   .refine((text) => !text.includes('\0'), 'has a NUL character (U+0000), which cannot be stored: remove it')
   .refine((text) => text.isWellFormed(), 'has half of a UTF-16 pair, which is no character: remove it');
+
+/** Text between two text parts of a message. */
+const BETWEEN_PARTS = '\n\n';
+
+/** Returns the text of a list of parts. Each file is at the end of the text before it. */
+export const textOfParts = (parts: readonly ContentPart[]): string =>
+  parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(BETWEEN_PARTS);
+
+/** Parts of a message, in their order: texts, and files of the workspace. */
+export const MessageParts = z
+  .array(ContentPart)
+  .min(1)
+  .max(2 * MAX_MESSAGE_FILES + 1)
+  .refine(
+    (parts) => parts.filter(({ type }) => type !== 'text').length <= MAX_MESSAGE_FILES,
+    `must have at most ${MAX_MESSAGE_FILES} files`,
+  )
+  .superRefine((parts, context) => {
+    const text = textOfParts(parts);
+    if (text === '') return;
+    for (const { message } of MessageContent.safeParse(text).error?.issues ?? [])
+      context.addIssue({ code: 'custom', message });
+  });
+export type MessageParts = z.infer<typeof MessageParts>;
+
+/** Content of a message: its text, or a list of parts. */
+export const MessageBody = z.union([MessageContent, MessageParts]);
+export type MessageBody = z.infer<typeof MessageBody>;
 
 /** Maximum number of turns that one what-if repeats. */
 export const MAX_REMADE_TURNS = 20;
@@ -71,7 +100,7 @@ export const submitTurn = defineRequest({
   request: z.strictObject({
     workspace: WorkspaceId,
     target: SessionTarget,
-    content: MessageContent,
+    content: MessageBody,
     caller: Caller,
     callerAgent: CallerAgent,
     idempotencyKey: IdempotencyKey.optional(),

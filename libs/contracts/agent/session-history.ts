@@ -41,7 +41,7 @@ export type SessionHistory = z.infer<typeof SessionHistory>;
 
 /** Fields of events that hold text of a turn's parts. */
 export const DELETED_FIELDS = {
-  message: { TurnRequested: ['content'], ChatMessageEdited: ['content'] },
+  message: { TurnRequested: ['content', 'files'], ChatMessageEdited: ['content'] },
   answer: {
     ModelCallCompleted: ['text', 'thought', 'frames', 'toolCalls', 'providerState'],
     ModelCallAborted: ['text', 'thought', 'frames', 'message', 'cause'],

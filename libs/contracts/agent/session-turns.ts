@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AnswerCut } from './events.js';
+import { MessageFile } from './content-parts.js';
 import { MAX_TURN_TEXT } from './fold-turns.js';
 
 const Text = z.object({
@@ -78,6 +79,10 @@ export const SessionTurn = z.object({
     at: z.iso.datetime(),
     editedAt: z.iso.datetime().nullable(),
     isDeleted: z.boolean().describe('True if a person deleted it. The text is then empty, also in the past.'),
+    files: z
+      .array(MessageFile)
+      .optional()
+      .describe('Files of the message. Absent without any, and for a deleted message.'),
     ...at,
   }),
   model: z.string().nullable().describe('Model of the newest call; null before the first call.'),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MAX_REASON_LENGTH } from '../agent/approval-requests.js';
 import { ChatName, MessageId } from '../agent/chat-events.js';
 import { WorkspaceId } from '../log/index.js';
-import { MessageContent } from '../agent/requests.js';
+import { MessageBody, MessageContent } from '../agent/requests.js';
 import { At } from './at.js';
 import { PageQuery } from './http-bodies.js';
 
@@ -31,7 +31,7 @@ export const ChatQuery = z.strictObject({
 
 /** Command to a chat. `{content}` alone is a message. */
 export const ChatCommand = z.discriminatedUnion('command', [
-  z.strictObject({ command: z.literal('message').optional(), content: MessageContent }),
+  z.strictObject({ command: z.literal('message').optional(), content: MessageBody }),
   z.strictObject({
     command: z.literal('cancel'),
     turnId: z.uuid().optional().describe('Turn to cancel. Default: the open one and all that wait.'),

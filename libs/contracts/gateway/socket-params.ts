@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EventFilter } from './http-bodies.js';
-import { AgentId, IdempotencyKey, MessageContent, forkSession } from '../agent/requests.js';
+import { AgentId, IdempotencyKey, MessageBody, forkSession } from '../agent/requests.js';
 
 /** Version of the WebSocket protocol, sent in `session.ack`. */
 export const PROTOCOL_VERSION = 1;
@@ -53,8 +53,9 @@ export const EngineStatusChange = z.object({
 export type EngineStatusChange = z.infer<typeof EngineStatusChange>;
 
 const Part = z.string().min(1).max(200);
-const Content = MessageContent.describe(
-  'Text of the message, at most 786,432 bytes of UTF-8. `/new` starts a new session instead of a turn.',
+const Content = MessageBody.describe(
+  'Text of the message, at most 786,432 bytes of UTF-8, or a list of parts: texts, and files of the workspace. ' +
+    '`/new` starts a new session instead of a turn.',
 );
 const SessionId = z.uuid().describe('Id of an existing session.');
 

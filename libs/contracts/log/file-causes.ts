@@ -28,6 +28,8 @@ export interface FileFields {
   file_name_obeyed: Path & Readonly<Record<'part' | 'program', string>>;
   file_makes_repository: Path & { readonly folder: string };
   file_too_large: Path & Readonly<Record<'bytes' | 'max', number>>;
+  /** An image or a document that models cannot get. `problem` is one of `MEDIA_PROBLEMS`. */
+  media_refused: Path & { readonly problem: string; readonly detail: string | number };
   file_quota: { readonly quota: string } & Readonly<Record<'value' | 'limit', number>>;
   file_bytes_erased: { readonly digest: string };
   file_bytes_missing: { readonly digest: string };
@@ -83,6 +85,16 @@ const PATH_PROBLEMS: Readonly<Record<string, (detail: string) => string>> = {
   other_form: () => 'it has another form of a dot or slash',
 };
 
+const MEDIA_PROBLEMS: Readonly<Record<string, (detail: string | number) => string>> = {
+  damaged: (format) => `its header is not one of ${format}. What to do: save it again`,
+  unreadable: () => 'it is damaged, or needs a password. What to do: save it again without one',
+  too_large: (max) => `it has over ${max} bytes. What to do: make it smaller`,
+  too_many_pixels: (max) => `a side has over ${max} pixels. What to do: make it smaller`,
+  too_many_pages: (max) => `it has over ${max} pages. What to do: split it`,
+  no_image: () => 'it is no PNG, JPEG, WebP or GIF. What to do: send it as a file',
+  too_slow: () => 'reading it takes too long. What to do: split it, or save it again',
+};
+
 /** Texts of differences that a reader of a file does not see. */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   line_endings: 'line endings (the file has CRLF where `old` has LF, or the reverse)',
@@ -134,6 +146,8 @@ export const FILE_TEXTS: { readonly [K in keyof FileFields]: (fields: FileFields
   file_makes_repository: ({ path, folder }) =>
     `"${path}" is not allowed: with it, git takes the folder "${folder || '.'}" for a repository`,
   file_too_large: ({ path, bytes, max }) => `"${path}" has ${bytes} bytes; a file has at most ${max}`,
+  media_refused: ({ path, problem, detail }) =>
+    `"${path}" cannot be sent to a model: ${MEDIA_PROBLEMS[problem]?.(detail) ?? problem}`,
   file_quota: ({ quota, value, limit }) => `the workspace would have ${value} of ${quota} = ${limit}`,
   file_bytes_erased: ({ digest }) => `the bytes of ${digest} were erased`,
   file_bytes_missing: ({ digest }) => `the bytes of ${digest} are not stored, or have another size`,

@@ -38,6 +38,8 @@ export interface ProviderFields {
   /** `type` is empty for an answer without one. */
   provider_wrong_type: Readonly<Record<'type' | 'expected' | 'endpoint', string>>;
   model_call_cancelled: unknown;
+  /** The model takes no images. Nothing was sent. */
+  images_not_taken: Readonly<Record<'provider' | 'model' | 'paths', string>>;
 
   budget_exceeded: Standing & { readonly unit: string };
   budget_without_price: Standing & { readonly provider: string; readonly model: string };
@@ -213,6 +215,9 @@ export const PROVIDER_TEXTS: {
   provider_wrong_type: ({ type, expected, endpoint }) =>
     `the provider answered with ${type || 'no content type'} instead of ${expected}: check base_url (${endpoint})`,
   model_call_cancelled: () => 'cancelled',
+  images_not_taken: ({ provider, model, paths }) =>
+    `the model ${model} of provider ${provider} takes no images, so ${paths} was not sent. ` +
+    `What to do: use a model that takes images, or set images = true for it in [[parameters]]`,
 
   budget_exceeded: ({ unit, ...standing }) =>
     `${unit === 'tokens' ? 'token' : 'cost'} budget exceeded (${showStanding(standing)})`,

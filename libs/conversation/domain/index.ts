@@ -1,5 +1,7 @@
-export { attachedSections, renderAttached } from './context/attached-files.js';
-export type { AttachedText } from './context/attached-files.js';
+export { attachedSections, renderAttached, renderSections } from './context/attached-files.js';
+export type { AttachedSection, AttachedText } from './context/attached-files.js';
+export { fileLabel, hasFiles, isImage, isSentAsBytes } from './context/message-files.js';
+export type { PromptFile } from './context/message-files.js';
 export { buildPrompt } from './context/build-prompt.js';
 export type { MemoryContext, PromptParts } from './context/build-prompt.js';
 export { explainPrompt } from './context/explain-prompt.js';

@@ -26,7 +26,9 @@ import { MessageReceiver } from './turns/receive-messages.js';
 import { CallBudget } from './turns/reserve-budget.js';
 import { createAgentPrompts } from './turns/reserve-in-commit.js';
 import { TargetResolver } from './turns/resolve-target.js';
+import { CallFiles } from './turns/call-files.js';
 import { RoleFiles } from './turns/role-files.js';
+import { TurnFiles } from './turns/turn-files.js';
 import { ToolRunner } from './turns/run-tools.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
 import { ToolCaller } from './turns/tool-call.js';
@@ -84,6 +86,7 @@ const turns = [
   provide(RANDOM, [], () => Math.random),
   provide(FAILPOINT, [], () => (name, sessionId) => failpoint(name, () => sessionId)),
   provideClass(RoleFiles, { files: FileTrees, agents: AgentDirectory }),
+  provideClass(TurnFiles, { roles: RoleFiles, trees: FileTrees, blobs: BlobStore }),
   provideClass(TurnPolicy, {
     agents: AgentDirectory,
     inboxSignals: InboxSignals,
@@ -118,12 +121,13 @@ const turns = [
     taskBudgets: tokens.TASK_BUDGETS,
     times: DRIVE_TIMES,
   }),
+  provideClass(CallFiles, { blobs: BlobStore, models: tokens.MODEL_PORT }),
   provideClass(CallPreparer, {
     requests: REQUESTS,
     config: CONFIG,
     tools: ToolCatalog,
     roles: RoleFiles,
-    blobs: BlobStore,
+    files: CallFiles,
     budget: CallBudget,
     logger: LOGGER,
   }),

@@ -1,3 +1,6 @@
+export { inspectMedia, MAX_MEDIA_BYTES, refuseMedia } from './documents/inspect-media.js';
+export type { StoredFile } from './documents/inspect-media.js';
+export { readDocument } from './documents/read-document.js';
 export { FilesFollower } from './disk/files-follower.js';
 export { VIRTUAL_FILES } from './files.tokens.js';
 export { FilesModule } from './files.module.js';

@@ -4,4 +4,9 @@ import type { FileJobs } from './text-work.js';
 /** Functions that run in the threads of `text-work.ts`. They are pure. */
 export const jobs: FileJobs = {
   describeChange: ([before, after]) => describeChange(before, after),
+  // The parser is loaded by the first document only.
+  readPdf: async ([bytes, maxPages]) => {
+    const { readPdf } = await import('./documents/read-pdf.js');
+    return readPdf(bytes, maxPages);
+  },
 };

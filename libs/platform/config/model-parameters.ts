@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AntiphonConfig, ProviderConfig } from './antiphon-config.js';
 import { bool, hint, shownText } from './key-hints.js';
+import { INPUT_FAMILIES } from './model-inputs.js';
 import { matchesPattern } from './prices.js';
 import type { ProviderKind } from './provider-kinds.js';
 
@@ -44,6 +45,10 @@ export interface ModelParameters {
   readonly emptyContent: '' | null;
   /** False if marks for the prompt cache are refused. */
   readonly promptCache: boolean;
+  /** True if the model takes images. */
+  readonly images: boolean;
+  /** True if the model takes PDF. Else it gets the text of a document. */
+  readonly documents: boolean;
   /** Largest output limit that is accepted; null where none is known. */
   readonly maxOutput: number | null;
 }
@@ -61,11 +66,13 @@ const DEFAULTS: ModelParameters = {
   reasoning: 'turn',
   emptyContent: null,
   promptCache: true,
+  images: false,
+  documents: false,
   maxOutput: null,
 };
 
 /** A family of models at some kinds of providers, and what it wants. */
-interface Family {
+export interface Family {
   /** Absent for every kind. */
   readonly at?: ProviderKind;
   /** Matches the model's name without the vendor before a `/`. */
@@ -131,6 +138,11 @@ export const Parameters = z.strictObject({
   streaming: bool('whether answers are streamed', 'streaming = false').optional(),
   thinking: oneOf(THINKING, 'how thinking is asked for', 'thinking = "effort"'),
   reasoning: oneOf(REASONING, 'how long reasoning is sent back', 'reasoning = "session"'),
+  images: bool('whether the model takes images', 'images = true').optional(),
+  documents: bool(
+    'whether the model takes PDF; else it gets the text of a document',
+    'documents = true',
+  ).optional(),
 });
 
 /** Parameters of a model, and the names of those that the file sets. */
@@ -146,7 +158,7 @@ export const findParameters = (
   model: string,
 ): KnownParameters => {
   const short = model.slice(model.lastIndexOf('/') + 1);
-  const families = FAMILIES.filter(
+  const families = [...FAMILIES, ...INPUT_FAMILIES].filter(
     ({ at = kind, model: family }) => at === kind && (family?.test(short) ?? true),
   );
   const own = entries.filter(

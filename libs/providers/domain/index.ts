@@ -13,7 +13,14 @@ export type {
   OpenCircuit,
   OpenCircuits,
 } from './circuit-breaker.js';
-export { MAX_CALLS_PER_STEP, MODEL_FAILURE_REASONS, ModelFailure } from './model-port.js';
+export { boundOfFiles, estimateFile, fileBound } from './file-tokens.js';
+export {
+  MAX_CALLS_PER_STEP,
+  MODEL_FAILURE_REASONS,
+  ModelFailure,
+  filesOf,
+  userPartsOf,
+} from './model-port.js';
 export type {
   AgentLimits,
   AssistantMessage,
@@ -21,6 +28,8 @@ export type {
   ModelAnswer,
   ModelFailureDetails,
   ModelFailureReason,
+  ModelFile,
+  ModelInputs,
   ModelMessage,
   ModelPort,
   ModelPrompt,
@@ -34,6 +43,7 @@ export type {
   RequestedToolCall,
   ToolMessage,
   UserMessage,
+  UserPart,
 } from './model-port.js';
 export { budgetWithin, effortOf, thinkingTokens } from './thinking.js';
 export type { Thinking } from './thinking.js';

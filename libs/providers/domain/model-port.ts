@@ -1,6 +1,6 @@
 import { textCause, textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
-import type { ToolCall, ToolCallProblem, Usage } from '@antiphon/contracts/agent';
+import type { MediaFacts, ToolCall, ToolCallProblem, Usage } from '@antiphon/contracts/agent';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 import type { Thinking } from './thinking.js';
 
@@ -10,9 +10,24 @@ export const MAX_CALLS_PER_STEP = 64;
 /** One message of a conversation, neutral of vendors. Adapters map it to their vendor's shape. */
 export type ModelMessage = UserMessage | AssistantMessage | ToolMessage;
 
+/** An image or a document of a message. */
+export interface ModelFile {
+  readonly media: MediaFacts;
+  /** Path by which the model knows it. */
+  readonly path: string;
+  /** SHA-256 (hex) of its bytes. */
+  readonly digest: string;
+  /** Base64 of its bytes. Empty until the call is sent: bounds and hashes do not need it. */
+  readonly data: string;
+  /** Number of characters of the message's text before it. */
+  readonly at: number;
+}
+
 export interface UserMessage {
   readonly role: 'user';
   readonly text: string;
+  /** Files at their places in the text. Absent without any. */
+  readonly files?: readonly ModelFile[];
   /**
    * Text before the message that only this turn has, such as remembered facts. It is not part of
    * the system text, so that a vendor's cache of the conversation before it stays valid.
@@ -29,6 +44,35 @@ export interface AssistantMessage {
   readonly providerState?: string;
   /** Reasoning text of this output. Present with a state only. */
   readonly thought?: string;
+}
+
+/** A part of a message of the user, in the order of the message. */
+export type UserPart = { readonly text: string } | { readonly file: ModelFile };
+
+/** Returns the parts of a message: its text, divided at its files. */
+export const userPartsOf = ({
+  text,
+  files = [],
+}: Pick<UserMessage, 'text' | 'files'>): readonly UserPart[] => {
+  let from = 0;
+  const parts = files.flatMap((file): UserPart[] => {
+    const before = text.slice(from, file.at);
+    from = Math.max(from, Math.min(file.at, text.length));
+    return before.trim() === '' ? [{ file }] : [{ text: before }, { file }];
+  });
+  const rest = text.slice(from);
+  return rest.trim() === '' && parts.length > 0 ? parts : [...parts, { text: rest }];
+};
+
+/** Returns all images and documents of a prompt. */
+export const filesOf = ({ messages }: Pick<ModelPrompt, 'messages'>): readonly ModelFile[] =>
+  messages.flatMap((message) => (message.role === 'user' ? (message.files ?? []) : []));
+
+/** Formats that a model takes next to text. */
+export interface ModelInputs {
+  readonly images: boolean;
+  /** PDF. */
+  readonly documents: boolean;
 }
 
 /** All results of one assistant message's tool calls, in the order of the calls. */
@@ -255,6 +299,8 @@ export interface ModelPort {
    * known, else the UTF-8 bytes, plus overheads.
    */
   inputBound(prompt: ModelPrompt, workspace: string): number;
+  /** Returns the formats that a model of a provider takes. */
+  inputsOf(call: { readonly provider: string; readonly model: string }, workspace: string): ModelInputs;
   /** Returns the limits of a call to a model of a provider, with those of its agent. */
   limitsOf(call: { readonly provider: string; readonly model: string }, agent?: AgentLimits): DriverLimits;
   /** Returns the kind of a provider, so that clients can label `scripted` ones. */

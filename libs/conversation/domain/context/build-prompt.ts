@@ -2,6 +2,8 @@ import type { ModelMessage, ModelPrompt, ModelTool } from '@antiphon/providers-d
 import type { OpenTurn, PastTurn, SessionState } from '../session/session-state.js';
 import type { ModelChoice } from '../turn/step.js';
 import { estimateMessages, estimateTokens, estimateTools } from './estimate-tokens.js';
+import { NO_TEXTS, estimateAttached, withAttached } from './message-files.js';
+import type { FileTexts, PromptFile } from './message-files.js';
 import { assignCallIds, openTurnMessages, pastTurnMessages, pastTurnSummary } from './turn-messages.js';
 import type { RequestParts } from './turn-messages.js';
 
@@ -64,6 +66,10 @@ export interface PromptParts {
   readonly tools: readonly ModelTool[];
   /** Rendered files that are attached to the session. */
   readonly attached?: string | null;
+  /** Attached images and documents that the model gets by their bytes. */
+  readonly attachedMedia?: readonly PromptFile[];
+  /** Texts of the files of messages that the model gets as text, by digest. */
+  readonly fileTexts?: FileTexts;
   /** Number of recent turns of a session that are always shown where they fit. */
   readonly window: number;
   /** Maximum size of the prompt in estimated tokens: `[memory] context_tokens`. */
@@ -167,9 +173,14 @@ export const fitPrompt = (state: SessionState, turn: OpenTurn, parts: PromptPart
   const { tools, contextTokens } = parts;
   const system = buildSystem(parts.systemPrompt, parts.remembered, parts.attached);
   const facts = renderFacts(parts.remembered.facts);
-  const room = contextTokens - estimateTokens(system) - estimateTokens(facts ?? '') - estimateTools(tools);
+  const fixed = estimateTokens(system) + estimateTokens(facts ?? '') + estimateTools(tools);
+  const room = contextTokens - fixed - estimateAttached(parts.attachedMedia ?? []);
   const { recent } = state;
-  const request = { callIds: assignCallIds([...recent, turn]), choice: parts.choice };
+  const request = {
+    callIds: assignCallIds([...recent, turn]),
+    choice: parts.choice,
+    fileTexts: parts.fileTexts ?? NO_TEXTS,
+  };
   const open = fitOpenTurn(turn, request, room);
   const fitted = fitRecent(recent, request, room - estimateMessages(open), contextTokens / STEPS);
   return { system, recent: fitted, open: withFacts(open, facts) };
@@ -184,7 +195,7 @@ export const buildPrompt = (state: SessionState, turn: OpenTurn, parts: PromptPa
   const { choice, tools } = parts;
   const { system, recent, open } = fitPrompt(state, turn, parts);
   const earlier = recent.flatMap((fitted) => fitted.messages);
-  const messages = [...earlier, ...open];
+  const messages = withAttached([...earlier, ...open], parts.attachedMedia ?? []);
   const turnStart = earlier.length;
   return { provider: choice.provider, model: choice.model, system, messages, turnStart, tools };
 };

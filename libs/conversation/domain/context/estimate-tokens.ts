@@ -1,4 +1,5 @@
 import { clipAt } from '@antiphon/kernel';
+import { estimateFile } from '@antiphon/providers-domain';
 import type { ModelMessage, ModelPrompt, ModelTool } from '@antiphon/providers-domain';
 
 /** Tokens that a vendor adds around each message or tool. */
@@ -22,7 +23,10 @@ const jsonTokens = (value: unknown): number => estimateTokens(JSON.stringify(val
 export const estimateMessage = (message: ModelMessage): number => {
   switch (message.role) {
     case 'user':
-      return OVERHEAD_TOKENS + estimateTokens(message.text) + estimateTokens(message.context ?? '');
+      return (message.files ?? []).reduce(
+        (sum, { media }) => sum + OVERHEAD_TOKENS + estimateFile(media),
+        OVERHEAD_TOKENS + estimateTokens(message.text) + estimateTokens(message.context ?? ''),
+      );
     case 'assistant':
       return message.toolCalls.reduce(
         (sum, { name, input }) => sum + OVERHEAD_TOKENS + estimateTokens(name) + jsonTokens(input),

@@ -1,6 +1,7 @@
 import type { OpenTurn, SessionState } from '../session/session-state.js';
 import { factLine, fitPrompt, renderFacts } from './build-prompt.js';
 import type { FittedTurn, PromptParts } from './build-prompt.js';
+import { estimateAttached } from './message-files.js';
 import { estimateMessages, estimateTokens, estimateTools } from './estimate-tokens.js';
 
 /** An earlier turn in a context, with the reason if it is not whole. */
@@ -89,7 +90,12 @@ export const explainPrompt = (
   const memoryTokens = sizeOf(renderFacts(remembered.facts));
   const turnTokens = turns.reduce((sum, { tokens }) => sum + tokens, 0);
   return {
-    tokens: estimateTokens(system) + turnTokens + openTokens + estimateTools(tools),
+    tokens:
+      estimateTokens(system) +
+      estimateAttached(parts.attachedMedia ?? []) +
+      turnTokens +
+      openTokens +
+      estimateTools(tools),
     instructionTokens: sizeOf(systemPrompt),
     identityTokens: sizeOf(remembered.soul),
     memoryTokens,

@@ -3,6 +3,8 @@ import { renderReceived } from '../session/render-received.js';
 import type { AssistantMessage, ModelMessage, ModelToolResult } from '@antiphon/providers-domain';
 import type { OpenTurn, PastTurn, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { clipToTokens } from './estimate-tokens.js';
+import { NO_TEXTS, fileLabel, withFiles } from './message-files.js';
+import type { FileTexts } from './message-files.js';
 
 /** Format of a tool call id that every vendor accepts. */
 const PORTABLE_ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -27,6 +29,8 @@ export const assignCallIds = (turns: readonly { readonly steps: readonly TurnSte
   return ids;
 };
 
+/** Note in place of a file of an earlier turn that does not fit. */
+const NO_ROOM = '[left out: the context has no room for it]';
 /** Text in place of an empty one: vendors refuse an assistant message without content. */
 const EMPTY_ANSWER = '(no text)';
 const NOT_RUN = 'this tool call was not run: the turn ended before it';
@@ -44,10 +48,12 @@ interface RequestModel {
   readonly model: string;
 }
 
-/** Model of a request, and the ids of its tool calls. */
+/** Model of a request, the ids of its tool calls and the texts of its files. */
 export interface RequestParts {
   readonly callIds: RequestCallIds;
   readonly choice: RequestModel;
+  /** Texts of the files that the model gets as text. */
+  readonly fileTexts?: FileTexts;
 }
 
 /** Returns the state of a step for the model that made it. Another model must not get it. */
@@ -94,14 +100,16 @@ const joinConsecutive = (messages: readonly ModelMessage[]): ModelMessage[] => {
   return joined;
 };
 
-type TurnParts = Pick<PastTurn, 'content' | 'received' | 'steps'> & Partial<Pick<OpenTurn, 'returned'>>;
+type TurnParts = Pick<PastTurn, 'content' | 'files' | 'received' | 'steps'> &
+  Partial<Pick<OpenTurn, 'returned'>>;
 
 /**
  * Renders a turn's text, steps and the messages of other agents at their places. Those before the
  * first step join the turn's text.
  */
 const turnMessages = (
-  { content, received, steps, returned = null }: TurnParts,
+  { content, files = [], received, steps, returned = null }: TurnParts,
+  { fileTexts = NO_TEXTS }: RequestParts,
   render: (step: TurnStep) => readonly ModelMessage[],
 ): ModelMessage[] => {
   const messagesAt = (index: number): string | null => {
@@ -112,9 +120,10 @@ const turnMessages = (
     ];
     return parts.length > 0 ? parts.join('\n\n') : null;
   };
-  const opening = [content, messagesAt(0)].filter((part) => part !== null).join('\n\n');
+  const sent = files.length === 0 ? { text: content } : withFiles(content, files, fileTexts);
+  const opening = [sent.text, messagesAt(0)].filter((part) => part !== null).join('\n\n');
   return [
-    { role: 'user', text: opening },
+    { ...sent, role: 'user', text: opening },
     ...steps.flatMap((step, index) => {
       const text = messagesAt(index + 1);
       return [...render(step), ...(text === null ? [] : [{ role: 'user' as const, text }])];
@@ -127,7 +136,8 @@ export const openTurnMessages = (
   turn: OpenTurn,
   request: RequestParts,
   resultTokens = Infinity,
-): ModelMessage[] => joinConsecutive(turnMessages(turn, (step) => stepMessages(step, request, resultTokens)));
+): ModelMessage[] =>
+  joinConsecutive(turnMessages(turn, request, (step) => stepMessages(step, request, resultTokens)));
 
 /** Returns a last text for a turn without an answer, so that it does not end with tool results. */
 const closingText = ({ ending, note, steps }: PastTurn): string | null => {
@@ -141,7 +151,7 @@ const closingText = ({ ending, note, steps }: PastTurn): string | null => {
 export const pastTurnMessages = (turn: PastTurn, request: RequestParts): ModelMessage[] => {
   const closing = closingText(turn);
   return joinConsecutive([
-    ...turnMessages(turn, (step) => stepMessages(step, request, Infinity)),
+    ...turnMessages(turn, request, (step) => stepMessages(step, request, Infinity)),
     ...(closing === null ? [] : [{ role: 'assistant' as const, text: closing, toolCalls: [] }]),
   ]);
 };
@@ -149,8 +159,9 @@ export const pastTurnMessages = (turn: PastTurn, request: RequestParts): ModelMe
 /** Renders an ended turn without its tool calls, for a prompt in which the whole does not fit. */
 export const pastTurnSummary = (turn: PastTurn): ModelMessage[] => {
   const text = [...turn.steps.map((step) => step.text), closingText(turn)].filter(Boolean).join('\n\n');
+  const files = (turn.files ?? []).map((file) => `${fileLabel(file)}\n${NO_ROOM}`);
   return [
-    { role: 'user', text: turn.content },
+    { role: 'user', text: [turn.content, ...files].filter((part) => part !== '').join('\n\n') },
     { role: 'assistant', text: text || EMPTY_ANSWER, toolCalls: [] },
   ];
 };

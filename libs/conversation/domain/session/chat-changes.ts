@@ -51,9 +51,9 @@ export const deleteMessage = (
 /** Applies an attachment: the newest snapshot of a path counts. */
 export const attachFile = (
   state: SessionState,
-  { path, digest, size }: SessionEventOf<'ChatFileAttached'>['data'],
+  { path, digest, size, media }: SessionEventOf<'ChatFileAttached'>['data'],
 ): SessionState => {
-  const file = { path, digest, size };
+  const file = { path, digest, size, ...(media ? { media } : {}) };
   const isKnown = state.attached.some((known) => known.path === path);
   return {
     ...state,

@@ -26,7 +26,8 @@ const requireEnded = ({ open, queue }: SessionState, turnId: string): void => {
 
 const attach = ({ data, now }: AttachFile, { attached }: SessionState): SessionEvent[] => {
   const known = attached.find(({ path }) => path === data.path);
-  if (known?.digest === data.digest) return [];
+  // The facts of an image or a document are missing in older events.
+  if (known?.digest === data.digest && (known.media || !data.media)) return [];
   if (!known && attached.length >= MAX_ATTACHED)
     throw rejected('CHAT.TOO_MANY_FILES', `a chat refers to at most ${MAX_ATTACHED} files`);
   return [{ type: 'ChatFileAttached', schemaVersion, data: { ...data, at: now } }];

@@ -22,11 +22,12 @@ const updateOpen = (
 
 const requestTurn = (
   state: SessionState,
-  { turnId, content, chain = [], role, caller }: SessionEventOf<'TurnRequested'>['data'],
+  { turnId, content, files, chain = [], role, caller }: SessionEventOf<'TurnRequested'>['data'],
 ): SessionState => {
   const turn: OpenTurn = {
     ...{ turnId, content, chain, received: [], returned: null, cancelRequested: false },
     ...{ steps: [], call: null, tries: [] },
+    ...(files ? { files } : {}),
     ...(role ? { role } : {}),
     ...(caller === undefined ? {} : { caller }),
   };

@@ -31,6 +31,7 @@ const clipStep = (step: TurnStep, max: number): TurnStep => ({
 const toPast = (turn: OpenTurn, ending: TurnEndStatus, failure: string, window: RecentWindow): PastTurn => ({
   turnId: turn.turnId,
   content: clipText(turn.content, window.chars),
+  ...(turn.files ? { files: turn.files } : {}),
   received: turn.received,
   steps: turn.steps.map((step) => clipStep(step, window.chars)),
   ending,
@@ -117,8 +118,9 @@ const toRecalledCall = ({
 }: TurnToolCall): RecalledCall => ({ callId, providerCallId, name, input, status, content, isError });
 
 /** Converts an ended turn to its form in a fork's event. */
-export const toRecalled = ({ turnId, content, steps, ending, note }: PastTurn): RecalledTurn => ({
+export const toRecalled = ({ turnId, content, files, steps, ending, note }: PastTurn): RecalledTurn => ({
   ...{ turnId, content, ending, note },
+  ...(files ? { files: [...files] } : {}),
   steps: steps.map(({ text, provider, model, calls, providerState, thought }) => ({
     ...{ text, provider, model },
     calls: calls.map(toRecalledCall),
@@ -126,8 +128,9 @@ export const toRecalled = ({ turnId, content, steps, ending, note }: PastTurn): 
   })),
 });
 
-const fromRecalled = (turn: RecalledTurn): PastTurn => ({
+const fromRecalled = ({ files, ...turn }: RecalledTurn): PastTurn => ({
   ...turn,
+  ...(files ? { files } : {}),
   received: [],
   steps: turn.steps.map(({ providerState, thought, ...step }) => ({
     ...step,

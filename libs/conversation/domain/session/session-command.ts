@@ -1,4 +1,4 @@
-import type { AgentHop, AnswerCut, SessionEventOf, TurnRole } from '@antiphon/contracts/agent';
+import type { AgentHop, AnswerCut, MessageFile, SessionEventOf, TurnRole } from '@antiphon/contracts/agent';
 import type { ApprovalCommand } from './approval.decider.js';
 import type { BlockedBy } from './session-state.js';
 
@@ -31,6 +31,7 @@ export type RequestTurn = Command<
   {
     readonly turnId: string;
     readonly content: string;
+    readonly files?: readonly MessageFile[] | undefined;
     readonly chain?: AgentHop[] | undefined;
     readonly role?: TurnRole | null | undefined;
     readonly caller?: string | undefined;

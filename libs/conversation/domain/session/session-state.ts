@@ -4,6 +4,8 @@ import type {
   AgentMessage,
   AnswerCut,
   ApproverRole,
+  MediaFacts,
+  MessageFile,
   SessionEventOf,
   ToolCall,
   TurnEndStatus,
@@ -124,6 +126,8 @@ export type BlockedBy = Pick<SessionEventOf<'TurnBlocked'>['data'], 'code' | 'ca
 export interface OpenTurn {
   readonly turnId: string;
   readonly content: string;
+  /** Files of the message. Absent without any. */
+  readonly files?: readonly MessageFile[];
   /** Requests from agent to agent that led to this turn, oldest first. */
   readonly chain: readonly AgentHop[];
   /** File that is the agent's prompt in this turn. Absent: the configured prompt applies. */
@@ -150,6 +154,7 @@ export const isBlockedBy = ({ blocked }: OpenTurn, { code, until }: BlockedBy): 
 export interface PastTurn {
   readonly turnId: string;
   readonly content: string;
+  readonly files?: readonly MessageFile[];
   readonly received: readonly ReceivedMessages[];
   readonly steps: readonly TurnStep[];
   readonly ending: TurnEndStatus;
@@ -172,6 +177,8 @@ export interface AttachedFile {
   /** SHA-256 (hex) of its bytes. */
   readonly digest: string;
   readonly size: number;
+  /** Absent for a file that models get as text. */
+  readonly media?: MediaFacts;
 }
 
 /**

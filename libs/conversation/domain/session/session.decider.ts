@@ -51,11 +51,12 @@ const requestTurn = ({ data, now }: RequestTurn, state: SessionState): SessionEv
   if (!state.started) throw rejected('SESSION.NOT_STARTED', 'the session has not started');
   if (state.queue.length >= MAX_QUEUED_TURNS)
     throw exhausted('SESSION.QUEUE_FULL', `${MAX_QUEUED_TURNS} turns of this session are waiting already`);
-  const { chain, role, caller, ...turn } = data;
+  const { chain, role, caller, files = [], ...turn } = data;
+  const sent = files.length > 0 ? { files: [...files] } : {};
   const led = chain && chain.length > 0 ? { chain } : {};
   const prompt = role ? { role } : {};
   const by = caller === undefined ? {} : { caller };
-  const requested = { ...turn, ...led, ...prompt, ...by, requestedAt: now };
+  const requested = { ...turn, ...sent, ...led, ...prompt, ...by, requestedAt: now };
   // A turn behind one that waits waits for the same reason.
   const { blocked } = state.open ?? {};
   return [

@@ -17,6 +17,13 @@ export const FAILURE_CODES = {
   cancelled: 'TURN.DRIVER_LOST',
 } as const satisfies Record<FailedTry['reason'], string>;
 
+/** Codes of calls that were refused before they were sent, by the kind of their cause. */
+const REFUSAL_CODES: Readonly<Partial<Record<FailedTry['cause']['kind'], string>>> = {
+  images_not_taken: 'MODEL.IMAGES_NOT_TAKEN',
+};
+
+const codeOf = ({ reason, cause }: FailedTry): string => REFUSAL_CODES[cause.kind] ?? FAILURE_CODES[reason];
+
 const isLost = ({ reason }: FailedTry): boolean => reason === 'driver_lost' || reason === 'cancelled';
 /** Returns true for a try whose process was lost. One that stopped in order is not. */
 const hasLostDriver = (failed: FailedTry): boolean => isLost(failed) && failed.released !== true;
@@ -108,6 +115,6 @@ export const nextTry = (turn: OpenTurn, policy: AgentPolicy): BeginCall | FailTu
   const choice = chooseNext(turn, policy, last);
   if (!choice && canRetry(turn, last) && isOpen(policy, last))
     return circuitOpenFailure(turnId, policy, last, last);
-  if (!choice) return { kind: 'fail', turnId, code: FAILURE_CODES[last.reason], cause: last.cause };
+  if (!choice) return { kind: 'fail', turnId, code: codeOf(last), cause: last.cause };
   return begin(choice, isLost(last) ? 0 : failuresAt(turn, choice));
 };

@@ -1,6 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
 import { CLOCK } from '@antiphon/service-host';
-import { FileTrees } from '@antiphon/files-features';
 import { SESSION_LOG } from '../sessions/session-log.js';
 import { SessionRegistry } from '../sessions/session-registry.js';
 import { attachChatFile, changeMessage, sessionStream } from '@antiphon/contracts/agent';
@@ -12,8 +11,8 @@ import { isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { requireOwnSession, AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
-import { fileTreeIdOf } from '@antiphon/agent-log';
 import type { SessionLog } from '../sessions/session-log.js';
+import { TurnFiles } from '../turns/turn-files.js';
 
 type ChangeRequest = z.output<typeof changeMessage.request>;
 type AttachRequest = z.output<typeof attachChatFile.request>;
@@ -32,7 +31,7 @@ export class ChangeChat {
     @Inject(SessionRegistry) private readonly registry: SessionRegistry,
     @Inject(AgentDirectory) private readonly agents: AgentDirectory,
     @Inject(SESSION_LOG) private readonly log: SessionLog,
-    @Inject(FileTrees) private readonly files: FileTrees,
+    @Inject(TurnFiles) private readonly files: TurnFiles,
     @Inject(AGENT_STORE) private readonly store: EventStore,
     @Inject(CLOCK) private readonly clock: Clock,
   ) {}
@@ -51,15 +50,15 @@ export class ChangeChat {
     );
   }
 
-  /** Attaches the bytes that a file has now. Later changes of the file do not change them. */
+  /**
+   * Attaches the bytes that a file has now. Later changes of the file do not change them. Throws
+   * `CHAT.FILE_NOT_FOUND`, and `MEDIA.…` for an image or a document that models cannot get.
+   */
   @HandleRequest(attachChatFile)
   async attach(request: AttachRequest): Promise<z.output<typeof attachChatFile.reply>> {
     const { workspace, caller: actor } = request;
-    const path = request.path.normalize('NFC');
-    const { files } = await this.files.read(workspace, fileTreeIdOf(workspace));
-    const file = files.get(path);
-    if (!file) throw notFound('CHAT.FILE_NOT_FOUND', `there is no file "${path}" in the workspace`);
-    const data = { path, digest: file.digest, size: file.size, actor };
+    const file = await this.files.find(workspace, request.path);
+    const data = { ...file, actor };
     const command = { type: 'AttachFile', data, now: isoTime(this.clock) } as const;
     return this.commit(request, command, () => Promise.resolve());
   }

@@ -1,5 +1,5 @@
 import { sessionStream } from '@antiphon/contracts/agent';
-import type { TurnRole } from '@antiphon/contracts/agent';
+import type { MessageFile, TurnRole } from '@antiphon/contracts/agent';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { notFound, rejected } from '@antiphon/kernel';
 import { emptyFold } from './session-fold.js';
@@ -10,6 +10,7 @@ import type { SessionLog } from './session-log.js';
 export interface OriginTurn {
   readonly turnId: string;
   readonly content: string;
+  readonly files?: readonly MessageFile[] | undefined;
   readonly role?: TurnRole | undefined;
   /** Version of its `TurnRequested`. */
   readonly version: number;
@@ -68,8 +69,8 @@ export const scanOrigin = async (
   for await (const { fold, event } of foldsOf(store, log, workspace, sessionId)) {
     if (!fold.state.open) cuts.push(fold.version);
     if (event.type !== 'TurnRequested') continue;
-    const { turnId, content, role } = event.data as unknown as OriginTurn;
-    turns.push({ turnId, content, role, version: event.streamVersion });
+    const { turnId, content, files, role } = event.data as unknown as OriginTurn;
+    turns.push({ turnId, content, files, role, version: event.streamVersion });
   }
   if (cuts.length === 0) throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
   return { cuts, turns };

@@ -35,7 +35,7 @@ export type ForkSessionRequest = z.output<typeof forkSession.request>;
 export type ForkSessionReply = z.output<typeof forkSession.reply>;
 
 /** A turn of the origin that the fork runs again. */
-type RemadeTurn = ForkSessionReply['remakes'][number] & Pick<OriginTurn, 'content' | 'role'>;
+type RemadeTurn = ForkSessionReply['remakes'][number] & Pick<OriginTurn, 'content' | 'files' | 'role'>;
 
 interface ForkPlan {
   readonly cut: CutAt;
@@ -109,11 +109,9 @@ export class ForkSession {
     const after = turns.filter((turn) => turn.version > version).slice(0, whatIf.turns);
     if (after.length === 0)
       throw rejected('WHATIF.NO_TURN', `no turn follows event ${version}. What to do: cut earlier`);
-    return after.map(({ turnId: of, content, role }) => ({
+    return after.map(({ turnId: of, content, files, role }) => ({
       turnId: this.ids.next(),
-      of,
-      content,
-      role,
+      ...{ of, content, files, role },
     }));
   }
 
@@ -139,8 +137,9 @@ export class ForkSession {
         now,
       },
       // The same prompt as in the origin, so that only the model differs.
-      ...remade.map(({ turnId, content, role }) => ({
-        ...{ type: 'RequestTurn' as const, data: { turnId, content, role, caller: request.caller }, now },
+      ...remade.map(({ turnId, content, files, role }) => ({
+        ...{ type: 'RequestTurn' as const, now },
+        data: { turnId, content, files, role, caller: request.caller },
       })),
     ];
   }

@@ -1,10 +1,9 @@
 import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
-import { buildPrompt, renderAttached } from '@antiphon/conversation-domain';
+import { buildPrompt } from '@antiphon/conversation-domain';
 import type { MemoryContext, OpenCall, SessionState } from '@antiphon/conversation-domain';
 import type { ModelPrompt, ModelTool } from '@antiphon/providers-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
-import type { BlobStore } from '@antiphon/database';
 import type { JsonObject } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
@@ -20,7 +19,7 @@ import type { CallBudget, Reservation } from './reserve-budget.js';
 import type { Logger } from '@antiphon/observability';
 import { toReservation } from './reserve-in-commit.js';
 import type { KnownParts } from './reserve-in-commit.js';
-import { readAttachedTexts } from './read-attached.js';
+import type { CallFiles, PreparedFiles } from './call-files.js';
 import type { RoleFiles } from './role-files.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
@@ -85,8 +84,7 @@ type ContextSource = Pick<SessionActor, 'workspace' | 'sessionId'> & {
 export interface PrepareDeps extends MemoryDeps {
   readonly tools: ToolCatalog;
   readonly roles: Pick<RoleFiles, 'read'>;
-  /** Bytes of attached files. */
-  readonly blobs: Pick<BlobStore, 'readPart'>;
+  readonly files: CallFiles;
   readonly budget: CallBudget;
   readonly logger: Logger;
 }
@@ -126,29 +124,29 @@ const systemPromptOf = async (
   return retryTransient(() => roles.read(workspace, role), signal, logger);
 };
 
-/** Returns the rendered attached files of a session; null without any. */
-const renderAttachedFiles = async (
-  { config, blobs }: PrepareDeps,
-  { workspace, state, agent }: CallToPrepare,
-): Promise<string | null> => {
-  if (state.attached.length === 0) return null;
-  const texts = await readAttachedTexts(blobs, workspace, state.attached);
-  return renderAttached(texts, config.memory.contextTokens, agent?.tools.includes('read') ?? false);
+/** Returns the parts of the prompt that files are. */
+const prepareFiles = (
+  { config, files }: PrepareDeps,
+  { workspace, state, agent, call: choice }: CallToPrepare,
+): Promise<PreparedFiles> => {
+  const { contextTokens } = config.memory;
+  const canRead = agent?.tools.includes('read') ?? false;
+  return files.prepare({ workspace, state, choice, contextTokens, canRead });
 };
 
 const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<ModelPrompt> => {
   const { config, logger } = deps;
   const { state, call, context, signal } = prepared;
-  const [{ remembered, tools }, systemPrompt, attached] = await Promise.all([
+  const [{ remembered, tools }, systemPrompt, { attached, attachedMedia, fileTexts }] = await Promise.all([
     retryTransient(context, signal, logger),
     systemPromptOf(deps, prepared),
-    retryTransient(() => renderAttachedFiles(deps, prepared), signal, logger),
+    retryTransient(() => prepareFiles(deps, prepared), signal, logger),
   ]);
   if (!state.open) throw new Stopped('lost');
   const parts: KnownParts = {
     systemPrompt,
     remembered,
-    attached,
+    ...{ attached, attachedMedia, fileTexts },
     tools: toModelTools(tools),
     window: config.memory.episodicWindow,
     contextTokens: config.memory.contextTokens,
@@ -185,7 +183,10 @@ export class CallPreparer {
     const askedAt = performance.now();
     const reservation = await this.reserve(call, prompt);
     recordTurnStage('budget_reserved', askedAt);
-    return { prompt, reservation };
+    // The bytes of files are read last: a refused call does not need them.
+    const { logger, files } = this.deps;
+    const fill = (): Promise<ModelPrompt> => files.fill(call.workspace, prompt);
+    return { prompt: await retryTransient(fill, call.signal, logger), reservation };
   }
 
   /** Returns the reservation of the commit if the prompt is within it; else requests one. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { notFound, transient } from '@antiphon/kernel';
-import { readAttachedTexts } from './read-attached.js';
+import { FileTextReader } from './read-attached.js';
 
 const MIB = 1024 * 1024;
 
@@ -17,7 +17,8 @@ const createBlobs = (stored: Record<string, Uint8Array | Error>) => {
     seen.bytes += part.length;
     return part;
   };
-  return { seen, blobs: { readPart } };
+  const read = (_: string, digest: string): Promise<Uint8Array> => readPart(_, digest, 0, Infinity);
+  return { seen, blobs: { readPart, read } };
 };
 const fileOf = (digest: string, size: number) => ({ path: `${digest}.md`, digest, size });
 
@@ -26,8 +27,7 @@ describe('the texts of attached files', () => {
     const large = new Uint8Array(MIB).fill(0x61);
     const names = Array.from({ length: 40 }, (_, n) => `f${n}`);
     const { seen, blobs } = createBlobs(Object.fromEntries(names.map((name) => [name, large])));
-    const texts = await readAttachedTexts(
-      blobs,
+    const texts = await new FileTextReader(blobs).read(
       'default',
       names.map((name) => fileOf(name, large.length)),
     );
@@ -39,13 +39,13 @@ describe('the texts of attached files', () => {
   it('end before a character that the bound splits', async () => {
     const euros = new TextEncoder().encode('€'.repeat(6 * MIB));
     const { blobs } = createBlobs({ euros });
-    const [read] = await readAttachedTexts(blobs, 'default', [fileOf('euros', euros.length)]);
+    const [read] = await new FileTextReader(blobs).read('default', [fileOf('euros', euros.length)]);
     expect(read?.text).toBe('€'.repeat(Math.floor((4 * MIB) / 3)));
   });
 
   it('are whole up to the bound, and null where they are not text', async () => {
     const { blobs } = createBlobs({ a: Buffer.from('low tide'), b: Buffer.from([0xff, 0xfe]) });
-    const texts = await readAttachedTexts(blobs, 'default', [fileOf('a', 8), fileOf('b', 2)]);
+    const texts = await new FileTextReader(blobs).read('default', [fileOf('a', 8), fileOf('b', 2)]);
     expect(texts.map(({ text, isPart }) => [text, isPart])).toEqual([
       ['low tide', false],
       [null, false],
@@ -57,12 +57,12 @@ describe('the texts of attached files', () => {
       gone: notFound('FILE.ERASED', 'erased'),
       down: transient('DB.DOWN', 'no'),
     });
-    const texts = await readAttachedTexts(blobs, 'default', [fileOf('gone', 3), fileOf('lost', 3)]);
+    const texts = await new FileTextReader(blobs).read('default', [fileOf('gone', 3), fileOf('lost', 3)]);
     expect(texts.map(({ text }) => text)).toEqual([
       expect.stringContaining('was erased'),
       expect.stringContaining('is lost'),
     ]);
-    await expect(readAttachedTexts(blobs, 'default', [fileOf('down', 3)])).rejects.toMatchObject({
+    await expect(new FileTextReader(blobs).read('default', [fileOf('down', 3)])).rejects.toMatchObject({
       code: 'DB.DOWN',
     });
   });

@@ -1,7 +1,7 @@
 import { v5 } from 'uuid';
 import { taskOfSessionKey } from '@antiphon/contracts/agent';
 import type { CallExtension } from '@antiphon/contracts/metering';
-import { buildPrompt } from '@antiphon/conversation-domain';
+import { buildPrompt, hasFiles } from '@antiphon/conversation-domain';
 import type { PromptParts, SessionState } from '@antiphon/conversation-domain';
 import { createBoundedMap } from '@antiphon/kernel';
 import type { BoundedMap } from '@antiphon/kernel';
@@ -78,10 +78,10 @@ export class ReservesInCommit {
     private readonly workspace: string,
   ) {}
 
-  /** Keeps the parts of a prompt for the next call, unless it has attached files. */
+  /** Keeps the parts of a prompt for the next call, unless it has files. */
   remember(state: SessionState, parts: KnownParts): void {
     const turnId = state.open?.turnId ?? '';
-    this.last = parts.attached === null ? { parts, turnId, role: roleKey(state) } : null;
+    this.last = !hasFiles(state) ? { parts, turnId, role: roleKey(state) } : null;
     this.putAgentPrompt(state, (before) => ({ ...before, last: this.last ?? before.last }));
   }
 
@@ -140,10 +140,10 @@ export class ReservesInCommit {
 
   private boundOf(state: SessionState): number | null {
     const { deps, workspace } = this;
-    const { open, attached, started } = state;
+    const { open, started } = state;
     const agentPrompt = this.agentPrompt(state);
     const last = this.last ?? agentPrompt.last;
-    if (!last || !open?.call || attached.length > 0 || last.role !== roleKey(state)) return null;
+    if (!last || !open?.call || hasFiles(state) || last.role !== roleKey(state)) return null;
     const agent = deps.policy.findAgent(workspace, started?.agentId);
     if (!agent || !deps.budget.knowsProvider(workspace, open.call.provider)) return null;
     const systemPrompt = open.role ? last.parts.systemPrompt : agent.systemPrompt;

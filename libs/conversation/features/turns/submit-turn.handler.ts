@@ -4,15 +4,15 @@ import { IDS } from '@antiphon/service-host';
 import { LEASE_OWNER } from '@antiphon/agents-features';
 import { FAILPOINT } from './step-context.js';
 import { SessionRegistry } from '../sessions/session-registry.js';
-import { RoleFiles } from './role-files.js';
+import { TurnFiles } from './turn-files.js';
 import { ATTEMPT_SPAN, submitTurn } from '@antiphon/contracts/agent';
-import type { AgentHop, SessionEvent, TurnRole } from '@antiphon/contracts/agent';
+import type { AgentHop, MessageFile, SessionEvent, TurnRole } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/conversation-domain';
 import type { SessionCommand, SessionState } from '@antiphon/conversation-domain';
 import { claimOf, isVersionConflict } from '@antiphon/event-store';
 import type { StreamGuard } from '@antiphon/event-store';
-import { bug, isAppError, toStorable } from '@antiphon/kernel';
+import { bug, isAppError } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { recordTurnStage, runWithContextFields } from '@antiphon/observability';
 import { eventMetadata } from '@antiphon/agent-log';
@@ -43,6 +43,7 @@ const Joined = submitTurn.reply.omit({ joined: true, driver: true });
 interface Turn {
   readonly turnId: string;
   readonly content: string;
+  readonly files?: readonly MessageFile[];
   /** Requests from agent to agent that led to the turn. */
   readonly chain: AgentHop[];
   readonly role: TurnRole | null;
@@ -73,7 +74,7 @@ export class SubmitTurn {
     @Inject(TargetResolver) private readonly targets: TargetResolver,
     @Inject(TurnPolicy) private readonly policy: TurnPolicy,
     @Inject(MessageReceiver) private readonly receiver: MessageReceiver,
-    @Inject(RoleFiles) private readonly roles: RoleFiles,
+    @Inject(TurnFiles) private readonly files: TurnFiles,
     @Inject(SessionRegistry) private readonly registry: SessionRegistry,
     @Inject(FAILPOINT) private readonly failpoint: Failpoint,
     @Inject(LEASE_OWNER) private readonly owner: string,
@@ -84,7 +85,7 @@ export class SubmitTurn {
   async handle(request: SubmitTurnRequest, chain: AgentHop[] = []): Promise<SubmitTurnReply> {
     const turn: Turn = {
       turnId: this.ids.next(),
-      content: toStorable(request.content),
+      ...(await this.files.resolve(request.workspace, request.content)),
       chain,
       role: null,
       caller: request.caller,
@@ -151,7 +152,7 @@ export class SubmitTurn {
     workspace: string,
     { created, actor, mayUseCache }: Destination,
   ): Promise<{ readonly role: TurnRole | null; readonly guard: StreamGuard | null }> {
-    const { roles } = this;
+    const { roles } = this.files;
     const agentId = created?.agentId ?? actor.fold().state.started?.agentId;
     if (agentId === undefined) return { role: null, guard: null };
     const cached = mayUseCache ? await roles.findCached(workspace, agentId) : null;

@@ -1,19 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { RequestClient } from '@antiphon/messaging';
 import { CONFIG, REQUESTS } from '@antiphon/service-host';
-import { BlobStore } from '@antiphon/database';
 import { RoleFiles } from './role-files.js';
 import { ToolCatalog } from './tool-catalog.js';
 import { SESSION_LOG } from '../sessions/session-log.js';
 import { AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
 import { Controller, Inject } from '@nestjs/common';
-import {
-  attachedSections,
-  buildPrompt,
-  estimateTokens,
-  explainPrompt,
-  renderAttached,
-} from '@antiphon/conversation-domain';
+import { buildPrompt, explainPrompt } from '@antiphon/conversation-domain';
 import type { ExplainedPrompt, PromptParts } from '@antiphon/conversation-domain';
 import type { ModelPrompt } from '@antiphon/providers-domain';
 import type { AntiphonConfig } from '@antiphon/config';
@@ -29,7 +22,8 @@ import type { SessionLog } from '../sessions/session-log.js';
 import { findCall } from './find-call.js';
 import type { FoundCall } from './find-call.js';
 import { requestMemory, toModelTools, toRemembered } from './prepare-call.js';
-import { readAttachedTexts } from './read-attached.js';
+import { CallFiles } from './call-files.js';
+import type { PreparedFiles } from './call-files.js';
 
 type Request = z.output<typeof readTurnContext.request>;
 type Reply = z.input<typeof readTurnContext.reply>;
@@ -43,8 +37,7 @@ interface Rebuilt {
   readonly found: FoundCall;
   readonly remembered: Remembered;
   readonly systemPrompt: string | null;
-  /** Texts of the attached files in the prompt. */
-  readonly sections: ReturnType<typeof attachedSections>;
+  readonly files: PreparedFiles;
   readonly prompt: ModelPrompt;
   readonly explained: ExplainedPrompt;
 }
@@ -75,10 +68,12 @@ const toMemory = ({ found, remembered, explained }: Rebuilt): TurnContextView['m
   leftOut: remembered.leftOut ?? 0,
 });
 
-const toFiles = ({ found, sections }: Rebuilt): TurnContextView['files'] =>
-  sections.map(({ file: { path, digest, size }, text, isCut }) => ({
-    ...{ path, digest, size, isCut, tokens: estimateTokens(text) },
-    position: found.attached.get(path) ?? null,
+const toFiles = ({ found, files: { views } }: Rebuilt): TurnContextView['files'] =>
+  views.map(({ file, isAttached, ...view }) => ({
+    ...{ path: file.path, digest: file.digest, size: file.size, ...view },
+    position: isAttached
+      ? (found.attached.get(file.path) ?? null)
+      : (found.requested.get(found.turn.turnId) ?? null),
   }));
 
 const toCall = ({ call, position }: FoundCall): TurnContextView['call'] => {
@@ -94,7 +89,7 @@ export class ReadTurnContext {
     @Inject(SESSION_LOG) private readonly log: SessionLog,
     @Inject(ToolCatalog) private readonly tools: ToolCatalog,
     @Inject(RoleFiles) private readonly roles: RoleFiles,
-    @Inject(BlobStore) private readonly blobs: BlobStore,
+    @Inject(CallFiles) private readonly files: CallFiles,
     @Inject(AGENT_STORE) private readonly store: EventStore,
     @Inject(REQUESTS) readonly requests: RequestClient,
     @Inject(CONFIG) readonly config: AntiphonConfig,
@@ -123,21 +118,21 @@ export class ReadTurnContext {
     if (!agent) throw notFound('AGENT.NOT_FOUND', `there is no agent ${agentId}`);
     const upcoming = { sessionKey: state.started?.sessionKey ?? '', content: turn.content };
     const source = { workspace, sessionId, fold: { version } };
-    const [remembered, tools, systemPrompt, texts] = await Promise.all([
+    const { contextTokens, episodicWindow: window } = this.config.memory;
+    const canRead = agent.tools.includes('read');
+    const [remembered, tools, systemPrompt, files] = await Promise.all([
       requestMemory(this, source, agent, upcoming, memoryPosition(found)),
       this.tools.toolsOf(workspace, agent.tools),
       this.#instructions(workspace, found, agent),
-      readAttachedTexts(this.blobs, workspace, state.attached),
+      this.files.describe({ workspace, state, choice: found.call, contextTokens, canRead }),
     ]);
-    const { contextTokens, episodicWindow: window } = this.config.memory;
-    const canRead = agent.tools.includes('read');
+    const { attached, attachedMedia, fileTexts } = files;
     const parts: PromptParts = {
       ...{ choice: found.call, systemPrompt, remembered: toRemembered(remembered), window, contextTokens },
-      ...{ tools: toModelTools(tools), attached: renderAttached(texts, contextTokens, canRead) },
+      ...{ tools: toModelTools(tools), attached, attachedMedia, fileTexts },
     };
     return {
-      ...{ found, remembered, systemPrompt },
-      sections: attachedSections(texts, contextTokens, canRead),
+      ...{ found, remembered, systemPrompt, files },
       prompt: buildPrompt(state, turn, parts),
       explained: explainPrompt(state, turn, parts, found.earlier),
     };

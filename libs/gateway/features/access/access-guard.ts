@@ -7,6 +7,7 @@ import {
 } from '@nestjs/common';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { Feature } from '@antiphon/contracts/gateway';
+import type { MessageBody } from '@antiphon/contracts/agent';
 import { isPermitted, type Access, type Principal } from '@antiphon/contracts/identity';
 import { HTTP_ROUTES, routerPath, type HttpRoute, type SocketMethod } from '@antiphon/contracts/reference';
 import { bug, forbidden, notFound, unauthenticated } from '@antiphon/kernel';
@@ -124,6 +125,13 @@ export const refuseAgentKey = ({ agentId }: Pick<Principal, 'agentId'>, limit: s
 export const requireFileAccess = (principal: Principal, workspace: string): void => {
   requireWorkspace(principal, workspace);
   refuseAgentKey(principal, 'uses no files; the agent has its file tools');
+};
+
+/** Throws unless the principal may read the files of a message: the agent reads them for it. */
+export const requireFilesOf = (principal: Principal, content: MessageBody): void => {
+  if (typeof content === 'string' || content.every(({ type }) => type === 'text')) return;
+  requireFileAccess(principal, principal.workspace);
+  authorize(principal, 'files:read');
 };
 
 /** Injects the principal of a request into a controller's method. */

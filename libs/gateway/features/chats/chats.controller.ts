@@ -20,8 +20,9 @@ import {
   toMarkdown,
   type ChatView,
   type DeletedChat,
+  type MessageBody,
 } from '@antiphon/contracts/agent';
-import type { ChatCommand, ChatReply } from '@antiphon/contracts/gateway';
+import type { ChatReply } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { CHAT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
@@ -30,7 +31,13 @@ import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { AgentAccess } from '../access/agent-access.js';
-import { authorize, CurrentPrincipal, requireFileAccess, requireWorkspace } from '../access/access-guard.js';
+import {
+  authorize,
+  CurrentPrincipal,
+  requireFileAccess,
+  requireFilesOf,
+  requireWorkspace,
+} from '../access/access-guard.js';
 import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
 import { approverOf } from '../agents/approvals.controller.js';
 import { HandleRoute } from '../route/handle-route.js';
@@ -217,10 +224,11 @@ export class ChatsController implements OnModuleDestroy {
   private async append(
     { sessionId }: ChatPlace,
     principal: Principal,
-    { content }: Pick<Extract<ChatCommand, { content: string }>, 'content'>,
+    { content }: { readonly content: MessageBody },
     idempotencyKey: string | undefined,
     reply: Reply,
   ): Promise<Reply> {
+    requireFilesOf(principal, content);
     const message = { ...commonOf(principal), target: { sessionId }, content, idempotencyKey };
     const [turn, epoch] = await Promise.all([this.turns.submit(message), this.streams.readEpoch()]);
     const { turnId, version, acceptedOffset, joined } = turn;

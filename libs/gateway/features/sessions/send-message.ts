@@ -5,6 +5,7 @@ import { METHODS } from '@antiphon/contracts/reference';
 import { failpoint } from '@antiphon/kernel';
 import { defineHistogram, keepContext, recordTurnStage, type Logger } from '@antiphon/observability';
 import { LOGGER, REQUESTS } from '@antiphon/service-host';
+import { requireFilesOf } from '../access/access-guard.js';
 import { HandleMethod } from '../sockets/handle-method.js';
 import type { MethodCall, RpcCall, RpcResult } from '../sockets/rpc-method.js';
 import { SESSION_FEEDS, type GatewayRequests } from '../gateway.ports.js';
@@ -126,7 +127,9 @@ export class SendMethods {
     const { content, idempotencyKey } = call.params;
     const common = { ...commonOf(call.principal), target, idempotencyKey };
     await failpoint('gateway.command.received');
-    if (content.trim() === NEW_SESSION_COMMAND) return this.requests.request(newSession, common);
+    if (typeof content === 'string' && content.trim() === NEW_SESSION_COMMAND)
+      return this.requests.request(newSession, common);
+    requireFilesOf(call.principal, content);
     call.connection.requireStreamRoom();
     const sentAt = recordTurnStage('request_sent', call.receivedAt);
     const turn = await this.turns.submit({ ...common, content });

@@ -38,11 +38,16 @@ export type MethodCall<N extends SocketMethodName> = RpcCall<z.output<SocketMeth
 
 type Issue = z.ZodError['issues'][number];
 
+/** Returns true for a field that is not there, also one of several forms. */
+const isMissing = (issue: Issue): boolean =>
+  issue.code === 'invalid_union'
+    ? issue.errors.length > 0 && issue.errors.every(([first]) => first !== undefined && isMissing(first))
+    : issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
+
 const describeIssue = (issue: Issue): string => {
   if (issue.code === 'unrecognized_keys') return `unknown field ${issue.keys.join(', ')}`;
   const field = issue.path.map(String).join('.');
-  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined'))
-    return `${field} is required`;
+  if (isMissing(issue)) return `${field} is required`;
   return field === '' ? issue.message : `${field}: ${issue.message}`;
 };
 

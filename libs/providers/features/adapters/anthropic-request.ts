@@ -1,11 +1,12 @@
 import type Anthropic from '@anthropic-ai/sdk';
-import { budgetWithin, effortOf } from '@antiphon/providers-domain';
+import { budgetWithin, effortOf, userPartsOf } from '@antiphon/providers-domain';
 import type {
   AssistantMessage,
   ModelMessage,
   ModelPrompt,
   ModelRequest,
   ToolMessage,
+  UserPart,
 } from '@antiphon/providers-domain';
 import type { ModelParameters } from '@antiphon/config';
 import { markCached } from './anthropic-cache.js';
@@ -20,6 +21,9 @@ type Body = Pick<
 >;
 type Block = Anthropic.ContentBlockParam;
 type RenameId = (id: string) => string;
+
+/** Maximum length of the title of a document, characters. */
+const MAX_TITLE = 200;
 
 /** Anthropic refuses text blocks without a visible character. */
 const isBlank = (text: string): boolean => text.trim() === '';
@@ -85,6 +89,19 @@ const resultBlocks = (message: ToolMessage, renameId: RenameId): Anthropic.ToolR
     ...(result.isError ? { is_error: true } : {}),
   }));
 
+/** https://platform.claude.com/docs/en/build-with-claude/pdf-support */
+const partBlock = (part: UserPart): Anthropic.ContentBlockParam => {
+  if ('text' in part) return { type: 'text', text: part.text };
+  const { media, path, data } = part.file;
+  return media.mediaType === 'application/pdf'
+    ? {
+        type: 'document',
+        source: { type: 'base64', media_type: media.mediaType, data },
+        title: path.slice(-MAX_TITLE),
+      }
+    : { type: 'image', source: { type: 'base64', media_type: media.mediaType, data } };
+};
+
 const renderMessage = (
   message: ModelMessage,
   renameId: RenameId,
@@ -92,9 +109,10 @@ const renderMessage = (
 ): Anthropic.MessageParam => {
   if (message.role === 'user') {
     const text = isBlank(message.text) ? '(empty)' : message.text;
-    if (!message.context) return { role: 'user', content: text };
-    const parts = [message.context, text].map((part) => ({ type: 'text' as const, text: part }));
-    return { role: 'user', content: parts };
+    if (!message.context && !message.files) return { role: 'user', content: text };
+    const context = textBlocks(message.context ?? '');
+    if (!message.files) return { role: 'user', content: [...context, { type: 'text', text }] };
+    return { role: 'user', content: [...context, ...userPartsOf(message).map(partBlock)] };
   }
   if (message.role === 'tool') return { role: 'user', content: resultBlocks(message, renameId) };
   const blocks = assistantBlocks(message, renameId, parameters);

@@ -93,6 +93,6 @@ export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => 
     complete: (request, sink) =>
       learned.complete(request, sink, (parameters, observed) => send(request, parameters, observed)),
     inputBound: (prompt) =>
-      boundOfBody(renderBody(prompt, learned.of(prompt.model), { max_tokens: 1 }), prompt.tools.length > 0),
+      boundOfBody(renderBody(prompt, learned.of(prompt.model), { max_tokens: 1 }), prompt),
   };
 };

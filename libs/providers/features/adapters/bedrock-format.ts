@@ -14,6 +14,19 @@ const withCache = (block: Fields, part: Fields): Fields[] =>
 const contentOf = (content: unknown): readonly Fields[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : (listOf(content) as readonly Fields[]);
 
+/** Characters that the name of a document may have. */
+const NAME = /[^A-Za-z0-9 ()[\]-]+/g;
+
+/** https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_DocumentBlock.html */
+const toFile = (block: Fields): Fields => {
+  const source = fieldsOf(block['source']) ?? {};
+  const format = textOf(source['media_type']).replace(/^.*\//, '');
+  const bytes = { format, source: { bytes: source['data'] } };
+  if (block['type'] === 'image') return { image: bytes };
+  const name = textOf(block['title']).replace(NAME, '-').slice(-200) || 'document';
+  return { document: { ...bytes, name } };
+};
+
 const toPart = (block: Fields): Fields => {
   switch (block['type']) {
     case 'tool_use':
@@ -23,6 +36,9 @@ const toPart = (block: Fields): Fields => {
       const status = block['is_error'] === true ? 'error' : 'success';
       return { toolResult: { toolUseId: block['tool_use_id'], content, status } };
     }
+    case 'image':
+    case 'document':
+      return toFile(block);
     case 'thinking': {
       const { thinking: text, signature } = block;
       return { reasoningContent: { reasoningText: { text, ...(signature ? { signature } : {}) } } };

@@ -99,9 +99,6 @@ export const createBedrockAdapter = (deps: BedrockDeps): ProviderAdapter => {
     complete: (request, sink) =>
       learned.complete(request, sink, (parameters, observed) => send(request, parameters, observed)),
     inputBound: (prompt) =>
-      boundOfBody(
-        renderBody(prompt, learned.of(prompt.model), { inferenceConfig: {} }),
-        prompt.tools.length > 0,
-      ),
+      boundOfBody(renderBody(prompt, learned.of(prompt.model), { inferenceConfig: {} }), prompt),
   };
 };

@@ -1,4 +1,5 @@
-import type { ModelPort, ModelUsage } from '@antiphon/providers-domain';
+import type { ModelInputs, ModelPort, ModelUsage } from '@antiphon/providers-domain';
+import { findParameters } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import type { ProviderModel } from '@antiphon/contracts/agent';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
@@ -39,6 +40,17 @@ export interface Models extends ModelPort {
   listModels(look: ProviderLook): Promise<ProviderModel[]>;
   close(): void;
 }
+
+/** Returns a function for the formats that a model takes. One of an unknown provider takes text. */
+const createInputsOf =
+  (config: AntiphonConfig, connected: RuntimeProviders | undefined): ModelPort['inputsOf'] =>
+  ({ provider: name, model }, workspace): ModelInputs => {
+    const provider =
+      config.providers.find((one) => one.name === name) ?? connected?.find(workspace, name) ?? null;
+    if (provider === null) return { images: false, documents: false };
+    const { images, documents } = findParameters(config, provider, model).parameters;
+    return { images, documents };
+  };
 
 /** Secrets of a call, as the places that redact them need them. */
 interface Redaction {
@@ -147,6 +159,7 @@ export const createModels = (
     open: (provider, workspace) => providers.open(workspace, provider),
     knows: (provider, workspace) => providers.knows(workspace, provider),
     inputBound: (prompt, workspace) => providers.get(workspace, prompt.provider).adapter.inputBound(prompt),
+    inputsOf: createInputsOf(config, options.connected),
     limitsOf: (call, agent) => limiter.driverLimitsOf(call, agent),
     findUsage: (generation) => findUsage(generation, providers),
     countWaiting: () => limiter.countWaiting(),

@@ -1,4 +1,4 @@
-import { budgetWithin, effortOf } from '@antiphon/providers-domain';
+import { budgetWithin, effortOf, userPartsOf } from '@antiphon/providers-domain';
 import type {
   AssistantMessage,
   ModelMessage,
@@ -32,9 +32,13 @@ const NO_SIGNATURE = { thoughtSignature: 'skip_thought_signature_validator' };
 const CHECKS_SIGNATURES = /(?:^|\/)gemini-(?:[3-9]|\d\d)/;
 
 /** The context of a turn is a part of its own, before the text. */
-const userParts = ({ text, context }: UserMessage): readonly Fields[] => [
-  ...(context === undefined ? [] : [textPart(context)]),
-  textPart(text),
+const userParts = (message: UserMessage): readonly Fields[] => [
+  ...(message.context === undefined ? [] : [textPart(message.context)]),
+  ...userPartsOf(message).map((part) =>
+    'text' in part
+      ? textPart(part.text)
+      : { inlineData: { mimeType: part.file.media.mediaType, data: part.file.data } },
+  ),
 ];
 
 const callPart = ({ name, input }: AssistantMessage['toolCalls'][number], id: string): Fields => ({

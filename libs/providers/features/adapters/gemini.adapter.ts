@@ -92,9 +92,6 @@ export const createGeminiAdapter = (deps: GeminiDeps): ProviderAdapter => {
     complete: (request, sink) =>
       learned.complete(request, sink, (parameters, observed) => send(request, parameters, observed)),
     inputBound: (prompt) =>
-      boundOfBody(
-        renderBody(prompt, learned.of(prompt.model), { generationConfig: {} }),
-        prompt.tools.length > 0,
-      ),
+      boundOfBody(renderBody(prompt, learned.of(prompt.model), { generationConfig: {} }), prompt),
   };
 };

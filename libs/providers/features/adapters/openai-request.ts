@@ -1,4 +1,11 @@
-import type { AssistantMessage, ModelMessage, ModelPrompt } from '@antiphon/providers-domain';
+import { userPartsOf } from '@antiphon/providers-domain';
+import type {
+  AssistantMessage,
+  ModelFile,
+  ModelMessage,
+  ModelPrompt,
+  UserMessage,
+} from '@antiphon/providers-domain';
 import type { ModelParameters } from '@antiphon/config';
 import type OpenAI from 'openai';
 import { returnedReasoning } from './openai-reasoning.js';
@@ -69,8 +76,24 @@ const assistantMessage = (
   };
 };
 
+/** https://developers.openai.com/api/docs/guides/images-vision and …/guides/pdf-files */
+const filePart = ({ media, path, data }: ModelFile): OpenAI.ChatCompletionContentPart => {
+  const url = `data:${media.mediaType};base64,${data}`;
+  return media.mediaType === 'application/pdf'
+    ? { type: 'file', file: { filename: path.slice(path.lastIndexOf('/') + 1), file_data: url } }
+    : { type: 'image_url', image_url: { url } };
+};
+
+const userParts = (message: UserMessage): OpenAI.ChatCompletionContentPart[] => {
+  const context = message.context === undefined ? [] : [{ text: message.context }];
+  return [...context, ...userPartsOf(message)].map((part) =>
+    'text' in part ? { type: 'text', text: part.text } : filePart(part.file),
+  );
+};
+
 const renderMessage = (message: ModelMessage, returned: Returned, parameters: ModelParameters): Message[] => {
   if (message.role === 'user') {
+    if (message.files) return [{ role: 'user', content: userParts(message) }];
     const parts = [message.context, visible(message.text)].filter((part) => part !== undefined);
     return [{ role: 'user', content: parts.join('\n\n') }];
   }
@@ -98,6 +121,8 @@ const withSystem = (system: string, messages: Message[], { systemRole }: ModelPa
   const [first, ...rest] = messages;
   if (system.trim() === '' || first === undefined) return messages;
   if (systemRole !== 'user') return [{ role: systemRole, content: system }, ...messages];
+  if (Array.isArray(first.content) && first.role === 'user')
+    return [{ role: 'user', content: [{ type: 'text', text: system }, ...first.content] }, ...rest];
   const text = typeof first.content === 'string' ? first.content : '';
   return [{ role: 'user', content: `${system}\n\n${text}` }, ...rest];
 };

@@ -119,10 +119,7 @@ export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
   };
   const inputBound = (prompt: ModelPrompt): number => {
     const parameters = learned.of(prompt.model);
-    return boundOfBody(
-      renderBody(prompt, parameters, { [parameters.outputLimit]: 1 }),
-      prompt.tools.length > 0,
-    );
+    return boundOfBody(renderBody(prompt, parameters, { [parameters.outputLimit]: 1 }), prompt);
   };
   return {
     kind: deps.kind,

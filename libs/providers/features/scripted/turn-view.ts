@@ -1,3 +1,4 @@
+import { boundOfFiles, filesOf } from '@antiphon/providers-domain';
 import type { ModelPrompt, ModelToolResult } from '@antiphon/providers-domain';
 
 /**
@@ -37,5 +38,10 @@ export const viewTurn = ({ messages }: ModelPrompt): TurnView => {
 export const BYTES_PER_TOKEN = 4;
 
 /** Counts a request's tokens. The count is exact, so it is also the bound of the input. */
-export const countPrompt = ({ system, messages, tools }: ModelPrompt): number =>
-  Math.ceil(Buffer.byteLength(JSON.stringify([system, messages, tools])) / BYTES_PER_TOKEN);
+export const countPrompt = (prompt: ModelPrompt): number => {
+  const { system, messages, tools, model } = prompt;
+  const files = filesOf(prompt);
+  const encoded = files.reduce((sum, { data }) => sum + data.length, 0);
+  const bytes = Buffer.byteLength(JSON.stringify([system, messages, tools])) - encoded;
+  return Math.ceil(bytes / BYTES_PER_TOKEN) + boundOfFiles(files, model) + encoded;
+};

@@ -1,3 +1,4 @@
+import { boundOfFiles, filesOf } from '@antiphon/providers-domain';
 import type { ModelMessage, ModelPrompt } from '@antiphon/providers-domain';
 
 /** Tokens that a chat template may add to the bytes of a request's JSON. */
@@ -11,10 +12,14 @@ const TOOLS_OVERHEAD = 1_024;
 
 /**
  * Returns an upper bound of a rendered request in tokens: its UTF-8 bytes plus the vendor's
- * overheads. No token of a byte-level tokenizer is shorter than a byte.
+ * overheads. No token of a byte-level tokenizer is shorter than a byte. An image or a document
+ * counts by its vendor's rule instead of its bytes.
  */
-export const boundOfBody = (json: string, hasTools: boolean): number =>
-  Buffer.byteLength(json) + TEMPLATE_OVERHEAD + (hasTools ? TOOLS_OVERHEAD : 0);
+export const boundOfBody = (json: string, prompt: ModelPrompt): number =>
+  Buffer.byteLength(json) +
+  TEMPLATE_OVERHEAD +
+  (prompt.tools.length > 0 ? TOOLS_OVERHEAD : 0) +
+  boundOfFiles(filesOf(prompt), prompt.model);
 
 type Rendered<P> = Pick<ModelPrompt, 'model' | 'system' | 'tools'> & {
   readonly parameters: P;
