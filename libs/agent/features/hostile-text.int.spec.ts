@@ -6,7 +6,7 @@ import type { PlanCommand } from '@antiphon/orchestration-domain';
 import { nestsDeeperThan, toStorable } from '@antiphon/kernel';
 import { HOSTILE_TIMEOUT_MS, findHolds, sampleHostileTexts } from '@antiphon/testing/hostile-text';
 import type { HostileText, LoopReader } from '@antiphon/testing/hostile-text';
-import { readLines } from '@antiphon/native-tools-features/tools/read-lines';
+import { numberLines } from '@antiphon/native-tools-features/tools/read-lines';
 import { builtInReply } from '@antiphon/providers-features/scripted/built-in-reply';
 import { createRedactor } from '@antiphon/observability';
 import { readErrorBody } from '@antiphon/providers-features/transport/error-text';
@@ -162,8 +162,8 @@ describe('hostile text', () => {
       const found: string[] = [];
       for (const { text, recipe } of sampleHostileTexts(SAMPLE)) {
         const bytes = encoder.encode(text).subarray(0, 8 * MIB);
-        const read = () => readLines(bytes, 1, 1_000);
-        found.push(...findHolds([{ name: 'readLines', longest: 1, read }], [{ text: '', recipe }]));
+        const read = () => numberLines(bytes, 1, 1_000);
+        found.push(...findHolds([{ name: 'numberLines', longest: 1, read }], [{ text: '', recipe }]));
       }
       expect(found).toEqual([]);
     },

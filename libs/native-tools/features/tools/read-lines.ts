@@ -1,29 +1,45 @@
 const LINE_FEED = 10;
+/** Maximum length of the shown text of a file, and of one line, UTF-16 units. */
+const MAX_SHOWN = 100_000;
+const MAX_LINE = 2_000;
+/** Bytes of a line that hold more than `MAX_LINE` units: a unit takes three at most. */
+const LINE_BYTES = 3 * (MAX_LINE + 1);
+/** Units that the number of a line counts for. */
+const NUMBER_LENGTH = 8;
 
-/** Lines of a text from one number on, and the number of all lines. */
-export interface ReadLines {
-  readonly lines: readonly string[];
+/** Numbered lines of a text from one line on. */
+export interface ShownLines {
+  readonly text: string;
+  /** Number of lines in `text`. */
+  readonly shown: number;
+  /** True if the end of one of them is left out. */
+  readonly isClipped: boolean;
+  /** Number of all lines of the file. */
   readonly total: number;
 }
 
 /**
- * Reads lines of a text without making a string of each other line: 8 MiB can be 8 million lines. A
- * line feed at the end begins no further line.
+ * Numbers up to `count` lines of a text, up to a maximum length. Only what is shown becomes a
+ * string: 8 MiB can be 8 million lines, or one. A line feed at the end begins no further line.
  */
-export const readLines = (bytes: Uint8Array, from: number, count: number): ReadLines => {
+export const numberLines = (bytes: Uint8Array, from: number, count: number): ShownLines => {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  const lines: string[] = [];
+  let isClipped = false;
+  let length = 0;
   let total = 0;
-  let start = -1;
-  let end = bytes.length;
-  for (let at = 0; at < bytes.length;) {
+  for (let at = 0; at < bytes.length; at++) {
     total++;
-    if (total === from) start = at;
+    const start = at;
     while (at < bytes.length && bytes[at] !== LINE_FEED) at++;
-    if (total === from + count - 1) end = at;
-    at++;
+    if (total < from || lines.length < total - from || lines.length >= count) continue;
+    const line = decoder.decode(bytes.subarray(start, Math.min(at, start + LINE_BYTES)));
+    const clipped = line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}…` : line;
+    length += clipped.length + NUMBER_LENGTH;
+    // No later line is shown after one that was left out.
+    if (length > MAX_SHOWN) continue;
+    isClipped ||= clipped !== line;
+    lines.push(`${total}\t${clipped}`);
   }
-  if (start === -1) return { lines: [], total };
-  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(start, end));
-  const lines = text.split('\n');
-  if (end === bytes.length && lines.at(-1) === '' && bytes.at(-1) === LINE_FEED) lines.pop();
-  return { lines, total };
+  return { text: lines.join('\n'), shown: lines.length, isClipped, total };
 };

@@ -8,7 +8,7 @@ import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
 import { toolJobs } from '../text-work.js';
 import type { NativeCall, FileAccess, FileAccessDeps, FileInput } from '@antiphon/conversation-features';
 import { isWithin, resultOf } from '@antiphon/conversation-features';
-import { readLines } from './read-lines.js';
+import { numberLines } from './read-lines.js';
 import { searchFiles } from './run-search.js';
 import type { SearchedFile } from './search-files.js';
 
@@ -17,9 +17,6 @@ export interface ReadToolsDeps extends FileAccessDeps {
   readonly blobs: Pick<BlobStore, 'readMany' | 'findContaining'>;
 }
 
-/** Maximum length of the shown text of a file, and of one line, UTF-16 units. */
-const MAX_SHOWN = 100_000;
-const MAX_LINE = 2_000;
 /** Bytes of files that a search reads at once. */
 const SEARCH_BATCH_BYTES = 8 * 1024 * 1024;
 const SEARCH_BATCH_FILES = 500;
@@ -124,8 +121,7 @@ export class ReadTools {
     const bytes = await opened.readBytes();
     const about = { path, digest: entry.digest, bytes: entry.size };
     if (isBinary(bytes)) return resultOf({ ...about, binary: true });
-    const { lines, total } = readLines(bytes, from, count);
-    const { text, shown, isClipped } = numbered(lines, from);
+    const { text, shown, isClipped, total } = numberLines(bytes, from, count);
     const isWhole = from === 1 && shown === total && !isClipped;
     const seen = entry.is_virtual ? [] : [{ path, digest: entry.digest, whole: isWhole }];
     const header = { ...about, from, returned: shown, lines: total, truncated: !isWhole, seen };
@@ -235,21 +231,3 @@ export class ReadTools {
     }
   }
 }
-
-/** Numbers lines, up to a maximum length. */
-const numbered = (
-  lines: readonly string[],
-  first: number,
-): { readonly text: string; readonly shown: number; readonly isClipped: boolean } => {
-  const shown: string[] = [];
-  let length = 0;
-  let isClipped = false;
-  for (const line of lines) {
-    const clipped = line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}…` : line;
-    length += clipped.length + 8;
-    if (length > MAX_SHOWN) break;
-    isClipped ||= clipped !== line;
-    shown.push(`${first + shown.length}\t${clipped}`);
-  }
-  return { text: shown.join('\n'), shown: shown.length, isClipped };
-};
