@@ -131,7 +131,7 @@ const VIEWS: Readonly<Record<string, View>> = {
     expected: (reply) => listOf(reply, 'tasks').map(({ status }) => status),
   },
   agents: {
-    path: () => '/agents',
+    path: () => '/agents?view=table',
     api: () => '/api/v1/agents',
     shown: async () => withoutAt(await values('main tbody a[href^="/agents/"]', 'href')).sort(),
     expected: (reply) =>

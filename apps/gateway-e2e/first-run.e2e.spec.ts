@@ -152,7 +152,7 @@ describe('the first run in Chromium', () => {
   });
 
   it('changes a field of an agent, and resets it', async () => {
-    await page.goto('/agents/main');
+    await page.goto('/agents/main?tab=definition');
     await button('Change').click();
     await page.getByLabel('Capabilities').fill('research, writing');
     expect(await findViolations(page)).toEqual([]);

@@ -175,6 +175,12 @@ const SPECS = {
       minutes: 5,
     },
   },
+  'dashboard-many-agents': {
+    ...{
+      shows: 'of 200 agents only those in view are drawn and read, and a page at rest reads none',
+      minutes: 5,
+    },
+  },
   'dashboard-pages': {
     ...{ shows: 'every page in both themes and at two widths: no violation of WCAG 2.2 AA', minutes: 15 },
   },

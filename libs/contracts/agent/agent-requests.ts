@@ -191,7 +191,7 @@ export const readAgentHistory = defineRequest({
   timeoutMs: 15_000,
 });
 
-/** Use of resources by an agent over the last 30 seconds. */
+/** Use of resources by an agent over 30 seconds, or over the step of a read. */
 export const AgentMetrics = z.object({
   at: z.iso.datetime(),
   /** Processor time of its share of work, ms. */
@@ -210,10 +210,19 @@ export const AgentMetrics = z.object({
 });
 export type AgentMetrics = z.infer<typeof AgentMetrics>;
 
+/** Seconds of a sum of samples: a multiple of 30, up to a day. */
+export const SampleStep = z.coerce.number().int().min(30).max(86_400).multipleOf(30);
+
 /** Returns the samples of an agent, newest first. */
 export const readAgentMetrics = defineRequest({
   subject: 'cmd.agent.agent.metrics',
-  request: z.strictObject({ ...target, limit: z.int().min(1).max(2_880).default(120), ...asOfRequest }),
+  request: z.strictObject({
+    ...target,
+    limit: z.int().min(1).max(2_880).default(120),
+    /** Seconds that each sample of the reply covers: sums and maxima of the stored ones. */
+    step: SampleStep.default(30),
+    ...asOfRequest,
+  }),
   reply: z.object({ samples: z.array(AgentMetrics), ...asOfReply }),
   timeoutMs: 5_000,
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AgentChanges, AgentSpec, AgentState } from '../agent/agent-definition.js';
 import { AgentId } from '../agent/agent-id.js';
-import { AGENT_ACTIONS, MAX_CHARTED_AGENTS } from '../agent/agent-requests.js';
+import { AGENT_ACTIONS, MAX_CHARTED_AGENTS, SampleStep } from '../agent/agent-requests.js';
 import { Topic } from '../agent/message-events.js';
 import { MessageSpec } from '../agent/message-requests.js';
 import { IdempotencyKey } from '../agent/requests.js';
@@ -96,7 +96,13 @@ export const BudgetsQuery = z.strictObject({
 /** Query of an agent's history. */
 export const HistoryQuery = z.strictObject({ limit: pageLimit(1_000, 100), cursor: Cursor, at: At });
 /** Query of an agent's metrics. */
-export const MetricsQuery = z.strictObject({ limit: pageLimit(2_880, 120), at: At });
+export const MetricsQuery = z.strictObject({
+  limit: pageLimit(2_880, 120),
+  step: SampleStep.default(30).describe(
+    'Seconds of each sample: sums of time, traffic, turns, calls and tokens, and the most memory and disk.',
+  ),
+  at: At,
+});
 const AgentIds = z.array(AgentId).min(1).max(MAX_CHARTED_AGENTS);
 const minutes = z.coerce
   .number()

@@ -1,4 +1,4 @@
-import { createClient, type Client, type WebSocketLike } from '@antiphon/client';
+import { createClient, type Client, type Notification, type WebSocketLike } from '@antiphon/client';
 import { createStore } from './store.js';
 
 /** State of the connection of this tab to the gateway. */
@@ -80,6 +80,10 @@ const send: typeof fetch = async (input, init) => {
   return response;
 };
 
+const frameListeners = new Set<(frame: Notification) => void>();
+/** Calls back with each frame that no request asked for. */
+export const onFrame = (listener: (frame: Notification) => void): void => void frameListeners.add(listener);
+
 /** Client of the gateway that served this page. */
 export const client: Client = createClient({
   url: location.origin,
@@ -89,6 +93,9 @@ export const client: Client = createClient({
   giveUpAfterMs: Number.POSITIVE_INFINITY,
   // A silent connection shows as lost after two to three of these: within 2 s.
   heartbeatMs: 650,
+  onNotification: (frame) => {
+    for (const listener of frameListeners) listener(frame);
+  },
   onConnect: () => connection.set({ state: 'connected', lostAt: null }),
 });
 

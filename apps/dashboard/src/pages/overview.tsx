@@ -7,6 +7,7 @@ import { useRead, type Read } from '../data/use-read.js';
 import { countOf, formatCompact, formatNumber, formatUsd, wordsOfType } from '../ui/format.js';
 import { PresentMark } from '../ui/present-mark.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, State, Time, type Tone } from '../ui/ui.js';
+import { OverviewAgents } from './agents/overview-agents.js';
 import css from './pages.module.css';
 
 interface TileProps {
@@ -237,6 +238,7 @@ export const Overview = () => {
       <div className={css.stack}>
         {data && agents.data && !isPast && <ConnectBanner agents={agents.data.agents} status={data} />}
         <Tiles agents={agents} />
+        <OverviewAgents read={agents} />
         <div className={css.grid}>
           <Panel
             title={isPast ? 'Failures of the 24 hours before the position' : 'Failures of the last 24 hours'}

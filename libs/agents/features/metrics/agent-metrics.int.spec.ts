@@ -36,10 +36,10 @@ const sampler = (process: string, announce?: (stored: SamplesStored) => void) =>
     clock: { now: () => now },
     readUse: () => use,
   });
-const readPage = (agentId: string, workspace = 'default', at?: number) => {
+const readPage = (agentId: string, workspace = 'default', at?: number, step = 30) => {
   const agents = { load: () => Promise.resolve({ id: agentId } as never) };
   const handler = new ReadAgentMetrics(agents as never, new AgentRows(pool), past);
-  return handler.handle({ workspace, agentId, limit: 10, at });
+  return handler.handle({ workspace, agentId, limit: 10, step, at });
 };
 const read = async (agentId: string, workspace?: string) => (await readPage(agentId, workspace)).samples;
 
@@ -197,6 +197,11 @@ describe('samples of what agents use', () => {
       ['gone', [first]],
     ]);
     expect((await listMetrics({ since: second })).agents.map(({ agentId }) => agentId)).toEqual(['one']);
+    // Both samples are in one hour, and 30 s each.
+    const hours = (await readPage('one', 'listed', undefined, 3_600)).samples;
+    const memory = (await read('one', 'listed')).map(({ memoryBytes }) => memoryBytes);
+    expect(hours).toMatchObject([{ inputTokens: 40, outputTokens: 20, memoryBytes: Math.max(...memory) }]);
+    expect((await read('one', 'listed')).map(({ inputTokens }) => inputTokens)).toEqual([20, 20]);
     const { agents, nextCursor } = await listMetrics({ limit: 1 });
     expect(agents.map(({ agentId }) => agentId)).toEqual(['one']);
     const next = await listMetrics({ limit: 1, cursor: nextCursor });

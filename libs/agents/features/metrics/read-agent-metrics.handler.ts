@@ -23,11 +23,20 @@ export const SAMPLE_SUMS = `sum(cpu_ms) as "cpuMs", sum(memory_bytes)::float8 as
  * Adds up processes. As of a position, a sample counts once its 30 seconds are
  * over.
  */
-const METRICS_SQL = `select at as sampled, ${SAMPLE_SUMS}
+const STORED_SQL = `select at, ${SAMPLE_SUMS}
   from agent_metrics where workspace = $1 and agent_id = $2
     and ($4::bigint is null or at + interval '${SAMPLE_MS} milliseconds' <= (select recorded_at from events
       where workspace = $1 and position <= $4 order by position desc limit 1))
-  group by at order by at desc limit $3`;
+  group by at`;
+const METRICS_SQL = `${STORED_SQL.replace('select at,', 'select at as sampled,')} order by at desc limit $3`;
+
+const SUMMED = ['cpuMs', 'diskReadBytes', 'diskWrittenBytes', 'turns', 'modelCalls', 'toolCalls'] as const;
+const TOKENS = ['inputTokens', 'outputTokens'] as const;
+const MOST = ['memoryBytes', 'diskBytes'] as const;
+const STEPS_SQL = `select to_timestamp(floor(extract(epoch from at) / $5) * $5) as sampled,
+    ${[...SUMMED, ...TOKENS].map((name) => `sum("${name}")::float8 as "${name}"`).join(', ')},
+    ${MOST.map((name) => `max("${name}") as "${name}"`).join(', ')}
+  from (${STORED_SQL}) stored group by 1 order by 1 desc limit $3`;
 
 /** Handles `cmd.agent.agent.metrics`: returns the samples of an agent, newest first. */
 @Controller()
@@ -43,6 +52,7 @@ export class ReadAgentMetrics {
     workspace,
     agentId,
     limit,
+    step,
     at,
   }: z.output<typeof readAgentMetrics.request>): Promise<z.input<typeof readAgentMetrics.reply>> {
     const { agents, agentRows, past } = this;
@@ -54,7 +64,10 @@ export class ReadAgentMetrics {
       if (!isKnown) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
       try {
         const values = [workspace, agentId, limit, at === undefined ? null : upTo];
-        const { rows } = await queries.query<Row>(METRICS_SQL, values);
+        const { rows } =
+          step * 1_000 === SAMPLE_MS
+            ? await queries.query<Row>(METRICS_SQL, values)
+            : await queries.query<Row>(STEPS_SQL, [...values, step]);
         return { samples: rows.map(({ sampled, ...sums }) => ({ at: sampled.toISOString(), ...sums })) };
       } catch (error) {
         throw translateDatabaseError(error);

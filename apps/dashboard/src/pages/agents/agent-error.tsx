@@ -1,5 +1,5 @@
 import { Time } from '../../ui/ui.js';
-import type { Agent } from './agent-list.js';
+import type { Agent } from './agent-card.js';
 
 /** Why an agent is in the state `error`, and when that ends. */
 export const AgentError = ({ error }: { readonly error: NonNullable<Agent['error']> }) => (

@@ -1,7 +1,8 @@
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { Link } from '../../data/router.js';
+import { Link, useParam } from '../../data/router.js';
+import { useLiveAgents, useLiveState } from '../../data/agent-live.js';
 import { useAct, type Act } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useList } from '../../data/use-list.js';
@@ -12,9 +13,11 @@ import { formatNumber } from '../../ui/format.js';
 import { ShowMore } from '../show-more.js';
 import { css as ui, Empty, Field, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SessionTable } from '../session/session-table.js';
-import { AgentState, type Agent } from './agent-list.js';
+import { AgentState, type Agent } from './agent-card.js';
 import { DefinitionPanel } from './definition.js';
-import { NewConversation } from './new-conversation.js';
+import { AgentCharts } from './agent-charts.js';
+import { AgentNow } from './agent-now.js';
+import { AgentInbox, AgentMemory, AgentMoney, AgentTasks } from './agent-work.js';
 import css from '../pages.module.css';
 
 const Controls = ({
@@ -110,13 +113,90 @@ const History = ({ id }: { readonly id: string }) => {
   );
 };
 
-export const AgentPage = ({ params }: PageProps) => {
-  const id = params['id'] ?? '';
+interface Tab {
+  readonly name: string;
+  readonly title: string;
+  readonly view: (props: { readonly agent: Agent; readonly refresh: () => void }) => ReactNode;
+}
+
+const TABS: readonly [Tab, ...Tab[]] = [
+  { name: 'now', title: 'Now', view: ({ agent }) => <AgentNow agent={agent} /> },
+  {
+    ...{ name: 'chats', title: 'Chats' },
+    view: ({ agent }) => (
+      <Panel title="Sessions">
+        <SessionTable
+          filter={{ agent: agent.id }}
+          empty={
+            <Empty title="No session yet">
+              <p>Send the agent a message, and its conversation appears here.</p>
+            </Empty>
+          }
+        />
+      </Panel>
+    ),
+  },
+  {
+    ...{ name: 'tasks', title: 'Tasks' },
+    view: ({ agent }) => (
+      <Panel title="Tasks, newest first">
+        <AgentTasks agentId={agent.id} />
+      </Panel>
+    ),
+  },
+  {
+    ...{ name: 'messages', title: 'Messages' },
+    view: ({ agent }) => (
+      <Panel title="Messages, newest first">
+        <AgentInbox agentId={agent.id} />
+      </Panel>
+    ),
+  },
+  { name: 'metrics', title: 'Metrics', view: ({ agent }) => <AgentCharts agentId={agent.id} /> },
+  {
+    ...{ name: 'memory', title: 'Memory' },
+    view: ({ agent }) => (
+      <Panel title="Facts, newest first">
+        <AgentMemory agentId={agent.id} />
+      </Panel>
+    ),
+  },
+  { name: 'money', title: 'Money', view: ({ agent }) => <AgentMoney agentId={agent.id} /> },
+  {
+    ...{ name: 'definition', title: 'Definition' },
+    view: ({ agent, refresh }) => <DefinitionPanel agent={agent} onChanged={refresh} />,
+  },
+  {
+    ...{ name: 'history', title: 'History' },
+    view: ({ agent }) => (
+      <Panel title="Changes of state, newest first">
+        <History id={agent.id} />
+      </Panel>
+    ),
+  },
+];
+
+const TabBar = ({ id, current }: { readonly id: string; readonly current: Tab }) => (
+  <nav className={css.tabs} aria-label="Parts of the agent">
+    {TABS.map(({ name, title }) => (
+      <Link
+        key={name}
+        to={`/agents/${encodeURIComponent(id)}${name === 'now' ? '' : `?tab=${name}`}`}
+        aria-current={name === current.name ? 'page' : undefined}
+      >
+        {title}
+      </Link>
+    ))}
+  </nav>
+);
+
+const Page = ({ agent: read, refresh }: { readonly agent: Agent; readonly refresh: () => void }) => {
+  const agent = useLiveState(read);
   const act = useAct();
   const [isAsked, setAsked] = useState(false);
-  const { data: agent, problem, refresh } = useRead('getAgent', { params: { id } }, { changesOn: isOf(id) });
-  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
-  if (!agent) return <Loading what={id} />;
+  const wanted = useParam('tab');
+  const tab = TABS.find(({ name }) => name === wanted) ?? TABS[0];
+  const View = tab.view;
   return (
     <>
       <PageHead
@@ -127,26 +207,18 @@ export const AgentPage = ({ params }: PageProps) => {
         <AgentState agent={agent} />
       </PageHead>
       {act.problem && <ProblemBox problem={act.problem} />}
-      <div className={css.grid}>
-        <DefinitionPanel agent={agent} onChanged={refresh} />
-        <Panel title="New conversation" isPadded className={css.half}>
-          <NewConversation agent={agent} />
-        </Panel>
-        <Panel title="Sessions">
-          <SessionTable
-            filter={{ agent: id }}
-            empty={
-              <Empty title="No session yet">
-                <p>Send the agent a message, and its conversation appears here.</p>
-              </Empty>
-            }
-          />
-        </Panel>
-        <Panel title="History">
-          <History id={id} />
-        </Panel>
-      </div>
+      <TabBar id={agent.id} current={tab} />
+      <View agent={agent} refresh={refresh} />
       {isAsked && <TerminateDialog agent={agent} onClose={() => setAsked(false)} />}
     </>
   );
+};
+
+export const AgentPage = ({ params }: PageProps) => {
+  const id = params['id'] ?? '';
+  useLiveAgents();
+  const { data: agent, problem, refresh } = useRead('getAgent', { params: { id } }, { changesOn: isOf(id) });
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!agent) return <Loading what={id} />;
+  return <Page agent={agent} refresh={refresh} />;
 };

@@ -5,7 +5,7 @@ import { client } from '../../data/gateway.js';
 import { ActButton } from '../../ui/act-button.js';
 import { useCheckedForm } from '../../ui/field-errors.js';
 import { Button, css as ui, Dialog, Field, ProblemBox } from '../../ui/ui.js';
-import type { Agent } from './agent-list.js';
+import type { Agent } from './agent-card.js';
 import { DefinitionFields, namesOf } from './definition-fields.js';
 
 type Changes = Exclude<NonNullable<RouteRequest<'controlAgent'>['body']>, { action: string }>;

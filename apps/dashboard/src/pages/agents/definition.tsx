@@ -6,7 +6,7 @@ import { formatNumber, formatUsd } from '../../ui/format.js';
 import { css as ui, Panel, Time } from '../../ui/ui.js';
 import { AgentError } from './agent-error.js';
 import { VisibleText } from '../../ui/visible-text.js';
-import type { Agent } from './agent-list.js';
+import type { Agent } from './agent-card.js';
 import { ChangeDialog } from './change-dialog.js';
 import css from '../pages.module.css';
 

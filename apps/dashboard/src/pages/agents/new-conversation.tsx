@@ -4,7 +4,7 @@ import { useAct, useRefusal } from '../../data/act.js';
 import { ActButton } from '../../ui/act-button.js';
 import { Field, ProblemBox } from '../../ui/ui.js';
 import { startConversation } from '../session/start-conversation.js';
-import type { Agent } from './agent-list.js';
+import type { Agent } from './agent-card.js';
 import css from '../pages.module.css';
 
 /** Begins a conversation by its first message. `?say=1` puts the focus there. */

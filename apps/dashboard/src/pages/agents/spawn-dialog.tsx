@@ -6,11 +6,11 @@ import { client } from '../../data/gateway.js';
 import { ActButton } from '../../ui/act-button.js';
 import { useCheckedForm } from '../../ui/field-errors.js';
 import { Button, css as ui, Dialog, Field, ProblemBox } from '../../ui/ui.js';
-import type { Agent } from './agent-list.js';
+import { useRead } from '../../data/use-read.js';
+import type { Agent } from './agent-card.js';
 import { DefinitionFields, namesOf } from './definition-fields.js';
 
 interface SpawnDialogProps {
-  readonly bases: readonly Agent[];
   readonly onClose: () => void;
 }
 
@@ -34,9 +34,10 @@ const specOf = (form: FormData): Spec => {
 };
 
 /** Spawns an agent from a configured one, and opens it. */
-export const SpawnDialog = ({ bases, onClose }: SpawnDialogProps) => {
+export const SpawnDialog = ({ onClose }: SpawnDialogProps) => {
   const { run, isBusy, problem } = useAct();
   const [provider, setProvider] = useState('');
+  const bases: readonly Agent[] = useRead('listAgents', {}).data?.agents ?? [];
   const configured = bases
     .filter(({ origin, state }) => origin === 'configuration' && state !== 'paused')
     .toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault));
