@@ -54,6 +54,7 @@ CREATE INDEX events_message_position_idx ON events USING btree ("position") WHER
 CREATE INDEX events_message_stream_idx ON events USING btree (workspace, stream_id, "position") WHERE ((type || ''::text) = 'AgentMessageSent'::text);
 CREATE INDEX events_plan_runs_idx ON events USING btree ("position") WHERE (type = ANY (ARRAY['PlanRunStarted'::text, 'PlanRunEnded'::text]));
 CREATE INDEX events_rare_type_idx ON events USING btree (workspace, type, "position") WHERE (type <> ALL (ARRAY['TurnRequested'::text, 'ModelCallStarted'::text, 'ModelCallCompleted'::text, 'ToolCallRequested'::text, 'ToolCallClaimed'::text, 'ToolCallCompleted'::text, 'TurnCompleted'::text, 'BudgetReserved'::text, 'BudgetSettled'::text]));
+CREATE INDEX events_search_idx ON events USING gin (antiphon_search_words(antiphon_search_text(type, data))) WITH (fastupdate='on', gin_pending_list_limit='256') WHERE (type = ANY (ARRAY['TurnRequested'::text, 'ModelCallCompleted'::text, 'ModelCallAborted'::text, 'ChatMessageEdited'::text, 'ChatCreated'::text, 'ChatRenamed'::text, 'TaskQueued'::text]));
 CREATE INDEX events_session_agent_idx ON events USING btree (workspace, ((data ->> 'agentId'::text))) WHERE (type = 'SessionStarted'::text);
 CREATE INDEX events_turn_idx ON events USING btree (((data ->> 'turnId'::text))) WHERE (type = 'TurnRequested'::text);
 

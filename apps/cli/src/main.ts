@@ -15,6 +15,7 @@ import { addEvents } from './gateway/events.command.js';
 import { addKey } from './gateway/key.command.js';
 import { addLogRecords } from './gateway/log-records.command.js';
 import { addMemory } from './gateway/memory.command.js';
+import { addSearch } from './gateway/search.command.js';
 import { addBudget } from './gateway/budget.command.js';
 import { addMessage } from './gateway/message.command.js';
 import { addPlan } from './gateway/plan.command.js';
@@ -61,6 +62,7 @@ const COMMANDS = [
   addBudget,
   addMessage,
   addMemory,
+  addSearch,
   addWorkflow,
   addRun,
   addApprovals,

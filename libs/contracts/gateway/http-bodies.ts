@@ -111,6 +111,22 @@ export const ExportQuery = z.strictObject({
     .describe('`include`: with the texts of deleted messages, for the permission `operations:write`.'),
 });
 
+export const SEARCH_KINDS = ['chat', 'message', 'answer', 'task', 'file', 'agent'] as const;
+const SearchKinds = z
+  .string()
+  .transform((text) => text.split(','))
+  .pipe(z.array(z.enum(SEARCH_KINDS)).min(1).max(SEARCH_KINDS.length));
+
+/** Query of `GET /api/v1/search`. */
+export const SearchQuery = z.strictObject({
+  q: z.string().trim().min(1).max(200).describe('Words, or their beginnings. At most eight count.'),
+  kinds: SearchKinds.optional().describe(`Kinds to find, separated by commas: ${SEARCH_KINDS.join(', ')}.`),
+  limit: z.coerce.number().int().min(1).max(50).default(20).describe('Maximum number of results.'),
+  cursor: Cursor,
+  at: At,
+});
+export type SearchQuery = z.output<typeof SearchQuery>;
+
 /** Query of `GET /api/v1/sessions`. */
 export const SessionsQuery = PageQuery.extend({
   agent: AgentId.optional().describe('Only sessions of this agent.'),

@@ -11,6 +11,7 @@ import type { HttpRoute } from './http-route.js';
 import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 import { MEMORY_ROUTES } from './memory-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
+import { SEARCH_ROUTES } from './search-routes.js';
 import { SESSION_ROUTES } from './session-routes.js';
 import { PLAN_ROUTES } from './plan-routes.js';
 import { PROVIDER_ROUTES } from './provider-routes.js';
@@ -39,6 +40,7 @@ export { PROVIDER_ROUTES } from './provider-routes.js';
 export { LOG_ROUTES, RecordedBackup } from './log-routes.js';
 export { METHOD_COSTS, ROUTE_COSTS, isHeavy } from './request-costs.js';
 export type { RequestCost } from './request-costs.js';
+export { SEARCH_ROUTES, SearchPage, SearchResult } from './search-routes.js';
 export { SESSION_ROUTES, SessionView } from './session-routes.js';
 export { METHODS, SOCKET_METHODS, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
@@ -58,6 +60,7 @@ export const ROUTE_GROUPS = [
   GATEWAY_ROUTES,
   AUDIT_ROUTES,
   LOG_ROUTES,
+  SEARCH_ROUTES,
   SESSION_ROUTES,
   CONTEXT_ROUTES,
   CHAT_ROUTES,

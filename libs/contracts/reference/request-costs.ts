@@ -70,6 +70,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   listArchives: 'heavy',
   listBackups: 'heavy',
   recordBackup: 'small',
+  search: 'heavy',
   // Sessions
   listSessions: 'past',
   getSession: 'past',

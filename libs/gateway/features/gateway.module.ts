@@ -69,6 +69,7 @@ import { RunsController, WorkflowsController } from './orchestration/workflows.c
 import { ReferenceController } from './reference/reference.controller.js';
 import { ReadAfterWriteInterceptor } from './route/read-after-write.interceptor.js';
 import { RecentWrites } from './route/recent-writes.js';
+import { SearchController } from './search/search.controller.js';
 import { ResumeMethod } from './sessions/resume-session.js';
 import { SendMethods } from './sessions/send-message.js';
 import { SessionMethods, WorkspaceRouters } from './sessions/session-methods.js';
@@ -133,6 +134,7 @@ const statusProvider: Provider = {
     MessagesController,
     ReferenceController,
     RunsController,
+    SearchController,
     SessionsController,
     StatusController,
     TasksController,
