@@ -1,9 +1,35 @@
+import type { RouteReply } from '@antiphon/client';
+import { serverNow } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';
 import { countOf, formatNumber } from '../../ui/format.js';
 import { css as ui, Loading, numberColumn, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import css from '../pages.module.css';
 
 const anyEvent = (): boolean => true;
+
+type RootState = RouteReply<'listRoots'>;
+
+const GRACE_MS = 60_000;
+
+/** A root is late a minute after half of its interval has passed without it. */
+const isRootLate = ({ uncovered, nextAt, everySeconds }: RootState): boolean =>
+  (uncovered ?? 0) > 0 &&
+  nextAt !== null &&
+  new Date(nextAt).getTime() + everySeconds * 500 + GRACE_MS < serverNow();
+
+interface SigningProps extends Pick<RootState, 'signs' | 'everySeconds'> {
+  readonly isLate: boolean;
+}
+
+const Signing = ({ signs, isLate, everySeconds }: SigningProps) => {
+  if (!signs) return <State of="warning">unsigned: no key is configured</State>;
+  const every = `${formatNumber(everySeconds)} s`;
+  return isLate ? (
+    <State of="warning">a root is late: one is due every {every}</State>
+  ) : (
+    <State of="ok">signs a root every {every}</State>
+  );
+};
 
 /** Signed roots of the log: what is covered, and when the next one comes. */
 export const Roots = () => {
@@ -16,15 +42,12 @@ export const Roots = () => {
   if (!data) return <Loading what="signed roots" />;
   const { signs, refusal, position, uncovered, everySeconds, nextAt, roots } = data;
   const [newest] = roots;
+  const isLate = isRootLate(data);
   return (
     <dl className={`${ui.facts} ${css.pad}`}>
       <dt>Signing</dt>
       <dd>
-        {signs ? (
-          <State of="ok">signs a root every {formatNumber(everySeconds)} s</State>
-        ) : (
-          <State of="warning">unsigned: no key is configured</State>
-        )}
+        <Signing signs={signs} isLate={isLate} everySeconds={everySeconds} />
       </dd>
       <dt>Last signed root</dt>
       <dd>
@@ -43,7 +66,8 @@ export const Roots = () => {
             {countOf(uncovered, 'event')}
             {uncovered > 0 && nextAt !== null && (
               <>
-                , covered by the next root <Time at={nextAt} />
+                {isLate ? ', whose root was due ' : ', covered by the next root '}
+                <Time at={nextAt} />
               </>
             )}
           </dd>

@@ -33,6 +33,10 @@ const STAGES: Readonly<Record<string, string>> = {
   'stage=frame_delivered': 'from a frame of the agent to its client',
 };
 
+/** Number of observations from which on a percentile says something. */
+const MIN_OBSERVATIONS = 20;
+const soFar = (count: number): string => `${formatNumber(count)} so far`;
+
 const HistogramRow = ({ histogram }: { readonly histogram: Histogram }) => {
   const isTime = histogram.name.endsWith('_seconds');
   const format = (value: number): string => (isTime ? formatDuration(value * 1_000) : formatNumber(value));
@@ -44,9 +48,11 @@ const HistogramRow = ({ histogram }: { readonly histogram: Histogram }) => {
       </td>
       <td data-end="">{formatNumber(histogram.count)}</td>
       <td data-end="">{format(histogram.mean)}</td>
-      <td data-end="">{format(histogram.p50)}</td>
-      <td data-end="">{format(histogram.p95)}</td>
-      <td data-end="">{format(histogram.p99)}</td>
+      {[histogram.p50, histogram.p95, histogram.p99].map((value, index) => (
+        <td key={index} data-end="">
+          {histogram.count < MIN_OBSERVATIONS ? '–' : format(value)}
+        </td>
+      ))}
     </tr>
   );
 };
@@ -96,7 +102,8 @@ const Answer = ({ samples }: { readonly samples: readonly Sample[] }) => {
   const times = histogramsOf(samples);
   const p95 = (name: string, labels = ''): string => {
     const found = times.find((each) => each.name === name && each.labels === labels);
-    return found ? formatDuration(found.p95 * 1_000) : 'none yet';
+    if (!found) return 'none yet';
+    return found.count < MIN_OBSERVATIONS ? soFar(found.count) : formatDuration(found.p95 * 1_000);
   };
   const waiting = samples.find(({ name }) => name === 'antiphon_appends_waiting')?.value ?? 0;
   const models = useRead('listProjections', {}, { hasPast: false, changesOn: () => true });
@@ -145,11 +152,14 @@ const Tables = ({ samples }: { readonly samples: readonly Sample[] }) => (
 const Stages = ({ histograms }: { readonly histograms: readonly Histogram[] }) => {
   const bars = histograms
     .filter(({ name, labels }) => name === 'antiphon_turn_stage_seconds' && labels in STAGES)
-    .map(({ labels, p50, p95 }) => ({
+    .map(({ labels, count, mean, p50, p95 }) => ({
       name: STAGES[labels] ?? labels,
       low: p50,
       high: p95,
-      text: `p50 ${formatDuration(p50 * 1_000)} · p95 ${formatDuration(p95 * 1_000)}`,
+      text:
+        count < MIN_OBSERVATIONS
+          ? `mean ${formatDuration(mean * 1_000)} · ${soFar(count)}`
+          : `p50 ${formatDuration(p50 * 1_000)} · p95 ${formatDuration(p95 * 1_000)}`,
     }));
   if (bars.length === 0) return null;
   return (

@@ -18,6 +18,10 @@ const textOf = ({ value }: Setting): string => {
   return Array.isArray(value) ? value.join(', ') || 'none' : String(value);
 };
 
+/** Returns true for the port of the gateway if it was taken, so that another one serves. */
+const isOtherPort = (setting: Setting): boolean =>
+  setting.key === 'gateway.port' && location.port !== '' && textOf(setting) !== location.port;
+
 /** Returns true if the key, the value or the origin of a setting contains a text. */
 const matches = (setting: Setting, text: string): boolean =>
   [setting.key, textOf(setting), setting.origin].some((part) => part.toLowerCase().includes(text));
@@ -55,6 +59,7 @@ export const EffectiveConfig = () => {
               </td>
               <td>
                 <VisibleText text={textOf(setting)} />
+                {isOtherPort(setting) && ` (taken: ${location.port} serves this page)`}
               </td>
               <td>{setting.origin}</td>
             </tr>

@@ -125,8 +125,8 @@ const Rest = ({ files, message, results, tools, tokens: total }: View) => (
     ))}
     <Part what="Message" tokens={message.tokens} total={total} position={message.position}>
       {message.received === 0
-        ? 'with the steps of the turn before the call'
-        : `with ${countOf(message.received, 'message')} of other agents, and the steps before the call`}
+        ? 'and what the turn had done before this call'
+        : `with ${countOf(message.received, 'message')} of other agents, and what the turn had done before this call`}
     </Part>
     {results.map(({ callId, name, tokens, wholeTokens }) => (
       <Part key={callId} what="Tool result" tokens={tokens} total={total}>
@@ -175,8 +175,8 @@ export const ContextTable = ({ view, choose }: ContextTableProps) => {
           <Field label="Model call">
             {(given) => (
               <select {...given} value={call.attempt} onChange={(e) => choose(Number(e.target.value))}>
-                {attempts.map((one) => (
-                  <option key={one} value={one}>{`attempt ${one}`}</option>
+                {attempts.map((one, index) => (
+                  <option key={one} value={one}>{`call ${index + 1} of ${attempts.length}`}</option>
                 ))}
               </select>
             )}

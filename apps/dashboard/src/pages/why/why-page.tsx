@@ -49,9 +49,9 @@ const Cost = ({ calls }: Pick<Explanation, 'calls'>) => {
         ...['Tokens in', 'Tokens out', 'Took', 'Cost', 'Event'].map(numberColumn),
       ]}
     >
-      {calls.map((call) => (
+      {calls.map((call, index) => (
         <tr key={call.attempt}>
-          <td>{`step ${call.step}, attempt ${call.attempt}`}</td>
+          <td>{`call ${index + 1} of ${calls.length}, step ${call.step}`}</td>
           <td>{`${call.provider}/${call.model}`}</td>
           <td>
             <State of={call.status} />
