@@ -40,6 +40,7 @@ const MORE = [
   '/settings/providers?connect=1',
   '/chats',
   '/chats/new',
+  '/attention',
   '/no-such-page',
 ];
 const WIDTHS = [1_440, 390];

@@ -92,6 +92,7 @@ const fill = async (names: Names): Promise<readonly string[]> => {
       '/audit',
       '/settings',
       '/settings/providers',
+      '/attention',
       '/chats',
       '/chats/new',
       '/compare',

@@ -28,6 +28,7 @@ export const describeAccessibilityChecks = (worldOf: () => DashboardWorld, token
       '/settings',
       '/settings/providers',
       '/chats',
+      '/attention',
       '/chats/new',
       '/compare',
       '/workflows/new',

@@ -33,6 +33,11 @@ const goTo = (key: string): (() => void) | undefined => {
 
 const openNewChat = (): void => navigate('/chats/new');
 
+/** Keys that act at once. */
+const keysOf = ({ openPalette, openKeys }: Handlers): Readonly<Record<string, () => void>> => ({
+  ...{ '?': openKeys, '/': openPalette, c: openNewChat },
+});
+
 /** Listens for the keys of the whole application. */
 export const useKeys = (handlers: Handlers): void => {
   const latest = useRef(handlers);
@@ -49,7 +54,7 @@ export const useKeys = (handlers: Handlers): void => {
       if (!isPlain || event.defaultPrevented || !hasSingleKeys.get() || isTyping(event.target)) return;
       if (document.querySelector('dialog[open]')) return;
       const isSecond = performance.now() - firstAt < SECOND_KEY_MS;
-      const run = isSecond ? goTo(event.key) : { '?': latest.current.openKeys, c: openNewChat }[event.key];
+      const run = isSecond ? goTo(event.key) : keysOf(latest.current)[event.key];
       if (run) {
         // A field that the page focuses now would get the letter.
         event.preventDefault();
@@ -67,9 +72,9 @@ export const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
   <Dialog title="Keys" onClose={onClose}>
     <dl className={css.keys}>
       <dt>
-        <kbd>Ctrl</kbd> <kbd>K</kbd>
+        <kbd>Ctrl</kbd> <kbd>K</kbd> or <kbd>/</kbd>
       </dt>
-      <dd>Find a page, an agent, a session, a run or a position</dd>
+      <dd>Find a page, an agent, a text, a file, a task, a position or a time</dd>
       <dt>
         <kbd>c</kbd>
       </dt>

@@ -17,6 +17,7 @@ export type FindPage = (path: string) => { page: Page; params: PageProps['params
 /** Pages of the navigation, with the key that follows `g`. */
 export const NAVIGATION: readonly { to: string; title: string; icon: IconName; key: string }[] = [
   { to: '/', title: 'Overview', icon: 'overview', key: 'o' },
+  { to: '/attention', title: 'Attention', icon: 'bell', key: 'n' },
   { to: '/chats', title: 'Chats', icon: 'chats', key: 'h' },
   { to: '/agents', title: 'Agents', icon: 'agents', key: 'a' },
   { to: '/sessions', title: 'Sessions', icon: 'sessions', key: 's' },

@@ -2,28 +2,16 @@ import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
 import { findById, type Kind } from '../data/find-id.js';
 import { client } from '../data/gateway.js';
 import { useFetched, type Problem, type Read } from '../data/use-read.js';
-import { Icon, type IconName } from '../ui/icon.js';
-import { NAVIGATION } from './pages.js';
+import { Icon } from '../ui/icon.js';
+import { head } from '../data/live-log.js';
+import { parseTime } from '../data/parse-time.js';
+import { formatDate } from '../ui/format.js';
+import { link, type Choice } from './choices.js';
+import { useFoundTexts } from './found-texts.js';
+import { NAVIGATION, type FindPage } from './pages.js';
 import { goToPosition } from './position-bar.js';
-import { keepPosition, navigate } from '../data/router.js';
 import { nextTheme } from './theme.js';
 import css from './shell.module.css';
-
-interface Choice {
-  readonly id: string;
-  readonly icon: IconName;
-  readonly title: string;
-  readonly kind: string;
-  readonly run: () => void;
-}
-
-const link = (to: string, icon: IconName, title: string, kind: string): Choice => ({
-  id: to,
-  icon,
-  title,
-  kind,
-  run: () => navigate(keepPosition(to)),
-});
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -41,6 +29,21 @@ const choicesOfPosition = (text: string): Choice[] => {
     },
     link(`/events?open=${position}`, 'events', `Open event ${position}`, 'event'),
   ];
+};
+
+/** Moves every view to the last event up to a time. */
+const goToTime = async (time: Date): Promise<void> => {
+  const query = { until: time.toISOString(), order: 'desc', limit: 1 } as const;
+  const [event] = (await client.http.readEvents({ query })).events;
+  goToPosition(event?.position ?? (time.getTime() > Date.now() ? (head.get() ?? 1) : 1));
+};
+
+/** Returns the choice of a time such as `@2026-11-25 14:00`. */
+const choicesOfTime = (text: string): Choice[] => {
+  const time = text.startsWith('@') ? parseTime(text.slice(1), new Date()) : null;
+  if (time === null) return [];
+  const title = `Show everything as of ${formatDate(time.toISOString())}`;
+  return [{ id: 'time', icon: 'clock', title, kind: 'time', run: () => void goToTime(time) }];
 };
 
 const CHOICES_OF_KIND: Readonly<Record<Kind, (id: string) => Choice[]>> = {
@@ -74,6 +77,8 @@ const useChoicesOfId = (text: string): Choices => {
 };
 
 const MAX_SESSIONS = 100;
+/** Number of choices that are known without the API. */
+const MAX_NAMED = 30;
 
 const fixedChoices = (): Choice[] => [
   ...NAVIGATION.map(({ to, icon, title }) => link(to, icon, title, 'page')),
@@ -86,8 +91,9 @@ const fixedChoices = (): Choice[] => [
   { id: 'theme', icon: 'auto', title: 'Switch the theme', kind: 'action', run: nextTheme },
 ];
 
-const useChoices = (text: string): Choices => {
+const useChoices = (text: string, findPage: FindPage): Choices => {
   const wanted = text.trim().toLowerCase();
+  const found = useFoundTexts(text.trim(), findPage);
   const { choices: named, ...byId } = useChoicesOfId(wanted);
   const agents = useFetched('palette agents', () => client.http.listAgents());
   const recent = useFetched('palette sessions', () =>
@@ -103,13 +109,15 @@ const useChoices = (text: string): Choices => {
         link(`/sessions/${id}`, 'sessions', `${title?.slice(0, 80) ?? id} (${agentId})`, 'session'),
       ),
     ];
-    const found = known.filter(({ id, title }) => `${title} ${id}`.toLowerCase().includes(wanted));
+    const matching = known.filter(({ id, title }) => `${title} ${id}`.toLowerCase().includes(wanted));
     const isNamed = new Set(named.map(({ id }) => id));
-    const others = found.filter(({ id }) => !isNamed.has(id));
-    return [...choicesOfPosition(wanted), ...named, ...others].slice(0, 50);
-  }, [agents.data, recent.data, wanted, named]);
-  const isLooking = byId.isLooking || agents.isLoading || recent.isLoading;
-  return { choices, isLooking, problem: byId.problem ?? failureOf(agents, recent) };
+    const others = matching.filter(({ id }) => !isNamed.has(id)).slice(0, MAX_NAMED);
+    const isListed = new Set(others.map(({ id }) => id));
+    const texts = found.choices.filter(({ id }) => !isNamed.has(id) && !isListed.has(id));
+    return [...choicesOfTime(text.trim()), ...choicesOfPosition(wanted), ...named, ...others, ...texts];
+  }, [agents.data, recent.data, text, wanted, named, found.choices]);
+  const isLooking = byId.isLooking || agents.isLoading || recent.isLoading || found.isLooking;
+  return { choices, isLooking, problem: byId.problem ?? failureOf(agents, recent, found.read) };
 };
 
 /** Returns what the list of results does not say. */
@@ -122,12 +130,17 @@ const noteOf = ({ choices, isLooking, problem }: Choices): string => {
   return isLooking ? 'Looking for it …' : 'Nothing is found.';
 };
 
-/** Finds a page, an agent, a session, a run or a position. */
-export const Palette = ({ onClose }: { readonly onClose: () => void }) => {
+interface PaletteProps {
+  readonly findPage: FindPage;
+  readonly onClose: () => void;
+}
+
+/** Finds a page, an agent, a text, a file, a task, an id, a time or a position. */
+export const Palette = ({ findPage, onClose }: PaletteProps) => {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState('');
   const [index, setIndex] = useState(0);
-  const found = useChoices(text);
+  const found = useChoices(text, findPage);
   const { choices, isLooking } = found;
   const [isEntered, setEntered] = useState(false);
   useEffect(() => {
@@ -159,8 +172,8 @@ export const Palette = ({ onClose }: { readonly onClose: () => void }) => {
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={selected < 0 ? undefined : `palette-${selected}`}
-        aria-label="Page, agent, session, run or #position"
-        placeholder="Page, agent, session, run or #position"
+        aria-label="Page, agent, text, file, task, id, #position or @time"
+        placeholder="Page, agent, text, file, task, id, #position or @time"
         autoComplete="off"
         spellCheck={false}
         value={text}
@@ -201,7 +214,10 @@ const ChoiceList = ({ choices, selected, choose }: ChoiceListProps) => {
           onClick={() => choose(choice)}
         >
           <Icon name={choice.icon} />
-          {choice.title}
+          <span className={css.paletteText}>
+            <bdi>{choice.title}</bdi>
+            {choice.reason && <bdi className={css.paletteReason}>{choice.reason}</bdi>}
+          </span>
           <small>{choice.kind}</small>
         </div>
       ))}

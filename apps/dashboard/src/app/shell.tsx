@@ -16,6 +16,7 @@ import { SessionEnd } from './session-end.js';
 import { nextTheme, theme } from './theme.js';
 import { Tips } from './tips.js';
 import { Toasts } from './toasts.js';
+import { WorkspaceMenu } from './workspace-menu.js';
 import css from './shell.module.css';
 
 const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly onFollow: () => void }) => {
@@ -76,9 +77,10 @@ interface TopProps {
   readonly isMenuOpen: boolean;
   readonly toggleMenu: () => void;
   readonly openPalette: () => void;
+  readonly openWorkspace: () => void;
 }
 
-const Top = ({ isMenuOpen, toggleMenu, openPalette }: TopProps) => {
+const Top = ({ isMenuOpen, toggleMenu, openPalette, openWorkspace }: TopProps) => {
   const { state } = useStore(connection);
   const { workspace } = useIdentity();
   return (
@@ -92,9 +94,9 @@ const Top = ({ isMenuOpen, toggleMenu, openPalette }: TopProps) => {
           aria-controls="navigation"
           onClick={toggleMenu}
         />
-        <span className={css.workspace}>
+        <button type="button" className={css.workspace} aria-haspopup="dialog" onClick={openWorkspace}>
           <span>workspace</span> {workspace}
-        </span>
+        </button>
         <ConnectionState />
         <Button className={classes(ui.button, css.searchButton)} icon="search" onClick={openPalette}>
           <span>Go to …</span>
@@ -164,7 +166,7 @@ const CurrentPage = ({ findPage }: ShellProps) => {
 
 /** Frame of every page. */
 export const Shell = ({ findPage }: ShellProps) => {
-  const [opened, setOpened] = useState<'palette' | 'keys' | null>(null);
+  const [opened, setOpened] = useState<'palette' | 'keys' | 'workspace' | null>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const isOutdated = useStore(outdated) > 0;
   useKeys({ openPalette: () => setOpened('palette'), openKeys: () => setOpened('keys') });
@@ -178,6 +180,7 @@ export const Shell = ({ findPage }: ShellProps) => {
         isMenuOpen={isMenuOpen}
         toggleMenu={() => setMenuOpen(!isMenuOpen)}
         openPalette={() => setOpened('palette')}
+        openWorkspace={() => setOpened('workspace')}
       />
       <main
         id="main"
@@ -190,7 +193,8 @@ export const Shell = ({ findPage }: ShellProps) => {
       </main>
       <Toasts />
       <Tips />
-      {opened === 'palette' && <Palette onClose={() => setOpened(null)} />}
+      {opened === 'palette' && <Palette findPage={findPage} onClose={() => setOpened(null)} />}
+      {opened === 'workspace' && <WorkspaceMenu onClose={() => setOpened(null)} />}
       {opened === 'keys' && <KeyList onClose={() => setOpened(null)} />}
     </div>
   );

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { connectClient, type SocketClient } from '@antiphon/testing/client';
+import type { MockScript } from '@antiphon/testing/providers';
+import type { Page } from 'playwright-core';
+import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { readEvents, runCli, waitForValue } from './stack-under-test.js';
+
+jest.setTimeout(120_000);
+
+/** Refuses a message about money, asks for the calculator, and names a harbour otherwise. */
+const model: MockScript = ({ user, toolResults }) => {
+  if (user.includes('invoice')) return { status: 402, body: { error: { message: 'Insufficient credits' } } };
+  if (user.includes('calculate') && toolResults.length === 0)
+    return { tools: [{ id: 'call_1', name: 'calculator', input: { expression: '40 + 2' } }] };
+  return { text: ['The ferry leaves from Dagebüll at noon.'] };
+};
+
+interface Found {
+  readonly results: readonly { kind: string; id: string; title: string; text: string; sessionId: string }[];
+}
+
+let world: DashboardWorld;
+let client: SocketClient;
+let page: Page;
+let peers = 0;
+beforeAll(async () => {
+  world = await startDashboardWorld({ model });
+  client = await connectClient(world.stack.wsUrl);
+  page = world.page;
+});
+afterAll(async () => {
+  await client?.close();
+  await world?.stop();
+});
+
+const search = (query: string) => readApi<Found>(world, `/api/v1/search?${query}`);
+const send = (content: string, agent = 'gpt') => {
+  const params = { channel: 'test', account: 'e2e', peer: `search-${++peers}`, content, agent };
+  return client.stream('chat.send', params);
+};
+const post = async (path: string, body: object): Promise<Record<string, string>> => {
+  const response = await fetch(`${world.stack.gatewayUrl}${path}`, {
+    ...{ method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } },
+  });
+  expect([path, response.status < 300]).toEqual([path, true]);
+  return (await response.json()) as Record<string, string>;
+};
+const option = (name: RegExp) => page.getByRole('option', { name });
+const openPalette = async (key: string, text: string): Promise<void> => {
+  await page.keyboard.press(key);
+  await page.getByRole('combobox', { name: /^Page, agent/ }).fill(text);
+};
+
+/** Keeps pictures of the page, for a person to look at. */
+const picture = async (name: string): Promise<void> => {
+  const folder = process.env['ANTIPHON_PICTURES'];
+  if (folder === undefined) return;
+  const { width, height } = page.viewportSize() ?? { width: 0, height: 0 };
+  for (const [wide, high, colorScheme] of [
+    [1_360, 900, 'light'],
+    [390, 844, 'dark'],
+  ] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width: wide, height: high });
+    await page.screenshot({ path: `${folder}/${name}-${wide}.png` });
+  }
+  await page.emulateMedia({ colorScheme: null });
+  await page.setViewportSize({ width, height });
+};
+
+describe('a search', () => {
+  it('finds a word of a message, an answer, a task, a file and an agent, each with its reason', async () => {
+    await send('When does the Hallig boat go?').done();
+    await post('/api/v1/tasks', {
+      title: 'Count the dikes',
+      prompt: 'List every polder',
+      worker: 'external',
+    });
+    await fetch(`${world.stack.gatewayUrl}/api/v1/workspaces/default/files/notes/wadden.md`, {
+      ...{ method: 'PUT', body: JSON.stringify({ text: 'tide' }) },
+      headers: { 'content-type': 'application/json' },
+    });
+    const kinds = async (q: string) => (await search(`q=${q}`)).results.map(({ kind }) => kind);
+    expect(await kinds('hallig')).toEqual(['message']);
+    expect(await kinds('dagebüll')).toEqual(['answer']);
+    expect(await kinds('DAGEB')).toEqual(['answer']);
+    expect(await kinds('polder')).toEqual(['task']);
+    expect(await kinds('wadden')).toEqual(['file']);
+    expect(await kinds('gpt')).toContain('agent');
+    expect((await search('q=ferry')).results[0]).toMatchObject({
+      ...{ title: 'When does the Hallig boat go?', text: 'The ferry leaves from Dagebüll at noon.' },
+    });
+    const cli = await runCli(world.stack, ['search', 'hallig', 'boat']);
+    expect([cli.code, cli.stdout]).toEqual([0, expect.stringContaining('When does the Hallig boat go?')]);
+  });
+
+  it('is refused without a text, and pages by a cursor', async () => {
+    const bad = await fetch(`${world.stack.gatewayUrl}/api/v1/search?q=%20`);
+    expect(bad.status).toBe(400);
+    await send('ferry again').done();
+    type Paged = Found & { readonly nextCursor: string | null };
+    const first = (await search('q=ferry&limit=1')) as Paged;
+    const second = await search(`q=ferry&limit=10&cursor=${first.nextCursor}`);
+    expect(first.results).toHaveLength(1);
+    expect(second.results.map(({ id, kind }) => `${kind} ${id}`)).not.toContain(
+      `${first.results[0]?.kind} ${first.results[0]?.id}`,
+    );
+  });
+
+  it('never finds a deleted message', async () => {
+    const chat = await post('/api/v1/workspaces/default/chats', { name: 'gone', agent: 'gpt' });
+    const path = `/api/v1/workspaces/default/chats/${chat['id']}`;
+    await post(path, { command: 'message', content: 'the Vogelkoje is secret' });
+    const [found] = await waitForValue('the message', async () => {
+      const { results } = await search('q=vogelkoje&kinds=message');
+      return results.length > 0 ? results : undefined;
+    });
+    await waitForValue('the end of the turn', async () => {
+      const ended = await readEvents(world.stack, { type: 'TurnCompleted' });
+      return ended.find(({ data }) => data['turnId'] === found?.id);
+    });
+    const deleted = await fetch(`${world.stack.gatewayUrl}${path}/messages/${found?.id}`, {
+      method: 'DELETE',
+    });
+    expect(deleted.status).toBeLessThan(300);
+    expect((await search('q=vogelkoje')).results).toEqual([]);
+  });
+});
+
+describe('the palette', () => {
+  it('finds a word of an answer, and opens the turn by keys alone', async () => {
+    await page.goto('/agents');
+    await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor();
+    await openPalette('/', 'dagebüll');
+    await option(/Dagebüll at noon/)
+      .first()
+      .waitFor();
+    await picture('palette');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/(?:why|sessions)\//);
+    await page.getByText('Dagebüll').first().waitFor();
+  });
+
+  it('jumps to a time, at which pages show what the API returns', async () => {
+    const [first] = await readEvents(world.stack, { type: 'TurnCompleted' });
+    await send('a later message').done();
+    await page.goto('/events');
+    const time = new Date(new Date(String(first?.recordedAt)).getTime() + 1_000).toISOString().slice(0, 19);
+    await openPalette('Control+k', `@${time}Z`);
+    await option(/Show everything as of/).click();
+    await page.waitForURL(/at=\d+/);
+    const at = Number(new URL(page.url()).searchParams.get('at'));
+    const until = await readApi<{ events: { position: number }[] }>(
+      ...([world, `/api/v1/events?until=${time}Z&order=desc&limit=1`] as const),
+    );
+    expect(at).toBe(until.events[0]?.position);
+  });
+});
+
+describe('the page of attention', () => {
+  it('shows an approval and a refused turn once each, and neither once they are solved or put away', async () => {
+    const waiting = send('please calculate');
+    await waiting.waitFor('the approval', ({ event }) => event === 'approval');
+    await send('pay the invoice').done();
+    await send('pay the invoice again').done();
+    await page.goto('/attention');
+    const list = page.getByRole('list', { name: 'What needs attention' });
+    const approval = list.getByText(/asks to call calculator/);
+    const failure = list.getByText(/^2 × .*PROVIDER\.ERROR/);
+    await approval.waitFor();
+    await failure.waitFor();
+    expect(await list.getByRole('listitem').count()).toBe(2);
+    expect(await findViolations(page)).toEqual([]);
+    await picture('attention');
+    await page.getByRole('button', { name: /^Dismiss: 2 ×/ }).click();
+    await failure.waitFor({ state: 'detached' });
+    await page.reload();
+    await approval.waitFor();
+    expect(await failure.count()).toBe(0);
+    await list.getByRole('link', { name: 'Decide' }).click();
+    await page.waitForURL(/\/approvals\?id=/);
+    await waitForValue('the decision', async () => {
+      const approve = page.getByRole('button', { name: 'Approve', exact: true });
+      if ((await approve.count()) > 0) await approve.click({ timeout: 1_000 }).catch(() => undefined);
+      return (await readEvents(world.stack, { type: 'ApprovalGranted' }))[0];
+    });
+    await waiting.done();
+    await page.keyboard.press('g');
+    await page.keyboard.press('n');
+    await page.getByText('Nothing needs you').waitFor();
+  });
+
+  it('causes no error of the page and no request to elsewhere', () => {
+    expect([world.errors, world.leaks]).toEqual([[], []]);
+  });
+});
