@@ -67,6 +67,15 @@ describe('the built dashboard', () => {
     }
   });
 
+  it('lists files with at most 160 KiB, and loads at most 200 KiB more to show and compare text', () => {
+    const first = closureOf(manifest, entry);
+    const list = closureOf(manifest, 'src/pages/files/files-page.tsx', new Set(first));
+    expect(sizeOf(list)).toBeLessThanOrEqual(160 * KIB);
+    const code = ['code', 'merge', 'version-diff'].map((name) => `src/pages/files/${name}.tsx`);
+    const more = code.flatMap((name) => [...closureOf(manifest, name)]).filter((name) => !list.has(name));
+    expect(sizeOf(new Set(more))).toBeLessThanOrEqual(200 * KIB);
+  });
+
   it('has at most 40 KiB of compressed style', () => {
     const files = new Set(names.flatMap((name) => manifest[name]?.css ?? []));
     expect(files.size).toBeGreaterThan(0);

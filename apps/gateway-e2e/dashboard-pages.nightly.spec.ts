@@ -33,6 +33,8 @@ const MORE = [
   '/dev/states',
   '/dev/states?at=10',
   '/memory',
+  '/files',
+  '/files?bin=1',
   '/performance',
   '/audit',
   '/settings',
@@ -46,7 +48,17 @@ const MORE = [
 const WIDTHS = [1_440, 390];
 /** Pages of the past that are of no session. */
 const PAST = [
-  ...['/', '/agents', '/approvals', '/events?open=1', '/money', '/money?by=model', '/memory', '/audit'],
+  ...[
+    '/',
+    '/agents',
+    '/approvals',
+    '/events?open=1',
+    '/money',
+    '/money?by=model',
+    '/memory',
+    '/audit',
+    '/files',
+  ],
   '/runs',
 ];
 const WORKFLOW = {

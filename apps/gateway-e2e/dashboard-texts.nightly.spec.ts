@@ -185,6 +185,7 @@ describe('texts of models, tools, files and people', () => {
       `/runs/${runId}?node=constructor`,
       '/runs',
       '/memory',
+      '/files',
       '/money',
       '/approvals?status=all',
     ];

@@ -86,7 +86,15 @@ const fill = async (names: Names): Promise<readonly string[]> => {
     ...[`/sessions/${id}/why/${String(turn?.data['turnId'])}`, `/compare?a=${id}&b=${fork.sessionId}`],
     ...[`/runs/${run.id}`, `/runs/${run.id}?node=${names.node}`, `/workflows/${workflow.id}/edit`],
     ...[`/workflows/${workflow.id}/edit?view=table`, `/workflows/${workflow.id}/edit?run=${run.id}`],
-    ...['/workflows/new', '/events', `/events?open=${position}`, '/money', '/money?by=model', '/memory'],
+    ...[
+      '/workflows/new',
+      '/events',
+      `/events?open=${position}`,
+      '/money',
+      '/money?by=model',
+      '/memory',
+      '/files',
+    ],
     ...[
       '/performance',
       '/audit',

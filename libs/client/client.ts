@@ -4,7 +4,8 @@ import { GatewayConnection, type ConnectionOptions, type Exchange } from './conn
 import type { Incoming } from './gateway-socket.js';
 import { errorOfRpc, isTransient, type ClientError } from './errors.js';
 import { EventStream, type EventStreamOptions } from './event-stream.js';
-import { createHttpClient } from './http.js';
+import { createHttpClient, type SendHttp } from './http.js';
+import { sendWithProgress } from './upload.js';
 import { METHODS } from './reference-table.js';
 import type { CallName, HttpClient, MethodName, MethodParams, MethodResult } from './reference.js';
 import { SessionStream, TurnStream, type TurnOptions } from './turn-stream.js';
@@ -31,6 +32,8 @@ export interface ClientOptions {
   readonly openWebSocket?: OpenWebSocket;
   /** Default: the `fetch` of the runtime. */
   readonly fetch?: typeof fetch;
+  /** Adds headers to uploads whose progress is reported, which `fetch` does not send. */
+  readonly uploadHeaders?: Readonly<Record<string, string>>;
   /** First and longest delay between two attempts to connect, ms. Default: 100 and 5,000. */
   readonly backoff?: { readonly firstMs: number; readonly maxMs: number };
   /** Time without a connection after which open streams and calls fail, ms. Default: 5 minutes. */
@@ -134,6 +137,11 @@ const withKey = <P extends { readonly idempotencyKey?: string | undefined }>(par
   idempotencyKey: params.idempotencyKey ?? createKey(),
 });
 
+const withHeaders =
+  (send: SendHttp, headers: ClientOptions['uploadHeaders']): SendHttp =>
+  (url, init) =>
+    send(url, { ...init, headers: { ...init.headers, ...headers } });
+
 class GatewayClient implements Client {
   readonly http: HttpClient;
   readonly #connection: GatewayConnection;
@@ -146,7 +154,8 @@ class GatewayClient implements Client {
     this.#connection = new GatewayConnection(connection);
     this.#buffer = options.buffer ?? DEFAULT_BUFFER;
     const { urls, token, fetch: send } = connection;
-    this.http = createHttpClient({ urls, token, fetch: send, timeoutMs: HTTP_MS });
+    const upload = withHeaders(sendWithProgress(send), options.uploadHeaders);
+    this.http = createHttpClient({ urls, token, fetch: send, upload, timeoutMs: HTTP_MS });
   }
 
   readonly approvals: Approvals = {

@@ -30,6 +30,8 @@ export type SendHttp = (
     readonly headers: Readonly<Record<string, string>>;
     readonly signal: AbortSignal;
     readonly body?: string | Uint8Array<ArrayBuffer>;
+    /** Called with the number of bytes of an upload that are sent. */
+    readonly onProgress?: (sent: number) => void;
   },
 ) => Promise<HttpResponse>;
 
@@ -37,6 +39,8 @@ export interface HttpOptions {
   readonly urls: readonly string[];
   readonly token: Token | undefined;
   readonly fetch: SendHttp;
+  /** Sends an upload whose progress is reported. */
+  readonly upload?: SendHttp;
   readonly timeoutMs: number;
 }
 
@@ -50,6 +54,7 @@ interface AnyRequest {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
   readonly bytes?: boolean;
+  readonly onProgress?: (sent: number) => void;
 }
 
 /** Rounds over all gateways before a request that may be repeated fails. */
@@ -96,6 +101,11 @@ class HttpCalls {
     return text === '' ? null : (JSON.parse(text) as unknown);
   }
 
+  #senderOf({ onProgress }: AnyRequest) {
+    const { fetch: send, upload = send } = this.#options;
+    return onProgress ? { send: upload, progress: { onProgress } } : { send, progress: {} };
+  }
+
   /** Sends a request. One that may be repeated is sent to the next gateway when this one is gone. */
   async #send(
     path: string,
@@ -106,7 +116,8 @@ class HttpCalls {
       canRepeat,
     }: { method: string; key: string | undefined; request: AnyRequest; canRepeat: boolean },
   ): Promise<HttpResponse> {
-    const { urls, fetch: send } = this.#options;
+    const { urls } = this.#options;
+    const { send, progress } = this.#senderOf(request);
     const token = await readToken(this.#options.token);
     const { signal } = request;
     const { sent, media } = bodyOf(request);
@@ -121,6 +132,7 @@ class HttpCalls {
       headers,
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       ...(sent === undefined ? {} : { body: sent }),
+      ...progress,
     };
     for (let left = canRepeat ? urls.length * ROUNDS : 1; ;) {
       const url = urls[this.#urlIndex % urls.length] ?? '';

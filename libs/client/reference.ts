@@ -28,7 +28,11 @@ type Part<R, Name extends 'params' | 'query' | 'body'> = R extends { readonly [N
 
 /** The body of a route: JSON, or for an upload bytes instead. */
 type BodyPart<R> = R extends { readonly upload: true }
-  ? Partial<Part<R, 'body'>> & { readonly upload?: Uint8Array<ArrayBuffer> }
+  ? Partial<Part<R, 'body'>> & {
+      readonly upload?: Uint8Array<ArrayBuffer>;
+      /** Called with the number of bytes that are sent; outside browsers once, at the end. */
+      readonly onProgress?: (sent: number) => void;
+    }
   : Part<R, 'body'>;
 
 /** Input of an HTTP route. */

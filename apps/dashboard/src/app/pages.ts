@@ -19,6 +19,7 @@ export const NAVIGATION: readonly { to: string; title: string; icon: IconName; k
   { to: '/', title: 'Overview', icon: 'overview', key: 'o' },
   { to: '/attention', title: 'Attention', icon: 'bell', key: 'n' },
   { to: '/chats', title: 'Chats', icon: 'chats', key: 'h' },
+  { to: '/files', title: 'Files', icon: 'files', key: 'f' },
   { to: '/agents', title: 'Agents', icon: 'agents', key: 'a' },
   { to: '/sessions', title: 'Sessions', icon: 'sessions', key: 's' },
   { to: '/approvals', title: 'Approvals', icon: 'approvals', key: 'p' },

@@ -156,7 +156,7 @@ const CurrentPage = ({ findPage }: ShellProps) => {
     );
   const View = found.page.view;
   return (
-    <Boundary key={path}>
+    <Boundary key={found.page.pattern.endsWith('/*') ? found.page.pattern : path}>
       <Suspense fallback={<Loading what={found.page.title.toLowerCase()} />}>
         <View params={found.params} />
       </Suspense>

@@ -88,6 +88,7 @@ export const onFrame = (listener: (frame: Notification) => void): void => void f
 export const client: Client = createClient({
   url: location.origin,
   fetch: send,
+  uploadHeaders: { [CSRF_HEADER]: '1' },
   openWebSocket,
   backoff: { firstMs: 500, maxMs: 15_000 },
   giveUpAfterMs: Number.POSITIVE_INFINITY,

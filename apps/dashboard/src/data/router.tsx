@@ -142,6 +142,7 @@ export const matchPath = (pattern: string, path: string): Readonly<Record<string
   const wanted = pattern.split('/');
   const given = path.replace(/(?<!\/)\/+$/, '').split('/');
   if (path === '/') return pattern === '/' ? {} : null;
+  if (pattern.endsWith('/*')) return matchRest(wanted.slice(0, -1), given);
   if (wanted.length !== given.length) return null;
   const found: Record<string, string> = {};
   for (const [index, part] of wanted.entries()) {
@@ -151,6 +152,12 @@ export const matchPath = (pattern: string, path: string): Readonly<Record<string
   }
   return found;
 };
+
+/** Matches a pattern whose end is a path of any length, such as `/files/*`. */
+const matchRest = (wanted: readonly string[], given: readonly string[]): { readonly path: string } | null =>
+  wanted.every((part, index) => part === given[index])
+    ? { path: given.slice(wanted.length).map(safeDecode).join('/') }
+    : null;
 
 const safeDecode = (text: string): string => {
   try {

@@ -26,6 +26,7 @@ export const PAGES: readonly Page[] = [
   page('/runs/:id', 'Run', async () => (await import('./runs/run-page.js')).RunPage),
   page('/events', 'Events', async () => (await import('./events/event-list.js')).EventListPage),
   page('/money', 'Money', async () => (await import('./money/money.js')).Money),
+  page('/files/*', 'Files', async () => (await import('./files/files-page.js')).FilesPage),
   page('/memory', 'Memory', async () => (await import('./memory.js')).Memory),
   page('/audit', 'Audit', async () => (await import('./audit/audit.js')).Audit),
   page('/performance', 'Metrics', async () => (await import('./performance/performance.js')).Performance),

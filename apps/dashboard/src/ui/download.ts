@@ -1,12 +1,19 @@
-/** Saves a text as a file. */
-export const download = (text: string, name: string, type = 'text/plain'): void => {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+const save = (blob: Blob, name: string): void => {
+  const url = URL.createObjectURL(blob);
   const link = document.createElement('a');
   link.href = url;
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 };
+
+/** Saves a text as a file. */
+export const download = (text: string, name: string, type = 'text/plain'): void =>
+  save(new Blob([text], { type }), name);
+
+/** Saves bytes as a file, of a type that no browser runs. */
+export const downloadBytes = (bytes: Uint8Array<ArrayBuffer>, name: string): void =>
+  save(new Blob([bytes], { type: 'application/octet-stream' }), name);
 
 type Cell = string | number | null;
 
