@@ -24,7 +24,9 @@ export const open = async ({ databaseUrl, nats }) => {
   const streams = new TaskStreams({ store, ids, clock }, () => undefined);
   const queues = new OpenTasks({ pool, store, clock });
   const agents = new KnownAgents({ config: { agents: [], bindings: [], plugins: [] }, pool, directory });
-  const tasks = new Tasks(streams, queues, agents, directory, createPastReads(pool), 10_000, ids);
+  const tasks = new Tasks(streams, queues, agents, directory, createPastReads(pool), 10_000, ids, {
+    addTo: (_, tasks) => tasks,
+  });
   const claims = new ExternalClaims(streams, queues, createLeaseStore(pool), clock);
 
   const send = async (count) => {

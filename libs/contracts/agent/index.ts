@@ -33,6 +33,7 @@ export * from './session-history.js';
 export * from './session-turns.js';
 export * from './task-events.js';
 export * from './task-requests.js';
+export * from './task-waits.js';
 export * from './turn-ends.js';
 export * from './workflow-definition.js';
 export * from './workflow-events.js';

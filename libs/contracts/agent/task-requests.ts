@@ -6,6 +6,7 @@ import { AgentBudget, AgentResult } from './agent-definition.js';
 import { AgentId } from './agent-id.js';
 import { AgentActor } from './agent-requests.js';
 import { IdempotencyKey, MessageContent } from './requests.js';
+import type { TaskWaitFields } from './task-waits.js';
 import { TaskRetry, TaskState } from './task-events.js';
 
 /** A task as a client or an agent sends it. */
@@ -35,6 +36,19 @@ export const TaskSpec = z.strictObject({
 });
 export type TaskSpec = z.infer<typeof TaskSpec>;
 
+/** Reason for which a task waits (`textOfTaskWait` has its text). */
+export const TaskWait = z.object({
+  reason: z.enum(['no_agent', 'paused', 'busy', 'next', 'retry', 'worker']),
+  missing: z
+    .array(z.string())
+    .readonly()
+    .describe('Capabilities that no agent has; all of the task if no agent has them together.'),
+  agentId: z.string().nullable().describe('Agent that must do it; null for any with the capabilities.'),
+  place: z.int().positive().nullable().describe('Place among the tasks that wait for the same agents.'),
+  until: z.iso.datetime().nullable().describe('Earliest time of the next try.'),
+}) satisfies z.ZodType<TaskWaitFields>;
+export type TaskWait = z.infer<typeof TaskWait>;
+
 /** A task as the API lists it: one of the queue, or a node of a run. */
 export const TaskItem = z.object({
   id: z.string().describe('UUID, or `<runId>/<nodeId>` for a node of a run.'),
@@ -57,6 +71,9 @@ export const TaskItem = z.object({
   startedAt: z.iso.datetime().nullable(),
   endedAt: z.iso.datetime().nullable(),
   result: AgentResult.nullable(),
+  waiting: TaskWait.nullable()
+    .optional()
+    .describe('Reason for which a queued task waits now; null for any other. Absent with `at`.'),
 });
 export type TaskItem = z.infer<typeof TaskItem>;
 
@@ -93,13 +110,27 @@ export const listTasks = defineRequest({
     state: TaskState.optional(),
     agent: z.string().max(64).optional(),
     project: z.string().max(200).optional(),
+    kind: TaskItem.shape.kind.optional(),
+    capability: z.string().max(64).optional(),
+    q: z.string().max(200).optional(),
+    parent: z.uuid().optional(),
+    /** Also counts the tasks of the filter by state. */
+    counts: z.boolean().optional(),
     limit: z.int().min(1).max(500).default(100),
     cursor: z.string().max(500).optional(),
     /** Number of matching tasks to skip, after the cursor. */
     offset: z.int().min(0).max(100_000).default(0),
     ...asOfRequest,
   }),
-  reply: z.object({ tasks: z.array(TaskItem), nextCursor: z.string().nullable(), ...asOfReply }),
+  reply: z.object({
+    tasks: z.array(TaskItem),
+    nextCursor: z.string().nullable(),
+    counts: z
+      .record(TaskState, z.int().nonnegative())
+      .optional()
+      .describe('Number of tasks by state, with `counts=true` and not for the key of an agent.'),
+    ...asOfReply,
+  }),
   timeoutMs: 15_000,
 });
 

@@ -6,6 +6,7 @@ import { Topic } from '../agent/message-events.js';
 import { MessageSpec } from '../agent/message-requests.js';
 import { IdempotencyKey } from '../agent/requests.js';
 import { TaskState } from '../agent/task-events.js';
+import { TaskItem } from '../agent/task-requests.js';
 import { USAGE_GROUPS, WORKSPACE_SCOPES } from '../metering/index.js';
 import { At } from './at.js';
 import { TaskSpec, claimTask, finishTask, renewTask } from '../agent/task-requests.js';
@@ -143,6 +144,11 @@ export const TasksQuery = z.strictObject({
   state: TaskState.optional(),
   agent: AgentId.optional().describe('Only tasks that this agent has or must do.'),
   project: Project.optional(),
+  kind: TaskItem.shape.kind.optional().describe('`task` of the queue, or `run_node` of a run.'),
+  capability: z.string().max(64).optional().describe('Only tasks that need this capability.'),
+  q: z.string().max(200).optional().describe('Text that the title has, without regard to case.'),
+  parent: z.uuid().optional().describe('Only tasks of this parent task.'),
+  counts: z.enum(['true', 'false']).optional().describe('`true` also counts the tasks by state.'),
   limit: pageLimit(500, 100),
   cursor: Cursor,
   offset: z.coerce

@@ -46,7 +46,9 @@ export const TASK_ROUTES = {
     tag: 'Tasks',
     feature: 'agent_runtime_v1',
     summary: 'List tasks',
-    description: 'Returns tasks and the nodes of runs, newest first.',
+    description:
+      'Returns tasks and the nodes of runs, newest first. `waiting` says why a queued task waits now, and ' +
+      '`counts=true` counts the tasks of the filter by state.',
     query: TasksQuery,
     reply: { schema: listTasks.reply },
     example: {

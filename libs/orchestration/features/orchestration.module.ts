@@ -31,6 +31,7 @@ import { ExternalClaims } from './tasks/external-claims.handler.js';
 import { OpenTasks } from './tasks/open-tasks.js';
 import { RunningTasks } from './tasks/running-tasks.js';
 import { KnownAgents } from './tasks/task-agents.js';
+import { WaitReasons } from './tasks/wait-reasons.js';
 import { TaskAssigner } from './tasks/task-assigner.js';
 import { createTaskBudgets, createTaskOf } from './tasks/task-budgets.js';
 import { TaskChanges } from './tasks/task-changes.js';
@@ -78,6 +79,7 @@ const tasks = [
   ),
   provideClass(OpenTasks, { pool: DATABASE_POOL, store: AGENT_STORE, clock: CLOCK }),
   provideClass(KnownAgents, { config: CONFIG, pool: DATABASE_POOL, directory: AgentDirectory }),
+  provideClass(WaitReasons, { pool: DATABASE_POOL, open: OpenTasks, agents: KnownAgents, clock: CLOCK }),
   provideClass(AgentTaskRunner, {
     store: AGENT_STORE,
     tasks: TaskStreams,

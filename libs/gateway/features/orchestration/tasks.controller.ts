@@ -85,7 +85,10 @@ export class TasksController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listTasks.reply>> {
     const { workspace } = principal;
-    const page = await this.requests.request(listTasks, { workspace, ...query });
+    const { counts, ...filter } = query;
+    // An agent reads its own tasks alone, so that it learns no number of all.
+    const isCounted = counts === 'true' && principal.agentId === null;
+    const page = await this.requests.request(listTasks, { workspace, ...filter, counts: isCounted });
     return { ...page, tasks: await this.access.filter(principal, page.tasks, agentsOf) };
   }
 

@@ -22,7 +22,7 @@ export const canDo = (
     : lane.agentId === agentId;
 
 /** Returns whether the agent that delegates a lane may turn to an agent. Clients may to any. */
-const mayGet = (known: readonly TaskAgent[], { delegatorId }: Lane, agent: TaskAgent): boolean => {
+export const mayGet = (known: readonly TaskAgent[], { delegatorId }: Lane, agent: TaskAgent): boolean => {
   const from = known.find(({ agentId }) => agentId === delegatorId)?.reach;
   return !from || !agent.reach || canReach(from, agent.reach);
 };
@@ -52,7 +52,11 @@ const keyOf = (workspace: string, agentId: string): string => `${workspace}\n${a
 const BUSY_SQL = `select distinct workspace, agent_id from agent_sessions
   where open_turns > 0 and workspace = any ($1) and split_part(session_key, ':', 2) <> 'task'`;
 
-const readBusy = async (pool: pg.Pool, workspaces: readonly string[]): Promise<ReadonlySet<string>> => {
+/** Returns the agents with an open turn of no task, as `<workspace>\n<agent>`. */
+export const readBusy = async (
+  pool: pg.Pool,
+  workspaces: readonly string[],
+): Promise<ReadonlySet<string>> => {
   try {
     const query = { name: 'agent_busy', text: BUSY_SQL, values: [workspaces] };
     const { rows } = await acrossWorkspaces(pool).query<{ workspace: string; agent_id: string }>(query);

@@ -1,7 +1,7 @@
 import { textOf } from '@antiphon/contracts/causes';
 import type pg from 'pg';
 import type { ListedRow, WorkspaceQueries } from '@antiphon/database';
-import { TaskItem } from '@antiphon/contracts/agent';
+import { TASK_STATES, TaskItem } from '@antiphon/contracts/agent';
 import type { TaskState } from '@antiphon/contracts/agent';
 import type { TaskFold } from '@antiphon/orchestration-domain';
 import { cutListPage, listPageSql, translateDatabaseError } from '@antiphon/database';
@@ -98,12 +98,19 @@ const decodeCursor = (cursor: string): readonly [position: string, id: string] |
 
 const COLUMNS = `id, kind, title, state, priority, capabilities, agent_id, worker, epoch, strikes, project,
   parent_agent_id, parent_task_id, deadline, session_id, turn_id, queued_at, started_at, ended_at, result, first_position`;
+/** Filters of kind, capability, title and parent, which follow those of the list's state and agent. */
+const FILTERS = `($7::text is null or kind = $7) and ($8::text is null or capabilities ? $8)
+    and ($9::text is null or position($9 in lower(title)) > 0) and ($10::uuid is null or parent_task_id = $10)`;
+const COUNT_SQL = `select state, count(*) as count from agent_tasks
+  where workspace = $1 and $2::bigint is null and $3::text = '' and $4::text is null
+    and ($5::text is null or agent_id = $5) and ($6::text is null or project = $6) and ${FILTERS}
+  group by state`;
 const LIST_SQL = listPageSql(
   `select ${COLUMNS} from agent_tasks
   where workspace = $1 and ($2::bigint is null or (first_position, id) < ($2, $3))
     and ($4::text is null or state = $4) and ($5::text is null or agent_id = $5)
-    and ($6::text is null or project = $6)
-  order by first_position desc, id desc limit $7 offset $8`,
+    and ($6::text is null or project = $6) and ${FILTERS}
+  order by first_position desc, id desc limit $11 offset $12`,
   `octet_length(r.title) + coalesce(octet_length(r.result::text), 0)`,
 );
 const ROW_SQL = `select ${COLUMNS} from agent_tasks where workspace = $1 and id = $2`;
@@ -113,6 +120,12 @@ export interface TaskFilter {
   readonly state?: string | undefined;
   readonly agent?: string | undefined;
   readonly project?: string | undefined;
+  readonly kind?: TaskItem['kind'] | undefined;
+  readonly capability?: string | undefined;
+  /** Text that the title has, without regard to case. */
+  readonly q?: string | undefined;
+  /** Task that delegated them. */
+  readonly parent?: string | undefined;
   readonly limit: number;
   readonly cursor?: string | undefined;
   /** Number of tasks to skip after the cursor. */
@@ -130,14 +143,34 @@ const select = async <Row extends TaskRow>(
   }
 };
 
+const filtersOf = ({ agent, project, kind, capability, q, parent }: TaskFilter): (string | null)[] =>
+  [agent, project, kind, capability, q?.toLowerCase(), parent].map((value) => value ?? null);
+
+/** Counts the tasks of a filter by state, those of its own state and of all other ones. */
+export const countTasks = async (
+  queries: WorkspaceQueries,
+  filter: TaskFilter,
+): Promise<Record<TaskState, number>> => {
+  const values = [filter.workspace, null, '', null, ...filtersOf(filter)];
+  const counts = Object.fromEntries(TASK_STATES.map((state) => [state, 0])) as Record<TaskState, number>;
+  try {
+    const query = { name: 'agent_tasks_count', text: COUNT_SQL, values };
+    const { rows } = await queries.query<{ state: TaskState; count: string }>(query);
+    for (const { state, count } of rows) counts[state] = Number(count);
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+  return counts;
+};
+
 /** Lists tasks of the queue and nodes of runs, newest first. */
 export const readTasks = async (
   queries: WorkspaceQueries,
-  { workspace, state = undefined, agent, project, limit, cursor, offset = 0 }: TaskFilter,
+  filter: TaskFilter,
 ): Promise<{ readonly tasks: TaskItem[]; readonly nextCursor: string | null }> => {
+  const { workspace, state = undefined, limit, cursor, offset = 0 } = filter;
   const [before, id] = cursor === undefined ? [null, ''] : requireCursor(decodeCursor(cursor));
-  const filter = [state ?? null, agent ?? null, project ?? null];
-  const values = [workspace, before, id, ...filter, limit + 1, offset];
+  const values = [workspace, before, id, state ?? null, ...filtersOf(filter), limit + 1, offset];
   const rows = await select<TaskRow & ListedRow>(queries, {
     name: 'agent_tasks_list',
     text: LIST_SQL,

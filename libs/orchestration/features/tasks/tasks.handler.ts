@@ -14,8 +14,9 @@ import { claimOf } from '@antiphon/event-store';
 import { clipText, exhausted, notFound, rejected, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { isInSubtree, requireRights, AgentDirectory, PAST_READS } from '@antiphon/agents-features';
+import { WaitReasons } from './wait-reasons.js';
 import { readIfKept, TaskStreams } from './task-streams.js';
-import { taskNotFound, readTaskRow, readTasks, taskItem } from './task-view.js';
+import { countTasks, taskNotFound, readTaskRow, readTasks, taskItem } from './task-view.js';
 
 /** Time after which a caller may try a full queue again, s. */
 const RETRY_AFTER_S = 5;
@@ -52,6 +53,7 @@ export class Tasks {
     @Inject(PAST_READS) private readonly past: PastReads,
     @Inject(MAX_OPEN_TASKS) private readonly maxOpenTasks: number,
     @Inject(IDS) private readonly ids: Ids,
+    @Inject(WaitReasons) private readonly waits: WaitReasons,
   ) {}
 
   @HandleRequest(createTask)
@@ -96,12 +98,24 @@ export class Tasks {
     const read = this.past.readAt(at, async (upTo) => ({
       task: taskItem((await this.tasks.read(workspace, taskId, upTo)).state),
     }));
-    return (await readIfKept(read)) ?? readRow();
+    const reply = (await readIfKept(read)) ?? (await readRow());
+    return at === undefined ? this.withReason(workspace, reply) : reply;
+  }
+
+  private async withReason(workspace: string, reply: TaskReply): Promise<TaskReply> {
+    const [task] = await this.waits.addTo(workspace, [reply.task]);
+    return { ...reply, task: task ?? reply.task };
   }
 
   @HandleRequest(listTasks)
-  listTasks(query: z.output<typeof listTasks.request>): Promise<z.output<typeof listTasks.reply>> {
-    return this.past.readAsOf(query.workspace, query.at, (queries) => readTasks(queries, query));
+  async listTasks(query: z.output<typeof listTasks.request>): Promise<z.output<typeof listTasks.reply>> {
+    const { workspace, at } = query;
+    const page = await this.past.readAsOf(workspace, at, async (queries) => ({
+      ...(await readTasks(queries, query)),
+      ...(query.counts ? { counts: await countTasks(queries, query) } : {}),
+    }));
+    // Of the past only the facts are known, not which agents were idle.
+    return at === undefined ? { ...page, tasks: await this.waits.addTo(workspace, page.tasks) } : page;
   }
 
   /** Cancels a task. A repeated cancel, and one of an ended task, changes nothing. */

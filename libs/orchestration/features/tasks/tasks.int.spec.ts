@@ -251,6 +251,54 @@ describe('the list of tasks', () => {
     await expect(list({ cursor: 'x' })).rejects.toMatchObject({ code: 'REQUEST.INVALID' });
   });
 
+  it('selects by kind, capability, title and parent, and counts by state', async () => {
+    const project = 'filtered';
+    const parent = await world.send(agent, { project, title: 'Tide tables', capabilities: ['prose'] });
+    const child = await world.send(agent, { project, title: 'High water', parentTask: parent });
+    await Promise.all([parent, child].map((id) => world.ended(agent, id)));
+    const stuck = await world.send(agent, { project, title: 'Low TIDE', capabilities: ['cobol'] });
+    const list = async (more: object) =>
+      agent.tasks.listTasks({ workspace: WORKSPACE, project, limit: 10, offset: 0, ...more });
+    const idsOf = async (more: object) => (await list(more)).tasks.map(({ id }) => id);
+    await until(async () => (await idsOf({})).length === 3);
+    expect(await idsOf({ q: 'tide' })).toEqual([stuck, parent]);
+    expect(await idsOf({ capability: 'prose' })).toEqual([parent]);
+    expect(await idsOf({ parent })).toEqual([child]);
+    expect(await idsOf({ kind: 'run_node' })).toEqual([]);
+    await until(async () => (await list({ state: 'completed' })).tasks.length === 2);
+    expect((await list({ state: 'queued', q: 'tide', counts: true })).counts).toMatchObject({
+      ...{ queued: 1, completed: 1, failed: 0 },
+    });
+    await agent.tasks.cancelTask({ workspace: WORKSPACE, taskId: stuck, actor: ACTOR });
+  });
+
+  it('says why each queued task waits', async () => {
+    const held = Promise.withResolvers<void>();
+    world.agents.model.reply = async () => {
+      await held.promise;
+      return says('done');
+    };
+    const reasonOf = async (id: string) => (await world.get(agent, id)).waiting;
+    const running = await world.send(agent, { agent: 'rust' });
+    await until(async () => (await stateOf(running)) === 'running');
+    const second = await world.send(agent, { agent: 'rust', priority: 6 });
+    const first = await world.send(agent, { capabilities: ['rust'] });
+    const none = await world.send(agent, { capabilities: ['rust', 'tide-data'] });
+    const apart = await world.send(agent, { capabilities: ['rust', 'prose'] });
+    const external = await world.send(agent, { worker: 'external' });
+    expect(await reasonOf(running)).toBeNull();
+    expect(await reasonOf(first)).toMatchObject({ reason: 'busy', agentId: null, place: 1 });
+    expect(await reasonOf(second)).toMatchObject({ reason: 'busy', agentId: 'rust', place: 2 });
+    expect(await reasonOf(none)).toMatchObject({ reason: 'no_agent', missing: ['tide-data'] });
+    expect(await reasonOf(apart)).toMatchObject({ reason: 'no_agent', missing: ['rust', 'prose'] });
+    expect(await reasonOf(external)).toMatchObject({ reason: 'worker', place: null });
+    held.resolve();
+    await Promise.all([running, first, second].map((id) => world.ended(agent, id)));
+    for (const taskId of [none, apart, external])
+      await agent.tasks.cancelTask({ workspace: WORKSPACE, taskId, actor: ACTOR });
+    expect(await reasonOf(none)).toBeNull();
+  });
+
   it('shows no task of another workspace', async () => {
     const id = await world.send(agent);
     await expect(world.get(agent, id, 'other')).rejects.toMatchObject({ code: 'TASK.NOT_FOUND' });
