@@ -263,12 +263,21 @@ describe('antiphon agent, antiphon task and antiphon message', () => {
 });
 
 describe('antiphon chats', () => {
-  it('list, rename and delete a chat', async () => {
+  it('list, rename, branch and delete a chat', async () => {
     const chats = `${world.gatewayUrl()}/api/v1/workspaces/default/chats`;
     const headers = { 'content-type': 'application/json' };
     await fetch(chats, { method: 'POST', headers, body: JSON.stringify({ name: 'notes' }) });
     expect(await run('chats', 'list')).toMatch(/^\S+ {2}\S+ {2}main +notes\n$/);
     expect(await run('chats', 'rename', 'notes', 'minutes')).toMatch(/ minutes\n$/);
+    const body = JSON.stringify({ content: 'hello' });
+    const sent = await fetch(`${chats}/minutes`, { method: 'POST', headers, body });
+    const { turnId } = (await sent.json()) as { turnId: string };
+    expect(await run('chats', 'branch', 'minutes', 'hello again', '--at', turnId)).toMatch(
+      / minutes \(2\)\n$/,
+    );
+    expect(await run('chats', 'branches', 'minutes')).toMatch(/ minutes\n.* minutes \(2\)\n$/);
+    expect((await cli('chats', 'branch', 'minutes')).code).toBe(2);
+    expect(await run('chats', 'delete', 'minutes (2)')).toBe('minutes (2): deleted\n');
     expect(await run('chats', 'delete', 'minutes')).toBe('minutes: deleted\n');
     expect(await run('chats', 'list')).toBe('no chats\n');
   });

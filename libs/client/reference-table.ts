@@ -79,6 +79,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   editMessage: { method: 'patch', path: '/api/v1/workspaces/{id}/chats/{chat}/messages/{message}' },
   deleteMessage: { method: 'delete', path: '/api/v1/workspaces/{id}/chats/{chat}/messages/{message}' },
   streamChat: { method: 'get', path: '/api/v1/workspaces/{id}/chats/{chat}/events', text: true },
+  branchChat: { method: 'post', path: '/api/v1/workspaces/{id}/chats/{chat}/branches', idempotent: true },
+  listChatBranches: { method: 'get', path: '/api/v1/workspaces/{id}/chats/{chat}/branches' },
   listFiles: { method: 'get', path: '/api/v1/workspaces/{id}/files' },
   readFile: { method: 'get', path: '/api/v1/workspaces/{id}/files/{path}', text: true },
   writeFile: { method: 'put', path: '/api/v1/workspaces/{id}/files/{path}' },

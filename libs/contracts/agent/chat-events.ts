@@ -14,6 +14,24 @@ export const ChatName = z
   .refine((name) => !name.startsWith('.') && name.trim() === name, 'must not begin with a dot or a space')
   .transform((name) => name.normalize('NFC'));
 
+/** Files of a branch: those of its origin, or a copy as of the message that it replaces. */
+export const BRANCH_FILES = ['own', 'shared'] as const;
+
+/** Message at which a branch of a chat begins, and which it replaces. */
+export const ChatBranchPoint = z.object({
+  chatId: z.uuid(),
+  sessionId: z.uuid(),
+  /** Version of the session that the branch continues. */
+  version: z.int().positive(),
+  /** Position of that version in the log. */
+  position: z.int().positive(),
+  turnId: z.uuid(),
+  files: z.enum(BRANCH_FILES),
+  /** First chat of all branches. */
+  rootChatId: z.uuid(),
+});
+export type ChatBranchPoint = z.infer<typeof ChatBranchPoint>;
+
 /** A chat begins: a session with an agent that is listed as the virtual file `path`. */
 export const ChatCreated = event('ChatCreated', {
   chatId: z.uuid(),
@@ -25,6 +43,8 @@ export const ChatCreated = event('ChatCreated', {
   sessionId: z.uuid(),
   createdBy: z.string(),
   createdAt: z.iso.datetime(),
+  /** Only for a branch. */
+  branchOf: ChatBranchPoint.optional(),
 });
 export type ChatCreated = z.infer<typeof ChatCreated>;
 

@@ -3,7 +3,7 @@ import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
-import { ChatName, MessagePart } from './chat-events.js';
+import { BRANCH_FILES, ChatBranchPoint, ChatName, MessagePart } from './chat-events.js';
 import { Caller, CallerAgent, IdempotencyKey, MessageContent } from './requests.js';
 
 /** A chat: a session with an agent, listed among the files as `<name>.chat`. */
@@ -19,6 +19,8 @@ export const ChatView = z.object({
   sessionId: z.uuid().describe('Session that holds the messages.'),
   createdAt: z.iso.datetime(),
   revision: z.int().positive().default(1).describe('1 for a new chat. Each new name adds one.'),
+  branchOf: ChatBranchPoint.optional().describe('Message of another chat that this branch replaces.'),
+  turnId: z.uuid().optional().describe('Turn of the first message, in the reply to a request that has one.'),
 });
 export type ChatView = z.infer<typeof ChatView>;
 
@@ -34,6 +36,12 @@ export const ChatSpec = z.strictObject({
     .describe(
       'Role instead of an agent: the id of an agent, the `role` in its configuration, or a file `system/agents/<role>.md`.',
     ),
+  attach: z
+    .array(z.string().min(1).max(1_024))
+    .max(100)
+    .optional()
+    .describe('Paths of files that it has from the start, as `attach` does later.'),
+  message: MessageContent.optional().describe('First message, accepted together with the chat.'),
 });
 export type ChatSpec = z.infer<typeof ChatSpec>;
 
@@ -83,6 +91,41 @@ export const renameChat = defineRequest({
     callerAgent: CallerAgent,
   }),
   reply: ChatView,
+  timeoutMs: 10_000,
+});
+
+/**
+ * Begins a branch: a chat that continues before a message of another chat. Errors:
+ * `CHAT.NOT_FOUND`, `CHAT.DELETED`, `CHAT.MESSAGE_NOT_FOUND`, `AGENT.NOT_FOUND`.
+ */
+export const branchChat = defineRequest({
+  subject: 'cmd.agent.chat.branch',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    chat: IdOrName,
+    turnId: z.uuid(),
+    files: z.enum(BRANCH_FILES),
+    content: MessageContent.optional(),
+    agent: AgentId.optional(),
+    caller: Caller,
+    callerAgent: CallerAgent,
+    idempotencyKey: IdempotencyKey.optional(),
+  }),
+  reply: ChatView,
+  timeoutMs: 15_000,
+});
+
+/** A chat of a family of branches. */
+export const FamilyChat = ChatView.extend({
+  turns: z.int().nonnegative().describe('Number of its own messages: without those of its origin.'),
+});
+export type FamilyChat = z.infer<typeof FamilyChat>;
+
+/** Lists a chat with all branches of the same first chat, oldest first, 1,000 at most. */
+export const listChatBranches = defineRequest({
+  subject: 'cmd.agent.chat.list-branches',
+  request: z.strictObject({ workspace: WorkspaceId, chat: IdOrName, ...asOfRequest }),
+  reply: z.object({ chats: z.array(FamilyChat), ...asOfReply }),
   timeoutMs: 10_000,
 });
 

@@ -70,5 +70,7 @@ export const SessionForkedData = {
   facts: z.array(BelievedFact),
   /** Only for `whatif`: each turn and the origin's turn that it repeats. */
   remakes: z.array(z.object({ turnId: z.uuid(), of: z.uuid() })).optional(),
+  /** The fork uses the files of its origin as they are. Default: a copy as of the fork point. */
+  files: z.literal('shared').optional(),
   forkedAt: z.iso.datetime(),
 };

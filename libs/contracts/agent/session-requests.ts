@@ -23,6 +23,11 @@ export const SessionSummary = z.object({
     .string()
     .nullable()
     .describe('Beginning of its first message; null before one, and once it is deleted.'),
+  chat: z
+    .object({ id: z.uuid(), name: z.string() })
+    .nullable()
+    .optional()
+    .describe('Chat that it belongs to, with its name; null for none, and once the chat is deleted.'),
   startedAt: z.iso.datetime(),
   lastAt: z.iso.datetime().nullable().describe('Time of its last activity; null if it is archived.'),
   lastPosition: z.int().nonnegative().describe('Position of its last activity in the log.'),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { MAX_REASON_LENGTH } from '../agent/approval-requests.js';
-import { ChatName, MessageId } from '../agent/chat-events.js';
+import { AgentId } from '../agent/agent-id.js';
+import { BRANCH_FILES, ChatName, MessageId } from '../agent/chat-events.js';
 import { WorkspaceId } from '../log/index.js';
 import { MessageBody, MessageContent } from '../agent/requests.js';
 import { At } from './at.js';
@@ -71,6 +72,22 @@ export type ChatReply = z.infer<typeof ChatReply>;
 
 /** Body that renames a chat. */
 export const ChatRenameBody = z.strictObject({ name: ChatName });
+
+/** Body that begins a branch of a chat. */
+export const ChatBranchBody = z.strictObject({
+  atMessage: z.uuid().describe('Message of a person, which the branch replaces. It continues before it.'),
+  files: z
+    .enum(BRANCH_FILES)
+    .default('shared')
+    .describe(
+      '`shared`: the branch works in the files of its origin. `own`: in a copy of them as of the message.',
+    ),
+  content: MessageContent.optional().describe('First message of the branch. Default: none yet.'),
+  agent: AgentId.optional().describe('Agent that answers. Default: the one of the chat.'),
+});
+
+/** Query of the branches of a chat. */
+export const ChatBranchesQuery = z.strictObject({ at: At });
 
 /** Body that edits a message. */
 export const MessageEditBody = z.strictObject({ content: MessageContent });

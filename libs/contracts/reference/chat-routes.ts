@@ -15,7 +15,8 @@ import {
 import { IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
 
-const CHAT = {
+/** A chat of the examples. */
+export const CHAT = {
   id: '5f0c0e7e-5c4f-5b7d-9f0e-0a1b2c3d4e5f',
   name: 'tide tables',
   path: 'tide tables.chat',
@@ -27,9 +28,11 @@ const CHAT = {
   revision: 1,
 };
 const WORKSPACE = { id: 'default' };
-const BY_CHAT = { ...WORKSPACE, chat: CHAT.id };
+/** Path parameters of that chat. */
+export const BY_CHAT = { ...WORKSPACE, chat: CHAT.id };
 const BY_MESSAGE = { ...BY_CHAT, message: IDS.turn };
-const KEY_REUSED = 'the `Idempotency-Key` was used for another request';
+/** Problem of a key that belongs to another request. */
+export const KEY_REUSED = 'the `Idempotency-Key` was used for another request';
 const CHANGED = { reply: { chatId: CHAT.id, version: 9 } };
 const CHANGE_PROBLEMS = {
   404: 'there is no such chat, or no such message in it',

@@ -2,6 +2,7 @@ import { AGENT_ROUTES } from './agent-routes.js';
 import { APPROVAL_ROUTES } from './approval-routes.js';
 import { AUDIT_ROUTES } from './audit-routes.js';
 import { BUDGET_ROUTES } from './budget-routes.js';
+import { CHAT_BRANCH_ROUTES } from './chat-branch-routes.js';
 import { CHAT_ROUTES } from './chat-routes.js';
 import { CONTEXT_ROUTES } from './context-routes.js';
 import { DASHBOARD_ROUTES } from './dashboard-routes.js';
@@ -25,6 +26,7 @@ export { APPROVAL_ROUTES } from './approval-routes.js';
 export { AUDIT_ROUTES, RecordedAudit } from './audit-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
 export { CONTENT_RIGHTS, rightOfEvent, VIRTUAL_FILE_KINDS } from './content-rights.js';
+export { CHAT_BRANCH_ROUTES } from './chat-branch-routes.js';
 export { CHAT_ROUTES } from './chat-routes.js';
 export { CONTEXT_ROUTES } from './context-routes.js';
 export { DASHBOARD_ROUTES, Identity } from './dashboard-routes.js';
@@ -64,6 +66,7 @@ export const ROUTE_GROUPS = [
   SESSION_ROUTES,
   CONTEXT_ROUTES,
   CHAT_ROUTES,
+  CHAT_BRANCH_ROUTES,
   FILE_ROUTES,
   APPROVAL_ROUTES,
   WORKFLOW_ROUTES,

@@ -83,6 +83,8 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   readTurnContext: 'heavy',
   // Chats
   createChat: 'small',
+  branchChat: 'heavy',
+  listChatBranches: 'past',
   listChats: 'past',
   readChat: 'heavy',
   sendChatCommand: 'small',

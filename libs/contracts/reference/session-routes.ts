@@ -38,6 +38,7 @@ const SESSION = {
   openTurns: 1,
   pendingApprovals: 1,
   title: 'Where is my order?',
+  chat: null,
   startedAt: '2026-11-22T10:12:00.000Z',
   lastAt: '2026-11-22T10:14:02.118Z',
   lastPosition: 181_077,

@@ -6,6 +6,8 @@ import { provide, provideClass } from '@antiphon/service-host';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ApprovalDeadlines } from './approvals/approval-timers.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
+import { BranchChat } from './chats/branch-chat.handler.js';
+import { ChatStarter } from './chats/chat-starter.js';
 import { ChatStore } from './chats/chat-store.js';
 import { ChangeChat } from './chats/change-chat.handler.js';
 import { Chats } from './chats/chats.handler.js';
@@ -49,6 +51,7 @@ const chats = [
 const handlers = [
   AnswerApproval,
   BeginCall,
+  BranchChat,
   CancelTurn,
   ChangeChat,
   Chats,
@@ -67,7 +70,7 @@ const deadlines = provideClass(ApprovalDeadlines, {
   pool: DATABASE_POOL,
   clock: CLOCK,
 });
-const providers = [...handlers, ...sessionProviders, ...turnProviders, ...chats, deadlines];
+const providers = [...handlers, ChatStarter, ...sessionProviders, ...turnProviders, ...chats, deadlines];
 
 /** Conversations with agents: sessions, turns, approvals and chats. */
 @Global()

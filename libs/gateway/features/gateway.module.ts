@@ -34,6 +34,7 @@ import { BudgetsController } from './agents/budgets.controller.js';
 import { MemoryController, MemoryMethods } from './agents/memory.controller.js';
 import { MessageMethods, MessagesController } from './agents/messages.controller.js';
 import { ChatStreams } from './chats/chat-streams.js';
+import { ChatBranchesController } from './chats/chat-branches.controller.js';
 import { ChatsController } from './chats/chats.controller.js';
 import { FilesController } from './chats/files.controller.js';
 import { DashboardFiles, dashboardFolder } from './dashboard/dashboard-files.js';
@@ -123,6 +124,7 @@ const statusProvider: Provider = {
     ApprovalsController,
     AuditsController,
     ChatsController,
+    ChatBranchesController,
     ConfigController,
     CredentialsController,
     ProvidersController,

@@ -38,17 +38,44 @@ const remove = async (
   output.result(deleted, `${escapeText(deleted.name)}: deleted`);
 };
 
+interface BranchOptions extends ChatsOptions {
+  readonly at: string;
+  readonly ownFiles?: boolean;
+  readonly agent?: string;
+}
+
+const branch = async (
+  { output, http }: CommandContext,
+  [chat, content]: readonly [string, string | undefined],
+  { workspace: id, at: atMessage, ownFiles = false, agent }: BranchOptions,
+): Promise<void> => {
+  const body = { atMessage, files: ownFiles ? ('own' as const) : ('shared' as const), content, agent };
+  const made = await (await http()).branchChat({ params: { id, chat }, body });
+  output.result(made, render(made));
+};
+
+const branches = async (
+  { output, http }: CommandContext,
+  chat: string,
+  { workspace: id }: ChatsOptions,
+): Promise<void> => {
+  const family = await (await http()).listChatBranches({ params: { id, chat } });
+  output.result(family, family.chats.map(render).join('\n'));
+};
+
 const EXAMPLES = `
 Examples:
   antiphon chats list
   antiphon chats rename notes "notes of June"
+  antiphon chats branch notes "Shorter, please" --at <turn id>
+  antiphon chats branches notes
   antiphon chats delete "notes of June"`;
 
-/** Adds `antiphon chats list|rename|delete`. */
+/** Adds `antiphon chats list|rename|branch|branches|delete`. */
 export const addChats = (program: Command, context: ContextOf): void => {
   const chats = program
     .command('chats')
-    .description('list, rename and delete the chats of a workspace')
+    .description('list, rename, branch and delete the chats of a workspace')
     .addHelpText('after', EXAMPLES);
   const add = (name: string, description: string): Command =>
     chats.command(name).description(description).option('--workspace <id>', 'the workspace', 'default');
@@ -59,6 +86,16 @@ export const addChats = (program: Command, context: ContextOf): void => {
   add('rename <chat> <name>', 'give a chat another name, and its file another path').action(
     (chat: string, name: string, options: ChatsOptions, command: Command) =>
       rename(context(command), [chat, name], options),
+  );
+  add('branch <chat> [text]', 'continue before a message on a chat of its own; the first one stays')
+    .requiredOption('--at <turn>', 'turn of the message that the branch replaces')
+    .option('--own-files', 'a copy of the files as of the message. Default: those of the workspace')
+    .option('--agent <id>', 'the agent that answers. Default: the one of the chat')
+    .action((chat: string, text: string | undefined, options: BranchOptions, command: Command) =>
+      branch(context(command), [chat, text], options),
+    );
+  add('branches <chat>', 'list a chat with all its branches').action(
+    (chat: string, options: ChatsOptions, command: Command) => branches(context(command), chat, options),
   );
   add('delete <chat>', 'remove a chat and its file; its session stays in the log').action(
     (chat: string, options: ChatsOptions, command: Command) => remove(context(command), chat, options),

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { ChatCreated, ChatEvent, chatNameStream, chatStream, sessionStream } from '@antiphon/contracts/agent';
-import type { ChatRenamed, ChatView, SessionEventOf } from '@antiphon/contracts/agent';
+import type { ChatRenamed, ChatView, FamilyChat, SessionEventOf } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { AggregateStore } from '@antiphon/event-store';
@@ -55,6 +55,21 @@ const LIST_SQL = `select c.position, c.type, c.schema_version as "schemaVersion"
     select from events d where d.workspace = c.workspace and d.stream_id = c.stream_id and d.type = 'ChatDeleted'
       and d.position <= $4)
   order by c.position limit $3`;
+/** Chats of one family: the first chat, and the branches that name it. */
+const FAMILY_SQL = `select c.position, c.type, c.schema_version as "schemaVersion", c.data,
+    r.data as renamed, r.stream_version as revision
+  from events c left join lateral (
+    select n.data, n.stream_version from events n
+    where n.workspace = c.workspace and n.stream_id = c.stream_id and n.type = 'ChatRenamed' and n.position <= $4
+    order by n.stream_version desc limit 1) r on true
+  where c.workspace = $1 and c.type = 'ChatCreated' and c.position <= $4
+    and (c.stream_id = $2 or c.data #>> '{branchOf,rootChatId}' = $3) and not exists (
+    select from events d where d.workspace = c.workspace and d.stream_id = c.stream_id and d.type = 'ChatDeleted'
+      and d.position <= $4)
+  order by c.position limit 1000`;
+// The streams are named: under a policy, a concatenation reaches no index.
+const TURNS_SQL = `select stream_id, count(*) as turns from events
+  where workspace = $1 and stream_id = any($2) and type = 'TurnRequested' and position <= $3 group by 1`;
 const VERSION_SQL = `select stream_version as version from events
   where workspace = $1 and stream_id = $2 and position <= $3 order by stream_version desc limit 1`;
 const DELETED_SQL = `select stream_id, data ->> 'turnId' as "turnId", data ->> 'part' as part, data ->> 'at' as at
@@ -72,6 +87,11 @@ interface ChatRow {
   readonly renamed: ChatRenamed['data'] | null;
   readonly revision: string | null;
 }
+
+const chatOfRow = ({ type, schemaVersion, data, renamed, revision }: ChatRow): ChatView => {
+  const created = toChatView(ChatCreated.parse(upcast({ type, schemaVersion, data })).data);
+  return renamed === null ? created : renameChat(created, renamed, Number(revision));
+};
 
 /** Reads the chats of a workspace from the log, so that a change is visible at once. */
 export class ChatStore {
@@ -126,11 +146,18 @@ export class ChatStore {
    */
   async list(workspace: string, after: number, limit: number, until = NOW): Promise<ListedChat[]> {
     const rows = await this.query<ChatRow>('agent_chats', LIST_SQL, [workspace, after, limit, until]);
-    return rows.map(({ position, renamed, revision, ...event }) => {
-      const created = toChatView(ChatCreated.parse(upcast(event)).data);
-      const chat = renamed === null ? created : renameChat(created, renamed, Number(revision));
-      return { position: Number(position), chat };
-    });
+    return rows.map((row) => ({ position: Number(row.position), chat: chatOfRow(row) }));
+  }
+
+  /** Returns the first chat of a family and all its branches, oldest first, without deleted ones. */
+  async listFamily(workspace: string, rootChatId: string, until = NOW): Promise<FamilyChat[]> {
+    const values = [workspace, chatStream(rootChatId), rootChatId, until] as const;
+    const chats = (await this.query<ChatRow>('agent_chat_family', FAMILY_SQL, values)).map(chatOfRow);
+    const streams = chats.map(({ sessionId }) => sessionStream(sessionId));
+    type Row = { stream_id: string; turns: string };
+    const rows = await this.query<Row>('agent_chat_turns', TURNS_SQL, [workspace, streams, until]);
+    const turns = new Map(rows.map((row) => [row.stream_id, Number(row.turns)]));
+    return chats.map((chat) => ({ ...chat, turns: turns.get(sessionStream(chat.sessionId)) ?? 0 }));
   }
 
   /** Returns a chat, also a deleted one; null if there is none with this id. */

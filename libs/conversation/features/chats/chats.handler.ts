@@ -1,32 +1,23 @@
 import { Controller, Inject } from '@nestjs/common';
 import { CLOCK, IDS } from '@antiphon/service-host';
-import { SESSION_LOG } from '../sessions/session-log.js';
-import {
-  CHAT_SUFFIX,
-  createChat,
-  getChat,
-  listChats,
-  sessionKeyOf,
-  sessionStream,
-} from '@antiphon/contracts/agent';
+import { CHAT_SUFFIX, createChat, getChat, listChatBranches, listChats } from '@antiphon/contracts/agent';
 import type { ChatCreated, ChatView } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/conversation-domain';
-import { claimOf, isVersionConflict, positionOfCursor } from '@antiphon/event-store';
-import type { EventStore, PastReads, StreamAppend } from '@antiphon/event-store';
+import { claimOf, positionOfCursor } from '@antiphon/event-store';
+import type { PastReads } from '@antiphon/event-store';
 import { isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { requireOwnSession, AGENT_STORE, AgentDirectory, PAST_READS } from '@antiphon/agents-features';
-import { chatIdOf, eventMetadata, toNewEvent } from '@antiphon/agent-log';
-import { bindKey, readBinding } from '../sessions/session-keys.js';
-import type { SessionLog } from '../sessions/session-log.js';
+import { requireOwnSession, AgentDirectory, PAST_READS } from '@antiphon/agents-features';
+import { chatIdOf } from '@antiphon/agent-log';
 import { rolePath } from '../turns/role-text.js';
+import { TurnFiles } from '../turns/turn-files.js';
 import { toChatView } from '../sessions/session-chat.js';
 import { ChatStore } from './chat-store.js';
 import type { NameBinding } from './chat-store.js';
-import { nameTaken } from './rename-chat.handler.js';
+import { ChatStarter } from './chat-starter.js';
 import { RoleAgents } from './role-agents.js';
 
 type CreateRequest = z.output<typeof createChat.request>;
@@ -39,14 +30,17 @@ export class Chats {
     @Inject(ChatStore) readonly chats: ChatStore,
     @Inject(RoleAgents) private readonly roles: RoleAgents,
     @Inject(AgentDirectory) private readonly agents: AgentDirectory,
-    @Inject(SESSION_LOG) private readonly log: SessionLog,
-    @Inject(AGENT_STORE) private readonly store: EventStore,
+    @Inject(ChatStarter) private readonly starter: ChatStarter,
+    @Inject(TurnFiles) private readonly files: TurnFiles,
     @Inject(PAST_READS) private readonly past: PastReads,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(IDS) private readonly ids: Ids,
   ) {}
 
-  /** Creates a chat with its session: one append, so that neither exists without the other. */
+  /**
+   * Creates a chat with its session, its files and its first message: one append, so that none
+   * exists without the others.
+   */
   @HandleRequest(createChat)
   async create(request: CreateRequest): Promise<ChatView> {
     const { agents } = this;
@@ -56,17 +50,13 @@ export class Chats {
     const name = this.nameOf(request);
     const binding = await this.chats.readName(workspace, name);
     const data = this.toCreated(request, agentId, name, binding);
-    const view = toChatView(data);
-    try {
-      const { joined } = await this.chats.create(workspace, data, {
-        also: await this.streamsOf(workspace, data, binding),
-        idempotency: claimOf(`${caller}/chat.create`, key, { spec }, view),
-      });
-      return joined ? createChat.reply.parse(joined) : view;
-    } catch (error) {
-      if (!isVersionConflict(error)) throw error;
-      throw nameTaken(name, (await this.chats.readName(workspace, name)).chatId ?? data.chatId);
-    }
+    const started = await this.starter.start({
+      ...{ workspace, data, binding, view: toChatView(data) },
+      commands: await this.attachmentsOf(request, data.createdAt),
+      message: spec.message === undefined ? null : { content: toStorable(spec.message), caller },
+      idempotency: (view) => claimOf(`${caller}/chat.create`, key, { spec }, view),
+    });
+    return createChat.reply.parse(started);
   }
 
   /**
@@ -92,6 +82,20 @@ export class Chats {
         nextCursor: found.length > limit && last ? encodeCursor(last.position) : null,
       };
     });
+  }
+
+  /** Lists a chat with all branches that have a common origin, now or as of a position of the log. */
+  @HandleRequest(listChatBranches)
+  async listBranches({
+    workspace,
+    chat,
+    at,
+  }: z.output<typeof listChatBranches.request>): Promise<z.output<typeof listChatBranches.reply>> {
+    const found = await this.chats.require(workspace, chat);
+    const root = found.branchOf?.rootChatId ?? found.id;
+    return this.past.readAt(at, async (upTo) => ({
+      chats: await this.chats.listFamily(workspace, root, upTo),
+    }));
   }
 
   private async agentOf({ workspace, spec, caller, callerAgent }: CreateRequest): Promise<string> {
@@ -126,26 +130,17 @@ export class Chats {
     };
   }
 
-  private async streamsOf(
-    workspace: string,
-    data: ChatCreated['data'],
-    binding: NameBinding,
-  ): Promise<StreamAppend[]> {
-    const { ids, log, store } = this;
-    const { chatId, name, sessionId, agentId, createdAt: now } = data;
-    const sessionKey = sessionKeyOf({ agentId, channel: 'chat', account: 'files', peer: chatId });
-    const started = { sessionId, sessionKey, agentId };
-    const command: SessionCommand = { type: 'StartSession', data: started, now };
-    const events = log.decider.decide(command, log.decider.initialState());
-    const taken = { type: 'ChatNameTaken', schemaVersion: 1, data: { name, chatId, at: now } } as const;
-    return [
-      this.chats.nameAppend(workspace, binding, taken),
-      {
-        streamId: sessionStream(sessionId),
-        expectedVersion: 0,
-        events: events.map((event) => toNewEvent(event, ids)),
-      },
-      bindKey(await readBinding(store, workspace, sessionKey), sessionKey, sessionId, ids, eventMetadata()),
-    ];
+  private async attachmentsOf(
+    { workspace, spec: { attach = [] }, caller: actor }: CreateRequest,
+    now: string,
+  ): Promise<SessionCommand[]> {
+    const commands: SessionCommand[] = [];
+    for (const path of new Set(attach.map((given) => given.normalize('NFC'))))
+      commands.push({
+        type: 'AttachFile',
+        data: { ...(await this.files.find(workspace, path)), actor },
+        now,
+      });
+    return commands;
   }
 }

@@ -160,7 +160,7 @@ export class ForkSession {
   }
 
   /** Reads the facts that memory held at the cut. */
-  private async readFacts({ fold, event }: CutAt): Promise<BelievedFact[]> {
+  async readFacts({ fold, event }: CutAt): Promise<BelievedFact[]> {
     const { requests, config } = this;
     if (!config.features.memoryV1 || !config.memory.semanticEnabled) return [];
     const { workspace, position } = event;

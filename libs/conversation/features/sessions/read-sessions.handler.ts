@@ -1,6 +1,13 @@
 import { Controller, Inject } from '@nestjs/common';
 import { PAST_READS } from '@antiphon/agents-features';
-import { getSession, listOpenSessions, listSessions, sessionStream } from '@antiphon/contracts/agent';
+import {
+  chatOfSessionKey,
+  chatStream,
+  getSession,
+  listOpenSessions,
+  listSessions,
+  sessionStream,
+} from '@antiphon/contracts/agent';
 import type { SessionSummary } from '@antiphon/contracts/agent';
 import { encodeCursor } from '@antiphon/contracts/log';
 import type { WorkspaceQueries } from '@antiphon/database';
@@ -54,6 +61,12 @@ const TITLES_SQL = `select distinct on (stream_id) stream_id, data ->> 'turnId' 
 const DELETED_SQL = `select data ->> 'turnId' as turn_id from events
   where workspace = $1 and type = 'ChatMessageDeleted' and stream_id = any ($2) and data ->> 'part' = 'message'`;
 
+/** Names of chats, and the end of deleted ones. */
+const CHATS_SQL = `select data ->> 'chatId' as id, data ->> 'name' as name, type = 'ChatDeleted' as deleted from events
+  where workspace = $1 and stream_id = any ($2) and type in ('ChatCreated', 'ChatRenamed', 'ChatDeleted')
+    and position <= $3
+  order by stream_id, stream_version`;
+
 /** Sessions with an open turn: those of the projection, and those that it has not seen yet. */
 const OPEN_SQL = `select session_id::text as id from agent_sessions where workspace = $1 and open_turns > 0
   union select substr(stream_id, 9) from events where workspace = $1 and category = 'session' and position <= $2
@@ -75,6 +88,30 @@ const unescapePart = (part: string): string => {
   }
 };
 
+interface ChatRow {
+  readonly id: string;
+  readonly name: string;
+  readonly deleted: boolean;
+}
+
+/** Returns the chats of sessions by their ids, without deleted ones. */
+const readChats = async (
+  queries: WorkspaceQueries,
+  workspace: string,
+  rows: readonly Row[],
+  upTo: number,
+): Promise<ReadonlyMap<string, { readonly id: string; readonly name: string }>> => {
+  const ids = rows.flatMap(({ session_key: key }) => chatOfSessionKey(key) ?? []);
+  if (ids.length === 0) return new Map();
+  const values = [workspace, ids.map(chatStream), upTo];
+  const found = await queries.query<ChatRow>(CHATS_SQL, values);
+  const chats = new Map<string, { id: string; name: string }>();
+  for (const { id, name, deleted } of found.rows)
+    if (deleted) chats.delete(id);
+    else chats.set(id, { id, name });
+  return chats;
+};
+
 interface TitleRow {
   readonly stream_id: string;
   readonly turn_id: string;
@@ -94,6 +131,7 @@ const toSummaries = async (
   const times = await queries.query<{ position: string; recorded_at: Date }>(TIMES_SQL, [
     rows.map((row) => row.last_position),
   ]);
+  const chats = await readChats(queries, workspace, rows, upTo);
   const deleted = new Set(deletions.rows.map(({ turn_id: id }) => id));
   const shown = titles.rows.filter(({ turn_id: id }) => !deleted.has(id));
   const titleOf = new Map(shown.map((row) => [row.stream_id, row.title]));
@@ -108,6 +146,7 @@ const toSummaries = async (
     openTurns: row.open_turns,
     pendingApprovals: Number(row.pending),
     title: titleOf.get(sessionStream(row.session_id)) ?? null,
+    chat: chats.get(chatOfSessionKey(row.session_key) ?? '') ?? null,
     startedAt: row.started_at.toISOString(),
     lastAt: timeOf.get(row.last_position) ?? null,
     lastPosition: Number(row.last_position),

@@ -19,8 +19,10 @@ export const toChatView = ({
   role,
   sessionId,
   createdAt,
+  branchOf,
 }: ChatCreated['data']): ChatView => ({
   ...{ id, name, path, is_virtual: true as const, agentId, role, sessionId, createdAt, revision: 1 },
+  ...(branchOf ? { branchOf } : {}),
 });
 
 /** Returns a chat with the name of a later version. */

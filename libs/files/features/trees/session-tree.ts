@@ -22,7 +22,7 @@ const FIRST_EVENTS = 2;
 
 /**
  * Finds the tree of a session: that of its workspace, or of a fork its own. The tree of a fork
- * begins at its first use, with the files as of the fork point.
+ * begins at its first use, with the files as of the fork point. A fork may share the tree instead.
  */
 export class SessionTrees {
   private readonly known = createBoundedMap<string>(10_000);
@@ -44,9 +44,10 @@ export class SessionTrees {
     const first = await store.readStream(workspace, sessionStream(sessionId), { limit: FIRST_EVENTS });
     const forked = first.find(({ type }) => type === 'SessionForked');
     if (!forked) return fileTreeIdOf(workspace);
-    const treeId = fileTreeIdOf(workspace, sessionId);
     const origin = forked.data['origin'] as unknown as ForkPoint;
     const base = await this.treeIdOf(workspace, origin.sessionId);
+    if (forked.data['files'] === 'shared') return base;
+    const treeId = fileTreeIdOf(workspace, sessionId);
     await trees.commit(workspace, treeId, async ({ version }) => {
       if (version > 0) return { events: [] };
       const at = await this.originPosition(workspace, origin, forked);

@@ -81,6 +81,10 @@ export class ChatsController implements OnModuleDestroy {
     @CurrentPrincipal() principal: Principal,
   ): Promise<ChatView> {
     requireWorkspace(principal, params.id);
+    if (spec.attach !== undefined) {
+      requireFileAccess(principal, params.id);
+      authorize(principal, 'files:read');
+    }
     return this.requests.request(createChat, { ...commonOf(principal), spec, idempotencyKey });
   }
 

@@ -7,6 +7,7 @@ import {
   changeMessage,
   checkFileWrite,
   connectProvider,
+  branchChat,
   createChat,
   createTask,
   forkSession,
@@ -29,7 +30,7 @@ import { LogUsage } from './log-usage.js';
 const ADDING: ReadonlySet<string> = new Set(
   [
     ...[submitTurn, newSession, forkSession, createTask, startRun, runPlan, saveWorkflow, spawnAgent],
-    ...[sendAgentMessage, subscribeAgent, createChat, renameChat, attachChatFile, changeMessage],
+    ...[sendAgentMessage, subscribeAgent, createChat, branchChat, renameChat, attachChatFile, changeMessage],
     ...[changeFiles, checkFileWrite, rewindFiles, changeAgent, connectProvider],
   ].map(({ subject }) => subject),
 );
