@@ -3,7 +3,9 @@ import type { Page } from 'playwright-core';
 /** A file that a test drops or pastes. */
 export interface GivenFile {
   readonly name: string;
-  readonly text: string;
+  readonly text?: string;
+  /** Bytes instead of a text. */
+  readonly base64?: string;
   readonly type?: string;
 }
 
@@ -12,7 +14,10 @@ const giveFiles = (page: Page, kind: 'drop' | 'paste', files: readonly GivenFile
   page.evaluate(
     `(({ kind, files }) => {
       const transfer = new DataTransfer();
-      for (const { name, text, type = 'text/plain' } of files) transfer.items.add(new File([text], name, { type }));
+      for (const { name, text = '', base64, type = 'text/plain' } of files) {
+        const content = base64 === undefined ? text : Uint8Array.from(atob(base64), (each) => each.charCodeAt(0));
+        transfer.items.add(new File([content], name, { type }));
+      }
       const target = kind === 'paste' ? document.querySelector('textarea') : document.body;
       const options = { bubbles: true, cancelable: true };
       if (kind === 'paste') return target.dispatchEvent(new ClipboardEvent('paste', { ...options, clipboardData: transfer }));

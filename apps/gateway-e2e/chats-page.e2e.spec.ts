@@ -1,8 +1,11 @@
+import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { pngOf } from '@antiphon/testing/sample-files';
 import type { MockScript } from '@antiphon/testing/providers';
 import { until } from '@antiphon/testing/waits';
 import type { Page } from 'playwright-core';
+import { dropFiles, pasteFiles, pasteText } from './chat-browser.js';
 import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { readEvents, type LoggedEvent } from './stack-under-test.js';
 
@@ -10,20 +13,69 @@ jest.setTimeout(120_000);
 
 const { promise: released, resolve: release } = Promise.withResolvers<void>();
 
+const callsOf = (count: number, ...more: readonly { readonly name: string; readonly input: unknown }[]) => ({
+  tools: [...Array.from({ length: count }, (_, n) => ({ name: 'echo', input: { n } })), ...more].map(
+    (call) => ({
+      id: `call_${randomUUID()}`,
+      ...call,
+    }),
+  ),
+});
+
+/** Calls 40 tools: one fails, and the last needs an approval. */
+const callForty = (results: number) => {
+  if (results === 0) return callsOf(20);
+  if (results === 20) return callsOf(9, { name: 'no_such_tool', input: {} });
+  if (results === 30) return callsOf(9, { name: 'calculator', input: { expression: '40 + 2' } });
+  return { text: ['All forty are done.'] };
+};
+
 /** Holds an answer after its first words when it is asked to, and repeats the message otherwise. */
-const model: MockScript = ({ user }) =>
-  user.includes('hold')
-    ? {
-        reply: { text: ['These are partial words. ', 'never'] },
-        before: (piece) => (piece.includes('never') ? released : undefined),
-      }
-    : { text: ['You said: ', user.slice(-40)] };
+const model: MockScript = ({ user, toolResults }) => {
+  if (user.includes('hold'))
+    return {
+      reply: { text: ['These are partial words. ', 'never'] },
+      before: (piece) => (piece.includes('never') ? released : undefined),
+    };
+  if (user.includes('read them')) return { text: ['I have read them.'] };
+  if (user.includes('call forty tools')) return callForty(toolResults.length);
+  if (user.includes('write the file'))
+    return toolResults.length > 0
+      ? { text: ['It is written.'] }
+      : {
+          tools: [{ id: `call_${randomUUID()}`, name: 'write', input: { path: 'notes.md', content: 'one' } }],
+        };
+  return { text: ['You said: ', user.slice(-40)] };
+};
+
+/** The calculator needs an approval, and a member of the team writes files. */
+const SETTINGS = `
+[[agents.approvals]]
+tool = "calculator"
+
+[[agents]]
+id = "writer"
+workspace = "*"
+name = "Writer"
+provider = "openai"
+model = "gpt-4o"
+tools = ["write"]
+
+[files]
+max_file_bytes = 200000
+`;
+
+/** Sums the moves of the layout that no input explains. */
+const OBSERVE_SHIFTS = `window.shifts = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts += entry.value;
+  }).observe({ type: 'layout-shift' });`;
 
 let world: DashboardWorld;
 let page: Page;
 
 beforeAll(async () => {
-  world = await startDashboardWorld({ model });
+  world = await startDashboardWorld({ model, settings: SETTINGS });
   page = world.page;
 });
 afterAll(async () => {
@@ -83,6 +135,7 @@ const storedDrafts = (): Promise<string[]> =>
   page.evaluate(`Object.keys(localStorage).filter((key) => key.startsWith('antiphon.chat.'))`);
 
 describe('a chat in Chromium', () => {
+  // @shows C15
   it('begins with the key c, has the name of its first message, and is listed', async () => {
     await page.goto('/');
     await page.getByRole('heading', { name: 'Latest events' }).waitFor();
@@ -100,6 +153,7 @@ describe('a chat in Chromium', () => {
     expect(await findViolations(page)).toEqual([]);
   });
 
+  // @shows C16
   it('queues messages, edits one, removes one, and stops the running one', async () => {
     const chat = await beginChat('hold on');
     await said('These are partial words.').waitFor();
@@ -157,7 +211,182 @@ describe('a chat in Chromium', () => {
     await said('You said: another one').waitFor();
     expect(await field().inputValue()).toBe('');
   });
+});
 
+describe('branches of a chat', () => {
+  const hashOf = async (chat: string): Promise<string> =>
+    createHash('sha256')
+      .update(JSON.stringify(await eventsOf(chat)))
+      .digest('hex');
+
+  it('edits a message on a branch, tries an answer again, and leaves the origin as it is', async () => {
+    const origin = await beginChat('first question');
+    await said('You said: first question').waitFor();
+    await send('second question');
+    await said('You said: second question').waitFor();
+    const before = await hashOf(origin);
+    const turn = page.locator('article').filter({ hasText: 'You said: second question' });
+    await turn.hover();
+    await turn.getByRole('button', { name: 'Edit and send again' }).click();
+    await page.getByRole('textbox', { name: 'New text of the message' }).fill('a better question');
+    await button('Send on a new branch').click();
+    await said('You said: a better question').waitFor();
+    const branch = page.url().slice(-36);
+    expect(branch).not.toBe(origin);
+    expect(await said('You said: first question').isVisible()).toBe(true);
+    expect(await said('You said: second question').count()).toBe(0);
+    await page.getByText('2/2', { exact: true }).waitFor();
+    expect(await page.getByText('1 message is on the other branch').isVisible()).toBe(true);
+    await turn.or(page.locator('article').last()).last().hover();
+    await page.locator('article').last().getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('3/3', { exact: true }).waitFor();
+    await said('You said: a better question').waitFor();
+    expect(page.url().slice(-36)).not.toBe(branch);
+    await picture('branches');
+    expect(await findViolations(page)).toEqual([]);
+    await button('Previous branch').click();
+    await page.waitForURL(`**/chats/${branch}`);
+    await page.getByText('2/3', { exact: true }).waitFor();
+    await page.reload();
+    await page.getByText('2/3', { exact: true }).waitFor();
+    expect(await page.locator('article').allInnerTexts()).toEqual([
+      expect.stringContaining('first question'),
+      expect.stringContaining('a better question'),
+    ]);
+    expect(await hashOf(origin)).toBe(before);
+  });
+
+  it('asks which files the branch works with if the chat has changed some', async () => {
+    await page.goto('/chats/new?agent=writer');
+    await send('write the file');
+    await page.waitForURL(/\/chats\/[0-9a-f-]{36}$/);
+    await said('It is written.').waitFor();
+    await page.locator('article').last().hover();
+    await button('Try again').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('notes.md', { exact: true }).waitFor();
+    await picture('files-dialog');
+    expect(await findViolations(page)).toEqual([]);
+    await dialog.getByLabel('Files as they were, in an own copy').check();
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await page.getByText('2/2', { exact: true }).waitFor();
+    const { chats } = await readApi<{ chats: { branchOf?: { files: string } }[] }>(
+      world,
+      `/api/v1/workspaces/default/chats/${page.url().slice(-36)}/branches`,
+    );
+    expect(chats.map(({ branchOf }) => branchOf?.files)).toEqual([undefined, 'own']);
+  });
+});
+
+describe('files of a message', () => {
+  const chip = (name: string) =>
+    page.getByRole('list', { name: 'Files of the message' }).getByRole('listitem').filter({ hasText: name });
+
+  // @shows H18
+  it('are attached by drop, paste and a long text, and their chips say what became of them', async () => {
+    await page.goto('/chats/new');
+    await field().waitFor();
+    expect(
+      await dropFiles(page, [
+        { name: 'notes.md', text: 'one\ntwo' },
+        { name: 'empty.txt', text: '' },
+      ]),
+    ).toBe(false);
+    await chip('notes.md').getByText('7 B · attached').waitFor();
+    await chip('empty.txt').getByText('0 B · attached · it is empty').waitFor();
+    await pasteFiles(page, [
+      { name: 'pixel.png', base64: pngOf(8, 8).toString('base64'), type: 'image/png' },
+    ]);
+    await chip('pixel.png')
+      .getByText(/attached$/)
+      .waitFor();
+    expect(await chip('pixel.png').locator('img').count()).toBe(1);
+    await pasteText(page, 'x'.repeat(5_000));
+    await chip('-pasted.txt').getByText('attached').waitFor();
+    await chip('-pasted.txt').getByRole('button', { name: 'Undo' }).click();
+    expect(await field().inputValue()).toBe('x'.repeat(5_000));
+    await field().fill('');
+    await dropFiles(page, [{ name: 'large.txt', text: 'y'.repeat(300_000) }]);
+    await chip('large.txt').getByText('failed').waitFor();
+    expect(await chip('large.txt').innerText()).toContain('200000');
+    expect(await button('Send').isDisabled()).toBe(true);
+    await button('Remove large.txt').click();
+    await page.context().setOffline(true);
+    await dropFiles(page, [{ name: 'late.txt', text: 'late' }]);
+    await chip('late.txt').getByText('failed: the connection was lost').waitFor();
+    await page.context().setOffline(false);
+    await chip('late.txt').getByText('4 B · attached').waitFor();
+    expect(new URL(page.url()).pathname).toBe('/chats/new');
+    await picture('chips');
+    expect(await findViolations(page)).toEqual([]);
+    await send('read them');
+    await said('I have read them.').waitFor();
+    const sent = page.getByRole('list', { name: 'Attached files' });
+    await sent.getByText(/^7 B · read whole · \d+ tokens$/).waitFor();
+    await sent.getByText(/ · sent as image · \d+ tokens$/).waitFor();
+    const chat = await eventsOf(page.url().slice(-36));
+    expect(chat.slice(0, 6).map(({ type }) => type)).toEqual([
+      ...['SessionStarted', 'ChatFileAttached', 'ChatFileAttached', 'ChatFileAttached', 'ChatFileAttached'],
+      'TurnRequested',
+    ]);
+  });
+
+  it('are named after @, and a command after / opens the choice of files', async () => {
+    await fetch(`${world.stack.gatewayUrl}/api/v1/workspaces/default/files/tables/tides.md`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ text: 'low tide at six' }),
+    });
+    await page.goto('/chats/new');
+    await field().pressSequentially('see @tides');
+    await page.getByRole('option', { name: 'tables/tides.md' }).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await page.keyboard.press('Enter');
+    expect(await field().inputValue()).toBe('see tables/tides.md');
+    await chip('tides.md').getByText('15 B · attached').waitFor();
+    await page.keyboard.press('Enter');
+    await said('You said: see tables/tides.md').waitFor();
+    await field().fill('/att');
+    await page.getByRole('option', { name: '/attach' }).waitFor();
+    const chooser = page.waitForEvent('filechooser');
+    await page.keyboard.press('Enter');
+    expect((await chooser).isMultiple()).toBe(true);
+    await page.keyboard.press('Control+f');
+    await page.getByRole('searchbox', { name: 'Find in the chat' }).fill('you said');
+    await page.getByText('1 of 1', { exact: true }).waitFor();
+  });
+});
+
+describe('tool calls of an answer', () => {
+  it('fold successful ones, keep a failure and an approval in view, and keep open what was opened', async () => {
+    await page.goto('/chats/new?agent=gpt');
+    await send('call forty tools');
+    await button('Approve').waitFor();
+    const group = page.locator('details').filter({ hasText: 'tool calls' }).first();
+    await group.locator('summary').first().click();
+    expect(
+      await page.locator('article details[data-call]').filter({ hasText: 'no_such_tool' }).isVisible(),
+    ).toBe(true);
+    await picture('tools');
+    await page.evaluate(OBSERVE_SHIFTS);
+    // A card that has just moved takes no click.
+    await until(async () => {
+      if (await said('All forty are done.').isVisible()) return true;
+      if (
+        await button('Approve')
+          .isEnabled({ timeout: 200 })
+          .catch(() => false)
+      )
+        await button('Approve').click();
+      return false;
+    });
+    expect(await group.getAttribute('open')).not.toBeNull();
+    expect(await page.evaluate('window.shifts')).toBeLessThanOrEqual(0.1);
+    expect(await findViolations(page)).toEqual([]);
+  });
+});
+
+describe('the end of a session', () => {
   it('drops the draft at a sign-out', async () => {
     const key = readFileSync(world.stack.stackJson().adminKeyFile, 'utf8').trim();
     const init = { method: 'POST', headers: { 'content-type': 'application/json', 'x-antiphon-csrf': '1' } };
@@ -169,7 +398,7 @@ describe('a chat in Chromium', () => {
     expect((await storedDrafts()).filter((name) => name.endsWith(' new'))).toHaveLength(1);
     await page.goto('/settings');
     await button('Sign out').click();
-    await until(async () => (await storedDrafts()).length === 0);
+    await until(async () => (await storedDrafts().catch(() => ['not read'])).length === 0);
   });
 
   it('runs and fetches nothing of others, and logs no error', () => {

@@ -166,6 +166,9 @@ const SPECS = {
   'dashboard-keyboard': {
     ...{ shows: 'the whole trip by keyboard alone, and scripted checks of accessibility', minutes: 10 },
   },
+  'chats-large': {
+    ...{ shows: 'a chat of 10,000 messages opens at its end and goes back within its budgets', minutes: 5 },
+  },
   'dashboard-large': {
     ...{ shows: 'texts of 900,000 characters and 60 levels leave every page usable', minutes: 10 },
   },

@@ -7,7 +7,8 @@ import { isSplittable, splitBlocks } from './split-blocks.js';
 import { directionOf } from './text-direction.js';
 import { VisibleText } from './visible-text.js';
 import { Code } from './json.js';
-import { Button, Dialog } from './ui.js';
+import { download } from './download.js';
+import { Button, CopyButton, Dialog, IconButton } from './ui.js';
 import css from './markdown.module.css';
 
 const OPTIONS = { extensions: [gfm({ singleTilde: false })], mdastExtensions: [gfmFromMarkdown()] };
@@ -106,10 +107,27 @@ const table: Render<'table'> = ({ children }, depth) => {
   );
 };
 
+/** Returns a name for the file of a block of code. */
+const fileName = (lang: string | null | undefined): string =>
+  `code.${/^[a-z0-9]{1,8}$/i.test(lang ?? '') ? lang : 'txt'}`;
+
 const code: Render<'code'> = ({ value, lang }) => (
-  <pre className={css.code} tabIndex={0} role="region" aria-label={`Code${lang ? ` in ${lang}` : ''}`}>
-    <VisibleText text={value} />
-  </pre>
+  <div className={css.codeBox}>
+    <div className={css.codeHead}>
+      <span>
+        <VisibleText text={lang ?? 'text'} />
+      </span>
+      <IconButton
+        icon="save"
+        label="Save the code as a file"
+        onClick={() => download(value, fileName(lang))}
+      />
+      <CopyButton text={value} label="Copy the code" />
+    </div>
+    <pre className={css.code} tabIndex={0} role="region" aria-label={`Code${lang ? ` in ${lang}` : ''}`}>
+      <VisibleText text={value} />
+    </pre>
+  </div>
 );
 
 /** The elements that Markdown may become. Everything else is shown as its source text. */

@@ -6,11 +6,10 @@ import type { Attachment } from './use-attachments.js';
 import css from './chats.module.css';
 
 /** Says what has become of a file that is not sent yet. */
-const stateOf = ({ state, size, loaded, error, isImage }: Attachment): string => {
+const stateOf = ({ state, size, loaded, error }: Attachment): string => {
   if (state === 'failed') return `failed: ${error ?? 'unknown error'}`;
   if (state === 'uploading')
     return `uploading ${size === 0 ? 100 : Math.min(99, Math.round((100 * loaded) / size))} %`;
-  if (isImage) return 'attached · not sent to the model';
   return size === 0 ? 'attached · it is empty' : 'attached';
 };
 
@@ -82,15 +81,15 @@ export const AttachmentChips = ({ attachments, ...actions }: ChipsProps) => (
 export interface FileRead {
   readonly tokens: number;
   readonly isCut: boolean;
-  /** Tokens of the whole file; undefined while the runtime does not tell it, null for no text. */
-  readonly wholeTokens?: number | null | undefined;
+  readonly wholeTokens?: number | undefined;
+  readonly sentAs?: 'text' | 'image' | 'document' | 'nothing' | undefined;
 }
 
 /** Says in words which part of a file the model has read. */
-export const describeRead = (read: FileRead): string => {
-  const { tokens, isCut, wholeTokens } = read;
-  if (wholeTokens === null) return 'not text: not sent to the model';
-  if (!isCut) return `read whole · ${formatNumber(wholeTokens ?? tokens)} tokens`;
+export const describeRead = ({ tokens, isCut, wholeTokens, sentAs = 'text' }: FileRead): string => {
+  if (sentAs === 'nothing') return 'not sent to the model: it has no text that the model takes';
+  if (sentAs !== 'text') return `sent as ${sentAs} · ${formatNumber(tokens)} tokens`;
+  if (!isCut) return `read whole · ${formatNumber(tokens)} tokens`;
   if (wholeTokens === undefined) return `read in part · ${formatNumber(tokens)} tokens`;
   return `read ${formatNumber(tokens)} of ${formatNumber(wholeTokens)} tokens: it is larger than its share of the context`;
 };

@@ -1,4 +1,4 @@
-import { useState, type FormEvent } from 'react';
+import { useId, useState, type FormEvent } from 'react';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { identity, useIdentity } from '../../data/identity.js';
@@ -8,9 +8,10 @@ import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { Button, css as ui, Dialog, Field, IconButton, ProblemBox } from '../../ui/ui.js';
 import type { PanelState } from './chat-panel.js';
-import type { ChatEntry } from './use-chats.js';
+import type { FamilyChat } from './use-family.js';
+import css from './chats.module.css';
 
-type ChatProps = { readonly chat: ChatEntry };
+type ChatProps = { readonly chat: FamilyChat };
 
 const RenameDialog = ({ chat, onClose }: ChatProps & { readonly onClose: () => void }) => {
   const [name, setName] = useState(chat.name);
@@ -66,23 +67,27 @@ const DeleteDialog = ({ chat, onClose }: ChatProps & { readonly onClose: () => v
 export const ChatMenu = ({ chat, panel }: ChatProps & { readonly panel: PanelState }) => {
   const [opened, setOpened] = useState<'rename' | 'delete' | null>(null);
   const { workspace } = useIdentity();
+  const id = useId();
   const path = `/workspaces/${encodeURIComponent(workspace)}/chats/${chat.id}?format=json`;
   const close = (): void => setOpened(null);
   return (
     <>
       <Link to={`/sessions/${chat.sessionId}`}>Session</Link>
-      <CopyRecord
-        noun="chat"
-        page={`/chats/${chat.id}`}
-        json={path}
-        command={`antiphon session show ${quoteWord(chat.sessionId)}`}
-      />
-      <ActButton permission="sessions:write" icon="pencil" onClick={() => setOpened('rename')}>
-        Rename
-      </ActButton>
-      <ActButton permission="sessions:write" icon="trash" onClick={() => setOpened('delete')}>
-        Delete
-      </ActButton>
+      <IconButton icon="menu" label="Actions of the chat" popoverTarget={id} />
+      <div id={id} popover="auto" role="group" aria-label="Actions of the chat" className={css.menu}>
+        <CopyRecord
+          noun="chat"
+          page={`/chats/${chat.id}`}
+          json={path}
+          command={`antiphon session show ${quoteWord(chat.sessionId)}`}
+        />
+        <ActButton permission="sessions:write" icon="pencil" onClick={() => setOpened('rename')}>
+          Rename
+        </ActButton>
+        <ActButton permission="sessions:write" icon="trash" onClick={() => setOpened('delete')}>
+          Delete
+        </ActButton>
+      </div>
       <IconButton
         icon="layout"
         label={panel.isOpen ? 'Close the side panel' : 'Open the side panel'}

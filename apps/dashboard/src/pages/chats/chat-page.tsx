@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
@@ -15,11 +15,15 @@ import { useSummary } from '../session/use-summary.js';
 import { filesByTurn } from './attached-files.js';
 import { ChatComposer, type ComposerHandle } from './chat-composer.js';
 import { ChatMenu } from './chat-menu.js';
+import { FindBar, useFind } from './find-bar.js';
+import { Gauge } from './gauge.js';
 import { ChatPanel, usePanel } from './chat-panel.js';
 import { ChatThread } from './chat-thread.js';
+import type { TurnActions } from './chat-turn.js';
 import { markSeen } from './seen-chats.js';
 import { TurnQueue } from './turn-queue.js';
-import { useChats, type ChatEntry } from './use-chats.js';
+import { forksOf, useFamily, type FamilyChat, type Lineage } from './use-family.js';
+import { useBranching } from './use-branching.js';
 import css from './chats.module.css';
 
 /** Says what a chat does now. */
@@ -29,8 +33,30 @@ const stateOf = (running: Turn | null): readonly [string, string] => {
   return waits ? ['pending', 'waits for a decision'] : ['running', 'answers'];
 };
 
+interface Known {
+  readonly chat: FamilyChat;
+  readonly family: readonly FamilyChat[];
+  readonly lineage: Lineage;
+}
+
+/** Joins the turns that a branch has from its origins with its own. */
+const useJoined = ({ chat, family, lineage }: Known, begun: readonly Turn[], hasEarlier: boolean) => {
+  const { sessionId } = chat;
+  return useMemo(() => {
+    const inherited = hasEarlier ? [] : lineage.turns;
+    const joined = [...inherited, ...begun.map((turn) => ({ turn, sessionId }))];
+    const sessions = new Map(inherited.map(({ turn, sessionId: id }) => [turn.turnId, id]));
+    return {
+      turns: joined.map(({ turn }) => turn),
+      sessionOf: (turnId: string): string => sessions.get(turnId) ?? sessionId,
+      forks: forksOf(joined, family),
+    };
+  }, [lineage, begun, hasEarlier, sessionId, family]);
+};
+
 /** Reads a chat: its messages as of the position, those that wait, and its files. */
-const useChat = ({ sessionId }: ChatEntry) => {
+const useChat = (known: Known) => {
+  const { sessionId } = known.chat;
   const position = usePosition();
   const log = useSessionLog(sessionId, { position });
   const transcript = useTranscript(log, position);
@@ -40,9 +66,13 @@ const useChat = ({ sessionId }: ChatEntry) => {
   const cancelled = useMemo(() => cancelledTurns(log.events), [log.events]);
   const queued = useMemo(() => queuedTurns(turns, cancelled), [turns, cancelled]);
   const begun = useMemo(() => begunTurns(turns, cancelled), [turns, cancelled]);
+  const joined = useJoined(known, begun, log.hasEarlier);
   const texts = useLiveTexts(sessionId, running !== null && position === null);
-  const files = useMemo(() => filesByTurn(log.events), [log.events]);
-  return { position, log, transcript, summary, running, queued, begun, texts, files };
+  const files = useMemo(
+    () => new Map([...known.lineage.files, ...filesByTurn(log.events)]),
+    [log.events, known.lineage],
+  );
+  return { position, log, transcript, summary, running, queued, joined, texts, files };
 };
 
 /** Notes what of a chat has been shown, for the marks of the list. */
@@ -54,13 +84,16 @@ const useSeen = (id: string, { events }: Pick<SessionLog, 'events'>, position: n
 };
 
 interface WriteProps {
-  readonly chat: ChatEntry;
+  readonly chat: FamilyChat;
   readonly running: Turn | null;
   readonly queued: readonly Turn[];
+  readonly onEditLast: () => void;
+  /** Newest turn that has called a model; null for none. */
+  readonly called: Turn | null;
 }
 
 /** The queue and the composer of a chat. */
-const Write = ({ chat: { id, sessionId }, running, queued }: WriteProps) => {
+const Write = ({ chat: { id, sessionId }, running, queued, onEditLast, called }: WriteProps) => {
   const composer = useRef<ComposerHandle | null>(null);
   const { run, problem } = useAct();
   const stop = (): void => {
@@ -79,29 +112,49 @@ const Write = ({ chat: { id, sessionId }, running, queued }: WriteProps) => {
         handle={composer}
         onSend={(draft) => outboxOf(id).add(draft)}
         onStop={running ? stop : undefined}
-      />
+        onEditLast={onEditLast}
+      >
+        {called && <Gauge sessionId={sessionId} turn={called} />}
+      </ChatComposer>
     </div>
   );
 };
 
-const PastNote = ({ sessionId }: Pick<ChatEntry, 'sessionId'>) => (
+const PastNote = ({ sessionId }: Pick<FamilyChat, 'sessionId'>) => (
   <p className={css.pastNote}>
     This is the past. <Link to={`/sessions/${sessionId}`}>Fork it from its session</Link>, or go back to live
     to write.
   </p>
 );
 
-const ChatView = ({ chat }: { readonly chat: ChatEntry }) => {
+/** Keeps which message is edited, and begins branches. */
+const useActions = (chat: FamilyChat) => {
+  const [edited, edit] = useState<string | null>(null);
+  const { start, view } = useBranching(chat);
+  const latest = useRef(start);
+  latest.current = start;
+  const actions = useMemo(
+    (): TurnActions => ({ edit, branch: (...request) => latest.current(...request) }),
+    [],
+  );
+  return { edited, edit, actions, view };
+};
+
+const ChatView = (known: Known) => {
+  const { chat } = known;
   const { id, sessionId, name } = chat;
-  const { position, log, transcript, summary, running, queued, begun, texts, files } = useChat(chat);
+  const { position, log, transcript, summary, running, queued, joined, texts, files } = useChat(known);
+  const { edited, edit, actions, view } = useActions(chat);
   const panel = usePanel();
+  const [isFinding, setFinding] = useFind();
   const unsent = useStore(outboxOf(id).messages);
   useSeen(id, log, position);
   if (log.problem) return <ProblemBox problem={log.problem} />;
   if (!log.isLoaded) return <Loading what="the chat" />;
   const [state, words] = stateOf(running);
-  const { turns } = transcript;
+  const { turns } = joined;
   const isEmpty = turns.length === 0 && (position !== null || unsent.length === 0);
+  const own = transcript.turns.length;
   return (
     <>
       <section className={css.chat} aria-label={`Chat ${name}`}>
@@ -112,37 +165,55 @@ const ChatView = ({ chat }: { readonly chat: ChatEntry }) => {
         >
           <State of={state}>{words}</State>
         </PageHead>
+        {isFinding && <FindBar turns={turns} onClose={() => setFinding(false)} />}
         {isEmpty && (
           <Empty
             title={position === null ? 'Nothing has been said yet' : 'Nothing was said at this position'}
           />
         )}
         <ChatThread
-          {...{ sessionId, texts, files, log }}
-          turns={begun}
-          before={log.hasLater ? 0 : Math.max(0, summary.count - turns.length)}
+          {...joined}
+          {...{ texts, files, log, edited }}
+          actions={position === null ? actions : null}
+          before={log.hasLater ? 0 : Math.max(0, summary.count - own)}
         />
-        {position === null ? <Write {...{ chat, running, queued }} /> : <PastNote sessionId={sessionId} />}
+        {view}
+        {position === null ? (
+          <Write
+            {...{ chat, running, queued }}
+            called={transcript.turns.findLast(({ model }) => model !== null) ?? null}
+            onEditLast={() => edit(lastEnded(turns))}
+          />
+        ) : (
+          <PastNote sessionId={sessionId} />
+        )}
       </section>
       {panel.isOpen && <ChatPanel {...{ chat, log, transcript, summary }} close={panel.toggle} />}
     </>
   );
 };
 
+/** Returns the newest turn that can be edited. */
+const lastEnded = (turns: readonly Turn[]): string | null =>
+  turns.findLast(({ endedAt, message }) => endedAt !== null && !message.isDeleted)?.turnId ?? null;
+
+const NoSuchChat = ({ id }: { readonly id: string }) => (
+  <section className={css.chat}>
+    <PageHead title="There is no such chat" />
+    <Empty title={id}>
+      <p>It may be deleted, not begun yet at this position, or in another workspace.</p>
+      <Link to="/chats/new">New chat</Link>
+    </Empty>
+  </section>
+);
+
 /** Shows one chat, by its id or its name. */
 export const ChatPage = ({ id }: { readonly id: string }) => {
-  const { entries, isLoaded, list } = useChats();
-  const chat = entries.find((entry) => entry.id === id || entry.name === id);
-  if (chat) return <ChatView chat={chat} />;
-  if (list.problem) return <ProblemBox problem={list.problem} retry={list.refresh} />;
-  if (!isLoaded) return <Loading what="the chat" />;
-  return (
-    <section className={css.chat}>
-      <PageHead title="There is no such chat" />
-      <Empty title={id}>
-        <p>It may be deleted, or it is a chat of another workspace.</p>
-        <Link to="/chats/new">New chat</Link>
-      </Empty>
-    </section>
-  );
+  const { chat, family, lineage, isLoading, isKnown, failure, problem, refresh } = useFamily(id);
+  if (failure && !chat)
+    return failure.status === 404 ? <NoSuchChat id={id} /> : <ProblemBox problem={failure} retry={refresh} />;
+  if (problem) return <ProblemBox problem={problem} />;
+  if (!chat && isKnown) return <NoSuchChat id={id} />;
+  if (!chat || isLoading) return <Loading what="the chat" />;
+  return <ChatView {...{ chat, family, lineage }} />;
 };

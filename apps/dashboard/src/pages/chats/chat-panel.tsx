@@ -7,8 +7,10 @@ import { css as ui, IconButton, Id, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import type { SessionLog } from '../session/session-log.js';
 import type { Summary } from '../session/use-summary.js';
+import { useIdentity } from '../../data/identity.js';
+import { useRead } from '../../data/use-read.js';
 import { attachedNow } from './attached-files.js';
-import type { ChatEntry } from './use-chats.js';
+import type { FamilyChat } from './use-family.js';
 import css from './chats.module.css';
 
 export interface PanelState {
@@ -42,28 +44,53 @@ export const usePanel = (): PanelState => {
 };
 
 interface ChatPanelProps {
-  readonly chat: ChatEntry;
+  readonly chat: FamilyChat;
   readonly log: SessionLog;
   readonly transcript: Transcript;
   readonly summary: Summary;
   readonly close: () => void;
 }
 
+const CHANGES = 200;
+
+/** Returns the files that a session has changed, the newest change first. */
+const useChanged = (sessionId: string) => {
+  const { workspace } = useIdentity();
+  const { data } = useRead(
+    'readFileHistory',
+    { params: { id: workspace }, query: { limit: CHANGES } },
+    { changesOn: ({ category }) => category === 'file', hasPast: false },
+  );
+  const own = (data?.changes ?? []).filter(({ cause }) => cause.sessionId === sessionId);
+  return [...new Map(own.toReversed().map((change) => [change.path, change])).values()].toReversed();
+};
+
 /** Files and facts of a chat. */
 export const ChatPanel = ({ chat, log, transcript, summary, close }: ChatPanelProps) => {
   const files = attachedNow(log.events);
+  const changed = useChanged(chat.sessionId);
   return (
     <aside className={css.panel} aria-label="About this chat">
       <div className={css.panelHead}>
         <h2>Files</h2>
         <IconButton icon="close" label="Close the side panel" onClick={close} />
       </div>
-      {files.length === 0 && <p className={ui.muted}>No file is attached.</p>}
+      {files.length + changed.length === 0 && <p className={ui.muted}>No file is attached or changed.</p>}
       <ul>
         {files.map(({ path, size }) => (
           <li key={path} className={css.panelFile}>
             <VisibleText text={path} />
             <span className={ui.muted}>{formatBytes(size)} · attached</span>
+          </li>
+        ))}
+        {changed.map(({ path, type, at, cause }) => (
+          <li key={`changed ${path}`} className={css.panelFile}>
+            <VisibleText text={path} />
+            <span className={ui.muted}>
+              {type}{' '}
+              {cause.turnId && <Link to={`/sessions/${chat.sessionId}/why/${cause.turnId}`}>by a turn</Link>}{' '}
+              <Time at={at} />
+            </span>
           </li>
         ))}
       </ul>

@@ -6,24 +6,31 @@ import type { SessionLog } from '../session/session-log.js';
 import { useFollowEnd, useShownTurns } from '../session/turn-window.js';
 import type { LiveTexts } from '../session/use-session.js';
 import type { AttachedFile } from './attached-files.js';
-import { ChatTurn } from './chat-turn.js';
+import { ChatTurn, type TurnActions } from './chat-turn.js';
+import type { Fork } from './use-family.js';
 import css from './chats.module.css';
 
 interface ThreadProps {
-  readonly sessionId: string;
-  /** Turns that have begun. */
+  /** Turns that have begun, those of the origins first. */
   readonly turns: readonly Turn[];
+  /** Session of a turn. */
+  readonly sessionOf: (turnId: string) => string;
   readonly texts: LiveTexts;
   readonly files: ReadonlyMap<string, readonly AttachedFile[]>;
+  readonly forks: ReadonlyMap<string, Fork>;
   readonly log: Pick<SessionLog, 'hasEarlier' | 'hasLater' | 'loadEarlier' | 'loadLater'>;
   /** Number of turns before those of the log. */
   readonly before: number;
+  /** Turn whose message is edited; null for none. */
+  readonly edited: string | null;
+  readonly actions: TurnActions | null;
 }
 
 const NO_FILES: readonly AttachedFile[] = [];
 
 /** The messages of a chat with their answers, of which a long one has a part in the page. */
-export const ChatThread = ({ sessionId, turns, texts, files, log, before }: ThreadProps) => {
+export const ChatThread = (props: ThreadProps) => {
+  const { turns, sessionOf, texts, files, forks, log, before, edited, actions } = props;
   const { shown, earlier, later } = useShownTurns(turns, log, false);
   const last = turns.at(-1);
   const length = last ? (texts.get(last.turnId)?.length ?? 0) : 0;
@@ -40,11 +47,15 @@ export const ChatThread = ({ sessionId, turns, texts, files, log, before }: Thre
         {shown.map((turn, index) => (
           <ChatTurn
             key={turn.turnId}
-            {...{ sessionId, turn }}
+            sessionId={sessionOf(turn.turnId)}
+            turn={turn}
             live={texts.get(turn.turnId) ?? ''}
             files={files.get(turn.turnId) ?? NO_FILES}
             position={before + first + index + 1}
             count={before + turns.length}
+            fork={forks.get(turn.turnId) ?? null}
+            isEdited={edited === turn.turnId}
+            actions={actions}
           />
         ))}
       </div>

@@ -2,7 +2,6 @@ import type { Draft } from '../../data/drafts.js';
 import { nameOfText } from '../../data/chat-name.js';
 import { client } from '../../data/gateway.js';
 import { identity } from '../../data/identity.js';
-import { outboxOf } from '../../data/outbox.js';
 import { toProblem } from '../../data/use-read.js';
 
 const MAX_NAMES = 20;
@@ -11,19 +10,24 @@ const MAX_NAMES = 20;
 export type Speaker = { readonly agent: string } | { readonly role: string } | Record<string, never>;
 
 /**
- * Creates a chat and hands its first message to the outbox of the chat. The key joins a repeat.
+ * Creates a chat with its files and its first message, by one request. The key joins a repeat.
  * Returns the id of the chat.
  */
 export const startChat = async (draft: Draft, speaker: Speaker, key: string): Promise<string> => {
   const name = nameOfText(draft.text);
   const params = { id: identity.get().workspace };
+  const { files } = draft;
   for (let attempt = 1; ; attempt++) {
     const numbered = attempt === 1 ? name : `${name} ${attempt}`;
-    const body = { ...speaker, ...(name === '' ? {} : { name: numbered }) };
+    const body = {
+      ...speaker,
+      ...(name === '' ? {} : { name: numbered }),
+      ...(files.length === 0 ? {} : { attach: files.map(({ path }) => path) }),
+      message: draft.text,
+    };
     try {
-      const chat = await client.http.createChat({ params, body, idempotencyKey: `${key}-${attempt}` });
-      outboxOf(chat.id).add(draft, key);
-      return chat.id;
+      const { id } = await client.http.createChat({ params, body, idempotencyKey: `${key}-${attempt}` });
+      return id;
     } catch (error) {
       if (toProblem(error).code !== 'CHAT.NAME_TAKEN' || attempt === MAX_NAMES) throw error;
     }

@@ -14,23 +14,43 @@ interface Group {
 /** Fewer calls in a row are shown one by one. */
 const MIN_GROUP = 3;
 
-const isQuiet = ({ part }: KeyedPart): boolean => part.kind === 'tool' && part.status === 'completed';
+const NONE: ReadonlySet<string> = new Set();
+
+const isQuiet = ({ part }: KeyedPart, opened: ReadonlySet<string>): boolean =>
+  part.kind === 'tool' && part.status === 'completed' && !opened.has(part.callId);
+
+const toolOf = ({ part }: KeyedPart): ToolPart | null => (part.kind === 'tool' ? part : null);
+
+/** Splits calls in a row, and gives groups the key of the row, so that they stay open as they grow. */
+const foldRow = (row: readonly KeyedPart[], opened: ReadonlySet<string>): readonly (KeyedPart | Group)[] => {
+  const folded: (KeyedPart | Group)[] = [];
+  let groups = 0;
+  for (let at = 0; at < row.length;) {
+    let end = at;
+    for (let part = row[end]; part && isQuiet(part, opened); part = row[end]) end++;
+    const same = row.slice(at, Math.max(end, at + 1));
+    const group = same.flatMap((part) => toolOf(part) ?? []);
+    if (same.length < MIN_GROUP) folded.push(...same);
+    else folded.push({ key: `group ${row[0]?.key} ${groups++}`, group });
+    at += same.length;
+  }
+  return folded;
+};
 
 /**
- * Folds three or more successful tool calls in a row into one entry. Calls that run, failed or wait
- * for a decision stay in view. A group has the key of its first call, so that it stays open.
+ * Folds three or more successful tool calls in a row into one entry. Calls that run, failed, wait
+ * for a decision or were opened by the reader stay in view.
  */
-export const foldParts = (parts: readonly KeyedPart[]): readonly (KeyedPart | Group)[] => {
+export const foldParts = (
+  parts: readonly KeyedPart[],
+  opened: ReadonlySet<string> = NONE,
+): readonly (KeyedPart | Group)[] => {
   const folded: (KeyedPart | Group)[] = [];
   for (let at = 0; at < parts.length;) {
     let end = at;
-    for (let part = parts[end]; part && isQuiet(part); part = parts[end]) end++;
+    for (let part = parts[end]; part?.part.kind === 'tool'; part = parts[end]) end++;
     const row = parts.slice(at, Math.max(end, at + 1));
-    if (row.length < MIN_GROUP) folded.push(...row);
-    else {
-      const group = row.flatMap(({ part }) => (part.kind === 'tool' ? [part] : []));
-      folded.push({ key: `group ${group[0]?.key}`, group });
-    }
+    folded.push(...(end > at ? foldRow(row, opened) : row));
     at += row.length;
   }
   return folded;
@@ -41,7 +61,7 @@ export const ToolGroup = ({ parts }: { readonly parts: readonly ToolPart[] }) =>
   const ms = parts.reduce((sum, { durationMs }) => sum + (durationMs ?? 0), 0);
   const names = [...new Set(parts.map(({ name }) => name))];
   return (
-    <details className={css.group}>
+    <details className={css.group} data-group="">
       <summary>
         <Icon name="tool" />
         <span>{countOf(parts.length, 'tool call')}</span>

@@ -7,9 +7,6 @@ import type { AttachedFile } from './attached-files.js';
 import { describeRead } from './attachment-chips.js';
 import css from './chats.module.css';
 
-/** Files of which a model gets no byte. */
-const isImage = (path: string): boolean => /\.(png|jpe?g|webp|gif|avif|bmp)$/i.test(path);
-
 interface TurnFilesProps {
   readonly sessionId: string;
   readonly turn: Turn;
@@ -32,7 +29,6 @@ export const TurnFiles = ({ sessionId, turn, files }: TurnFilesProps) => {
   const context = useTurnContext(sessionId, turn);
   const readOf = (path: string): string => {
     const read = context?.files.find((file) => file.path === path);
-    if (isImage(path)) return 'not sent to the model';
     return read ? describeRead(read) : 'attached';
   };
   return (

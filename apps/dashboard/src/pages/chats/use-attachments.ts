@@ -19,8 +19,6 @@ export interface Attachment {
   readonly error: string | null;
   /** Data URL of an image; null for other files. */
   readonly preview: string | null;
-  /** True for an image: its bytes go to no model. */
-  readonly isImage: boolean;
   /** Text that was pasted, which Undo gives back. */
   readonly pasted: string | null;
 }
@@ -32,11 +30,9 @@ interface Upload {
 
 let lastId = 0;
 
-const isImageName = (name: string): boolean => /\.(png|jpe?g|webp|gif|avif|bmp)$/i.test(name);
-
 const attachmentOf = (file: FileToSend): Attachment => ({
   ...{ id: ++lastId, name: file.name, size: file.size, loaded: file.size, path: file.path },
-  ...{ state: 'ready', error: null, preview: null, pasted: null, isImage: isImageName(file.name) },
+  ...{ state: 'ready', error: null, preview: null, pasted: null },
 });
 
 const readPreview = (file: Blob): Promise<string | null> => {
@@ -99,12 +95,11 @@ class Attachments {
 
   #begin(file: Blob, name: string, pasted: string | null): void {
     const id = ++lastId;
-    const isImage = file.type.startsWith('image/') || isImageName(name);
     this.#set([
       ...this.list,
       {
         ...{ id, name, size: file.size, state: 'uploading', loaded: 0, path: null, error: null },
-        ...{ preview: null, isImage, pasted },
+        ...{ preview: null, pasted },
       },
     ]);
     void readPreview(file).then((preview) => preview && this.#update(id, { preview }));

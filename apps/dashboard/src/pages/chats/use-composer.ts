@@ -2,6 +2,7 @@ import { useEffect, useLayoutEffect, useRef, useState, type ClipboardEvent, type
 import { useRefusal } from '../../data/act.js';
 import { readDraft, writeDraft, type Draft } from '../../data/drafts.js';
 import { readyFiles, useAttachments, type Attachment } from './use-attachments.js';
+import { useSuggestions } from './use-suggestions.js';
 
 /** A longer pasted text becomes a file. */
 const LONG_PASTE = 4_000;
@@ -80,10 +81,12 @@ const pasteInto =
 interface Keys extends Pick<ComposerOptions, 'onStop' | 'onEditLast'> {
   readonly text: string;
   readonly send: () => void;
+  /** Handles a key for the list of suggestions; returns true if it was for the list. */
+  readonly suggest: (event: KeyboardEvent) => boolean;
 }
 
 /** Handles the keys of the field: Enter sends, ↑ edits the last message, Escape twice stops. */
-const useFieldKeys = ({ text, send, onStop, onEditLast }: Keys) => {
+const useFieldKeys = ({ text, send, suggest, onStop, onEditLast }: Keys) => {
   const escapedAt = useRef(Number.NEGATIVE_INFINITY);
   const escape = (): void => {
     const isSecond = performance.now() - escapedAt.current < SECOND_ESCAPE_MS;
@@ -92,6 +95,7 @@ const useFieldKeys = ({ text, send, onStop, onEditLast }: Keys) => {
   };
   return (event: KeyboardEvent): void => {
     if (event.nativeEvent.isComposing) return;
+    if (suggest(event)) return event.preventDefault();
     const { key, shiftKey, ctrlKey, metaKey } = event;
     const sends = key === 'Enter' && (ctrlKey || metaKey || (!shiftKey && hasFinePointer()));
     const act = sends ? send : key === 'ArrowUp' && text === '' ? onEditLast : undefined;
@@ -140,7 +144,16 @@ export const useComposer = (options: ComposerOptions) => {
     focus();
   };
   useHandle(handle, { give, focus });
-  const onKeyDown = useFieldKeys({ text, send, onStop, onEditLast });
+  const picker = useRef<HTMLInputElement>(null);
+  const suggestions = useSuggestions({
+    ...{ text, change, caret: field.current?.selectionStart ?? text.length },
+    attach: attachments.addPath,
+    openPicker: () => picker.current?.click(),
+  });
+  const onKeyDown = useFieldKeys({ text, send, suggest: suggestions.onKeyDown, onStop, onEditLast });
   const onPaste = pasteInto(attachments.add);
-  return { text, change, attachments, field, canSend, refusal, send, undo, focus, onKeyDown, onPaste };
+  return {
+    ...{ text, change, attachments, field, picker, suggestions, canSend, refusal },
+    ...{ send, undo, focus, onKeyDown, onPaste },
+  };
 };

@@ -7,6 +7,7 @@ import { client } from '../../data/gateway.js';
 import { useStore } from '../../data/store.js';
 import { toolsOf } from '../../data/compare.js';
 import type { Transcript, Turn } from '../../data/transcript.js';
+import { runningTurn } from '../../data/turn-queue.js';
 import { ActButton } from '../../ui/act-button.js';
 import { CopyRecord } from '../../ui/copy-record.js';
 import { formatNumber, formatUsd, shortId } from '../../ui/format.js';
@@ -24,11 +25,10 @@ import css from './session.module.css';
 const BranchDialog = lazy(async () => ({ default: (await import('./branch-dialog.js')).BranchDialog }));
 
 const stateOf = ({ turns }: Transcript): string => {
-  const last = turns.at(-1);
-  if (!last) return 'not begun';
-  const waits = toolsOf(last).some(({ status }) => status === 'pending');
-  if (waits && last.endedAt === null) return 'pending';
-  return last.endedAt === null ? 'running' : 'idle';
+  if (turns.length === 0) return 'not begun';
+  const running = runningTurn(turns);
+  if (!running) return 'idle';
+  return toolsOf(running).some(({ status }) => status === 'pending') ? 'pending' : 'running';
 };
 
 const STATE_WORDS: Readonly<Record<string, string>> = {
@@ -194,8 +194,7 @@ export const SessionPage = ({ params }: PageProps) => {
   const log = useSessionLog(sessionId, { position, from, isScrubbing: isDragged });
   const transcript = useTranscript(log, position);
   const summary = useSummary(sessionId, log, transcript, isDragged);
-  const last = transcript.turns.at(-1);
-  const isOpen = last !== undefined && last.endedAt === null && !log.hasLater;
+  const running = log.hasLater ? null : runningTurn(transcript.turns);
   const before = log.hasLater ? null : summary.count - transcript.turns.length;
   const branch = useBranch(sessionId, transcript, before);
   const state = stateOf(transcript);
@@ -217,7 +216,7 @@ export const SessionPage = ({ params }: PageProps) => {
       <PageHead
         title={title}
         tabTitle={`${STATE_WORDS[state] ?? state} · ${title} · Sessions`}
-        actions={isOpen && <CancelButton sessionId={sessionId} turnId={last.turnId} />}
+        actions={running && <CancelButton sessionId={sessionId} turnId={running.turnId} />}
       >
         <State of={state}>{STATE_WORDS[state]}</State>
       </PageHead>
