@@ -127,6 +127,16 @@ describe('antiphon budget and antiphon session', () => {
   });
 });
 
+describe('antiphon search', () => {
+  it('finds a message by its words, and says where there is none', async () => {
+    await run('chat', 'The Hallig boat leaves at noon.', '--peer', 'search');
+    expect(await run('search', 'hallig', 'noon', '--kinds', 'message')).toMatch(
+      /^\S+ {2}message \S+ {2}The Hallig boat leaves at noon\.\n {2}The Hallig boat leaves at noon\.\n/,
+    );
+    expect(await run('search', 'walrus')).toBe('nothing is found\n');
+  });
+});
+
 describe('antiphon memory', () => {
   it('query and show what an agent learned from a message, and name an unknown entry', async () => {
     await run('chat', 'My city is Oslo.', '--peer', 'memory');

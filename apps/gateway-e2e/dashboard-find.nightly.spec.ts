@@ -64,7 +64,7 @@ describe('a list of the dashboard', () => {
     const path = '/api/v1/agents/claude/history?limit=1000';
     const countAll = async () => (await readApi<{ changes: object[] }>(world, path)).changes.length;
     await waitForValue('the history', async () => ((await countAll()) >= 60 ? true : undefined));
-    await world.page.goto('/agents/claude');
+    await world.page.goto('/agents/claude?tab=history');
     await world.page.getByText('These are 50 changes.').waitFor();
     await waitForRows('Changes of state', 50);
     await button('Show more changes').click();
@@ -86,7 +86,7 @@ describe('a list of the dashboard', () => {
       url.searchParams.set('limit', '1');
       return route.continue({ url: url.href });
     });
-    await page.goto('/agents');
+    await page.goto('/agents?view=table');
     for (let count = 1; count < agents.length; count++) {
       await page.getByText(`These are ${count} agents.`).waitFor();
       await waitForRows('Agents', count);
@@ -164,7 +164,7 @@ describe('the filters of a page', () => {
   it.each([
     ['/sessions?agent=gpt&state=waiting', 'Sessions', 1],
     ['/events?type=TurnRequested&since=2020-01-01T00:00:00.000Z', 'Events', 2],
-    ['/agents?state=ready', 'Agents', 2],
+    ['/agents?state=ready&view=table', 'Agents', 2],
   ])('are shown by a link in a browser that was not here before: %s', async (path, table, least) => {
     const { page } = world;
     const rowsOf = async (one: typeof page): Promise<string[]> => {

@@ -93,7 +93,9 @@ const fixedChoices = (): Choice[] => [
 
 const useChoices = (text: string, findPage: FindPage): Choices => {
   const wanted = text.trim().toLowerCase();
-  const found = useFoundTexts(text.trim(), findPage);
+  // An id, a position and a time are no words.
+  const isWords = !UUID.test(wanted) && !/^[#@]/.test(wanted);
+  const found = useFoundTexts(isWords ? text.trim() : '', findPage);
   const { choices: named, ...byId } = useChoicesOfId(wanted);
   const agents = useFetched('palette agents', () => client.http.listAgents());
   const recent = useFetched('palette sessions', () =>
