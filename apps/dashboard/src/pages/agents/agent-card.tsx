@@ -1,5 +1,5 @@
 import type { RouteReply } from '@antiphon/client';
-import { coursesOf } from '../../data/agent-load.js';
+import { coursesOf } from './agent-load.js';
 import { useLiveMetrics, useLiveState } from '../../data/agent-live.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';

@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
-import { cpuPercent, formatPercent } from '../../data/agent-load.js';
-import { bucketRows, spanOf, SPANS, type Span } from '../../data/agent-spans.js';
+import { cpuPercent, formatPercent } from './agent-load.js';
+import { bucketRows, spanOf, SPANS, type Span } from './agent-spans.js';
 import { setParams, useParam } from '../../data/router.js';
 import { useRead } from '../../data/use-read.js';
 import { serverNow } from '../../data/gateway.js';

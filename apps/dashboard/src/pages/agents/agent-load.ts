@@ -1,6 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
-import { formatBytes } from '../ui/format.js';
-import { roundUp, type ChartRow } from '../ui/chart-scale.js';
+import { formatBytes } from '../../ui/format.js';
+import { roundUp, type ChartRow } from '../../ui/chart-scale.js';
 
 type Metrics = RouteReply<'listAgentMetrics'>['agents'][number];
 export type AgentSample = Metrics['recent'][number];

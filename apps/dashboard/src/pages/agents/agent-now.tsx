@@ -1,4 +1,4 @@
-import { coursesOf } from '../../data/agent-load.js';
+import { coursesOf } from './agent-load.js';
 import { useLiveMetrics } from '../../data/agent-live.js';
 import { isAbout } from '../../data/event-pages.js';
 import { Link } from '../../data/router.js';

@@ -1,4 +1,4 @@
-import type { ChartRow } from '../ui/chart-scale.js';
+import type { ChartRow } from '../../ui/chart-scale.js';
 
 /** Time that charts of an agent show, in steps of one sample each. */
 export interface Span {
