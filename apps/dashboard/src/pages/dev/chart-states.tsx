@@ -34,6 +34,10 @@ export const ChartStates = () => (
         file="sample.csv"
       />
     </Panel>
+    <Panel title="Lines of cards" isPadded className={pages.half}>
+      <Sparkline label="CPU" text="12 %" tip="CPU: 0 % to 12 %" rows={LINES} top={100} />
+      <Sparkline label="Disk" text="2.0 KiB" tip="one sample" rows={rowsOf(1, [2])} top={2} />
+    </Panel>
     <Panel title="No value" isPadded className={pages.half}>
       <TimeChart {...DAYS} label="No value" summary="Nothing is known." series={['Turns']} rows={[]} />
     </Panel>
