@@ -31,7 +31,7 @@ let watcher: Page;
 let [metricsReads, readsBefore] = [0, 0];
 const call = createApiCaller(() => world.stack.gatewayUrl);
 /** Ids of the agents that the browser has spawned, by their names. */
-const ids: Record<string, string> = {};
+const ids: Record<string, string> = { Claude: 'claude' };
 beforeAll(async () => {
   world = await startDashboardWorld({ model });
   for (const spec of AGENTS) ids[spec.name] = await spawn(spec);
@@ -227,6 +227,66 @@ describe('a workflow of five nodes', () => {
   });
 });
 
+describe('the messages of two agents', () => {
+  const keyOf = async (name: string): Promise<string> => {
+    const request = { name, role: 'member', agentId: ids[name] };
+    return (await call<{ token: string }>('', 'POST', '/keys', request)).body.token;
+  };
+  /** Sends a message of one agent to another one. Returns its id. */
+  const send = async (from: string, to: string, message: object): Promise<string> => {
+    const body = { to: { agent: ids[to] }, ...message };
+    const sent = await call<{ messageId: string }>(await keyOf(from), 'POST', '/messages', body);
+    expect([sent.status, sent.body]).toEqual([201, expect.anything()]);
+    return sent.body.messageId;
+  };
+
+  it('are a thread of request and reply with read marks, live and in the past', async () => {
+    const { page } = world;
+    await page.goto('/messages');
+    await page.getByText(/Live event [\d,]+/).waitFor();
+    const line = (id: string) => page.locator(`[data-message="${id}"]`);
+    const request = await send('Researcher', 'Claude', { type: 'Request', content: { text: 'Is it good?' } });
+    await line(request).getByText('not read').waitFor();
+    await send('Writer', 'Researcher', { type: 'AgentSpoke', content: { text: 'Another thread.' } });
+    await say('Claude', 'look at your messages');
+    await line(request).getByText('read', { exact: true }).waitFor();
+    const reply = await send('Claude', 'Researcher', {
+      ...{ type: 'Reply', cause: request },
+      content: { text: 'It is.', to: request },
+    });
+    await line(reply).getByText('not read').waitFor();
+    const shown = await page
+      .locator('[data-message]')
+      .evaluateAll((lines) => lines.map((one) => one.getAttribute('data-message')));
+    expect(shown.slice(0, 2)).toEqual([request, reply]);
+    const { messages } = await readApi<{ messages: { messageId: string; logPosition: number }[] }>(
+      world,
+      '/api/v1/messages',
+    );
+    expect(messages.map(({ messageId }) => messageId).sort()).toEqual([...shown].sort());
+    expect(await findViolations(page)).toEqual([]);
+    const at = messages.find(({ messageId }) => messageId === request)?.logPosition;
+    await page.goto(`/messages?at=${at}`);
+    await line(request).getByText('not read').waitFor();
+    expect(await page.locator('[data-message]').count()).toBe(1);
+  });
+
+  it('are written to an agent, and answered, from the page', async () => {
+    const { page } = world;
+    await page.goto('/messages?type=AgentSpoke');
+    await button('Write a message').click();
+    const dialog = page.getByRole('dialog', { name: 'Write a message' });
+    await dialog.getByLabel('Agent', { exact: true }).selectOption(ids['Writer'] ?? '');
+    await dialog.getByLabel('Text').fill('Please begin.');
+    await dialog.getByRole('button', { name: 'Send' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await page.locator('[data-message]').getByText('Please begin.').waitFor();
+    expect(await readApi(world, `/api/v1/agents/${ids['Writer']}/messages`)).toMatchObject({
+      messages: [{ content: { text: 'Please begin.' }, type: 'AgentSpoke' }],
+    });
+  });
+});
+
 describe('the metrics of agents', () => {
   it('come as frames, without a read, and equal the API', async () => {
     // The sample of the work that the first tests began.
@@ -267,6 +327,7 @@ describe('the metrics of agents', () => {
       await chart.getByText(`in ${words}`).waitFor();
     }
     await chart.locator('summary').click();
+    await chart.getByRole('row').nth(120).waitFor();
     expect(await chart.getByRole('row').count()).toBe(121);
     expect(await page.getByRole('button', { name: /^Save as CSV/ }).count()).toBe(4);
     expect(await findViolations(page)).toEqual([]);

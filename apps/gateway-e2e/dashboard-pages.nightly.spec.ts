@@ -20,6 +20,8 @@ const PAGES = [
   '/agents/gpt?tab=money',
   '/agents/gpt?tab=definition',
   '/sessions',
+  '/messages',
+  '/messages?write=1',
   '/approvals',
   '/workflows',
   '/workflows/new',

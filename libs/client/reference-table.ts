@@ -32,6 +32,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   sendMessage: { method: 'post', path: '/api/v1/messages', idempotent: true },
   sendAgentMessage: { method: 'post', path: '/api/v1/agents/{id}/messages', idempotent: true },
   listMessages: { method: 'get', path: '/api/v1/agents/{id}/messages' },
+  listWorkspaceMessages: { method: 'get', path: '/api/v1/messages' },
+  listTopics: { method: 'get', path: '/api/v1/agents/{id}/topics' },
   subscribe: { method: 'put', path: '/api/v1/agents/{id}/topics/{topic}' },
   unsubscribe: { method: 'delete', path: '/api/v1/agents/{id}/topics/{topic}' },
   readBudgets: { method: 'get', path: '/api/v1/budgets' },

@@ -28,6 +28,7 @@ import { SpawnAgent } from './lifecycle/spawn-agent.handler.js';
 import { SpeakingAgents } from './lifecycle/speaking-agents.js';
 import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
 import { InboxStore } from './messages/inbox-store.js';
+import { ListMessages } from './messages/list-messages.handler.js';
 import { Messages } from './messages/messages.handler.js';
 import { AgentFolders, createFoldersOnStart } from './metrics/agent-folders.js';
 import { AgentMetricsSampler } from './metrics/agent-metrics.js';
@@ -37,7 +38,7 @@ import { ReadAgentMetrics } from './metrics/read-agent-metrics.handler.js';
 
 const handlers = [
   ...[ReadAgents, ListCapabilities, ChangeAgent, ControlAgent, SpawnAgent],
-  ...[Messages, ReadAgentMetrics, ListAgentMetrics],
+  ...[Messages, ListMessages, ReadAgentMetrics, ListAgentMetrics],
 ];
 const providers = [
   ...handlers,

@@ -71,3 +71,43 @@ export const subscribeAgent = defineRequest({
   reply: z.object({ topics: z.array(Topic) }),
   timeoutMs: 5_000,
 });
+
+/** A message of the workspace. Each subscriber of a topic reads it at its own time: null. */
+export const WorkspaceMessage = AgentMessage.extend({
+  logPosition: z.int().positive().describe('Position of the message in the log.'),
+  isRead: z
+    .boolean()
+    .nullable()
+    .describe('True once it is in a context of its agent; null for topics and everyone.'),
+});
+export type WorkspaceMessage = z.infer<typeof WorkspaceMessage>;
+
+/** Filters of the messages of a workspace. */
+export const MessageFilter = {
+  agent: AgentId.optional().describe('Only messages from or to this agent.'),
+  topic: Topic.optional().describe('Only messages of this topic; `everyone` for those to every agent.'),
+  type: MessageType.optional(),
+  cause: z.string().min(1).max(200).optional().describe('Only messages that this message or event caused.'),
+};
+
+/** Lists the messages between all agents of a workspace, newest first. */
+export const listWorkspaceMessages = defineRequest({
+  subject: 'cmd.agent.message.list-all',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    ...MessageFilter,
+    limit: z.int().min(1).max(500).default(100),
+    cursor: z.string().max(500).optional(),
+    ...asOfRequest,
+  }),
+  reply: z.object({ messages: z.array(WorkspaceMessage), nextCursor: z.string().nullable(), ...asOfReply }),
+  timeoutMs: 10_000,
+});
+
+/** Returns the topics that an agent follows, by name. */
+export const listTopics = defineRequest({
+  subject: 'cmd.agent.message.list-topics',
+  request: z.strictObject({ workspace: WorkspaceId, agentId: AgentId, ...asOfRequest }),
+  reply: z.object({ topics: z.array(Topic), ...asOfReply }),
+  timeoutMs: 5_000,
+});

@@ -3,7 +3,7 @@ import { AgentChanges, AgentSpec, AgentState } from '../agent/agent-definition.j
 import { AgentId } from '../agent/agent-id.js';
 import { AGENT_ACTIONS, MAX_CHARTED_AGENTS, SampleStep } from '../agent/agent-requests.js';
 import { Topic } from '../agent/message-events.js';
-import { MessageSpec } from '../agent/message-requests.js';
+import { MessageFilter, MessageSpec } from '../agent/message-requests.js';
 import { IdempotencyKey } from '../agent/requests.js';
 import { TaskState } from '../agent/task-events.js';
 import { TaskItem } from '../agent/task-requests.js';
@@ -195,6 +195,13 @@ export const MessagesQuery = z.strictObject({
   limit: pageLimit(500, 100),
   cursor: Cursor,
   offset: Offset,
+  at: At,
+});
+/** Query of `GET /api/v1/messages`. */
+export const WorkspaceMessagesQuery = z.strictObject({
+  ...MessageFilter,
+  limit: pageLimit(500, 100),
+  cursor: Cursor,
   at: At,
 });
 /** Params of `message.send`. */

@@ -1,10 +1,19 @@
 import {
   MessageSpec,
   listAgentMessages,
+  listTopics,
+  listWorkspaceMessages,
   sendAgentMessage,
   subscribeAgent,
 } from '../agent/message-requests.js';
-import { AgentMessageBody, ByAgentId, ByTopic, MessagesQuery } from '../gateway/index.js';
+import {
+  AgentMessageBody,
+  AtQuery,
+  ByAgentId,
+  ByTopic,
+  MessagesQuery,
+  WorkspaceMessagesQuery,
+} from '../gateway/index.js';
 import { AGENT_MESSAGE, SPAWNED_AGENT } from './agent-examples.js';
 import { IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
@@ -76,6 +85,39 @@ export const MESSAGE_ROUTES = {
       query: { limit: 50 },
       reply: { messages: [AGENT_MESSAGE], nextCursor: null },
     },
+    problems: NO_AGENT,
+  }),
+  listWorkspaceMessages: defineRoute({
+    method: 'get',
+    path: '/api/v1/messages',
+    access: 'agents:read',
+    tag: 'Messages',
+    feature: 'agent_runtime_v1',
+    summary: 'List the messages of all agents',
+    description:
+      'Returns the messages of the workspace, newest first: from whom, to an agent, a topic or everyone, with the id of ' +
+      'the event or message that caused each. `isRead` is null for topics and everyone. A page of the key of an agent ' +
+      'has only the messages from and to its own tree, and may be shorter than `limit`.',
+    query: WorkspaceMessagesQuery,
+    reply: { schema: listWorkspaceMessages.reply },
+    example: {
+      query: { agent: SPAWNED_AGENT.id, limit: 50 },
+      reply: { messages: [AGENT_MESSAGE], nextCursor: null },
+    },
+  }),
+  listTopics: defineRoute({
+    method: 'get',
+    path: '/api/v1/agents/{id}/topics',
+    access: 'agents:read',
+    tag: 'Messages',
+    feature: 'agent_runtime_v1',
+    summary: 'List the topics of an agent',
+    description:
+      'Returns the topics that the agent follows, by name. Every agent gets the messages to everyone.',
+    params: ByAgentId,
+    query: AtQuery,
+    reply: { schema: listTopics.reply },
+    example: { params: AGENT_ID, reply: { topics: ['releases'] } },
     problems: NO_AGENT,
   }),
   subscribe: defineRoute({

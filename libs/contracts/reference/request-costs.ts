@@ -40,6 +40,8 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   sendMessage: 'small',
   sendAgentMessage: 'small',
   listMessages: 'past',
+  listWorkspaceMessages: 'heavy',
+  listTopics: 'past',
   subscribe: 'small',
   unsubscribe: 'small',
   // Budgets

@@ -1,4 +1,4 @@
-import type { AgentStateChange, AgentView, MessageItem, TaskItem } from '@antiphon/contracts/agent';
+import type { AgentStateChange, AgentView, TaskItem, WorkspaceMessage } from '@antiphon/contracts/agent';
 import { invalid } from '@antiphon/kernel';
 import type { z } from 'zod';
 import type { Output } from '../output.js';
@@ -166,8 +166,9 @@ export const renderMessage = ({
   type,
   content,
   isRead,
-}: z.infer<typeof MessageItem>): string => {
+}: z.infer<typeof WorkspaceMessage>): string => {
   const target = to.kind === 'agent' ? to.agentId : to.kind === 'topic' ? `topic ${to.topic}` : 'everyone';
   const text = typeof content['text'] === 'string' ? content['text'] : JSON.stringify(content);
-  return `${sentAt}  ${isRead ? 'read  ' : 'unread'}  ${from} -> ${target}  ${type}: ${text.replace(/\s+/g, ' ').slice(0, 200)}`;
+  const mark = isRead === null ? '-     ' : isRead ? 'read  ' : 'unread';
+  return `${sentAt}  ${mark}  ${from} -> ${target}  ${type}: ${text.replace(/\s+/g, ' ').slice(0, 200)}`;
 };

@@ -52,8 +52,15 @@ interface ListOptions {
   readonly cursor?: string;
 }
 
-const list = async ({ output, http }: CommandContext, agent: string, options: ListOptions): Promise<void> => {
-  const page = await (await http()).listMessages({ params: { id: agent }, query: options });
+const list = async (
+  { output, http }: CommandContext,
+  agent: string | undefined,
+  options: ListOptions,
+): Promise<void> => {
+  const { listMessages, listWorkspaceMessages } = await http();
+  const page = await (agent === undefined
+    ? listWorkspaceMessages({ query: options })
+    : listMessages({ params: { id: agent }, query: options }));
   const lines = page.messages.length === 0 ? ['no messages'] : page.messages.map(renderMessage);
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
@@ -96,12 +103,12 @@ export const addMessage = (program: Command, context: ContextOf): void => {
       send(context(command), content, options),
     );
   message
-    .command('list <agent>')
-    .description('list the messages of an agent, newest first')
+    .command('list [agent]')
+    .description('list the messages of an agent, or of all agents, newest first')
     .option('--limit <n>', 'messages per page, 1 to 500', '100')
     .option('--cursor <cursor>', 'start after this page')
     .addHelpText('after', '\nExample:\n  antiphon message list researcher-7f3a')
-    .action((agent: string, options: ListOptions, command: Command) =>
+    .action((agent: string | undefined, options: ListOptions, command: Command) =>
       list(context(command), agent, options),
     );
   for (const [verb, description] of [

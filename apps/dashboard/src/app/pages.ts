@@ -21,6 +21,7 @@ export const NAVIGATION: readonly { to: string; title: string; icon: IconName; k
   { to: '/chats', title: 'Chats', icon: 'chats', key: 'h' },
   { to: '/files', title: 'Files', icon: 'files', key: 'f' },
   { to: '/agents', title: 'Agents', icon: 'agents', key: 'a' },
+  { to: '/messages', title: 'Messages', icon: 'send', key: 'i' },
   { to: '/sessions', title: 'Sessions', icon: 'sessions', key: 's' },
   { to: '/approvals', title: 'Approvals', icon: 'approvals', key: 'p' },
   { to: '/workflows', title: 'Workflows', icon: 'layout', key: 'w' },

@@ -16,6 +16,7 @@ export const PAGES: readonly Page[] = [
   page('/chats/:chat', 'Chat', async () => (await import('./chats/chats-page.js')).ChatsPage),
   page('/agents', 'Agents', async () => (await import('./agents/agent-list.js')).AgentList),
   page('/agents/:id', 'Agent', async () => (await import('./agents/agent-page.js')).AgentPage),
+  page('/messages', 'Messages', async () => (await import('./messages/messages.js')).Messages),
   page('/sessions', 'Sessions', async () => (await import('./session/session-list.js')).SessionList),
   page('/sessions/:id', 'Session', async () => (await import('./session/session-page.js')).SessionPage),
   page('/sessions/:id/why/:turn', 'Why', async () => (await import('./why/why-page.js')).WhyPage),

@@ -84,6 +84,22 @@ const NEWEST_SQL = listPageSql(
   order by m.position desc limit $4 offset $6`,
   'octet_length(r.data::text)',
 );
+/** The read mark of an inbox is the newest `InboxRead` of its stream. */
+const ALL_SQL = listPageSql(
+  `select e.position, e.data, case when e.data -> 'to' ->> 'kind' = 'agent' then e.position <= coalesce((
+      select (r.data ->> 'upTo')::bigint from events r where r.workspace = e.workspace and r.stream_id = e.stream_id
+        and r.type = 'InboxRead' and r.position <= $4 order by r.position desc limit 1), 0) end as is_read
+  from events e
+  where e.workspace = $1 and e.type = 'AgentMessageSent' and e.position <= $4
+    and ($3::bigint is null or e.position < $3)
+    and ($5::text is null or e.data ->> 'from' = 'agent/' || $5 or e.data -> 'to' ->> 'agentId' = $5)
+    and ($6::text is null or e.data -> 'to' ->> 'topic' = $6
+      or ($6 = '${EVERYONE}' and e.data -> 'to' ->> 'kind' = '${EVERYONE}'))
+    and ($7::text is null or e.data ->> 'type' = $7)
+    and ($8::text is null or e.data ->> 'causeId' = $8)
+  order by e.position desc limit $2`,
+  'octet_length(r.data::text)',
+);
 const TAIL_SQL = `select position, workspace, stream_id from events
   where type = 'AgentMessageSent' and position > $1 order by position limit $2`;
 const HEAD_SQL = `select coalesce(max(position), 0) as position from events where type = 'AgentMessageSent'`;
@@ -94,6 +110,17 @@ export interface NewestMessages {
   /** Position before which they are. Default: any. */
   readonly before?: number | null;
   readonly offset?: number;
+}
+
+/** Messages of a workspace that a list shows. */
+export interface MessageQuery {
+  readonly limit: number;
+  readonly before: number | null;
+  readonly upTo: number;
+  readonly agent: string | null;
+  readonly topic: string | null;
+  readonly type: string | null;
+  readonly cause: string | null;
 }
 
 /** A new message in the log, as a process follows them. */
@@ -152,6 +179,18 @@ export class InboxStore {
     const rows = await this.query<MessageRow & ListedRow>(workspace, query, values);
     const { shown, hasMore } = cutListPage(rows, limit);
     return { shown: shown.map(toStored), hasMore };
+  }
+
+  /** Returns a page of the messages of a workspace, newest first, each with its read mark. */
+  async readAll(
+    workspace: string,
+    { limit, before, upTo, agent, topic, type, cause }: MessageQuery,
+  ): Promise<ListPage<StoredMessage & { readonly isRead: boolean | null }>> {
+    type Row = MessageRow & ListedRow & { readonly is_read: boolean | null };
+    const query = { name: 'agent_messages_all', text: ALL_SQL };
+    const values = [limit + 1, before, upTo, agent, topic, type, cause];
+    const { shown, hasMore } = cutListPage(await this.query<Row>(workspace, query, values), limit);
+    return { shown: shown.map((row) => ({ ...toStored(row), isRead: row.is_read })), hasMore };
   }
 
   /** Returns the messages of all workspaces after a position, oldest first. */

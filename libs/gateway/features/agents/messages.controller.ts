@@ -2,9 +2,12 @@ import { Controller, Inject } from '@nestjs/common';
 import { WebSocketGateway } from '@nestjs/websockets';
 import {
   listAgentMessages,
+  listTopics,
+  listWorkspaceMessages,
   sendAgentMessage,
   subscribeAgent,
   type MessageSpec,
+  type WorkspaceMessage,
 } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import { MESSAGE_ROUTES, METHODS, type RouteInput } from '@antiphon/contracts/reference';
@@ -32,6 +35,14 @@ const send = (
   const command = { workspace, message, actor: actorOf(principal), idempotencyKey };
   return requests.request(sendAgentMessage, command);
 };
+
+const AGENT = 'agent/';
+
+/** Returns the agents that a message is from and to. */
+const agentsOfMessage = ({ from, to }: WorkspaceMessage): (string | null)[] => [
+  from.startsWith(AGENT) ? from.slice(AGENT.length) : null,
+  to.kind === 'agent' ? to.agentId : null,
+];
 
 /** Serves messages between agents and the topics of agents. */
 @Controller()
@@ -65,6 +76,26 @@ export class MessagesController {
     const { workspace } = principal;
     await this.access.require(principal, params.id);
     return this.requests.request(listAgentMessages, { workspace, agentId: params.id, ...query });
+  }
+
+  @HandleRoute(MESSAGE_ROUTES.listWorkspaceMessages)
+  async listAll(
+    { query }: RouteInput<Routes['listWorkspaceMessages']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof listWorkspaceMessages.reply>> {
+    const { workspace } = principal;
+    const page = await this.requests.request(listWorkspaceMessages, { workspace, ...query });
+    return { ...page, messages: await this.access.filter(principal, page.messages, agentsOfMessage) };
+  }
+
+  @HandleRoute(MESSAGE_ROUTES.listTopics)
+  async topics(
+    { params, query }: RouteInput<Routes['listTopics']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof listTopics.reply>> {
+    const { workspace } = principal;
+    await this.access.require(principal, params.id);
+    return this.requests.request(listTopics, { workspace, agentId: params.id, ...query });
   }
 
   @HandleRoute(MESSAGE_ROUTES.subscribe)
