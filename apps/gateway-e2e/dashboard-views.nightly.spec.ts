@@ -46,7 +46,7 @@ const withoutValues = (tree: string): string =>
 
 describe('the accessibility tree', () => {
   it.each([
-    ['agents', () => '/agents'],
+    ['agents', () => '/agents?view=table'],
     ['agent', () => '/agents/claude'],
     ['session-that-waits', () => session],
     ['session-in-the-past', () => `${session}?at=10`],
