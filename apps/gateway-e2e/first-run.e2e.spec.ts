@@ -105,7 +105,8 @@ describe('the first run in Chromium', () => {
     await page.getByText(/^\d+ B · attached$/).waitFor();
     await page.getByRole('textbox', { name: 'Message' }).fill('What is the last line?');
     await page.keyboard.press('Enter');
-    await page.getByText('The last line is lines end with forty-two.', { exact: true }).waitFor();
+    const feed = page.getByRole('feed');
+    await feed.getByText('The last line is lines end with forty-two.', { exact: true }).waitFor();
     await page.getByText(/^\d+ B · read whole · \d+ tokens$/).waitFor();
     const seconds = (performance.now() - startedAt) / 1_000;
     expect(clicks).toBeLessThanOrEqual(4);
