@@ -372,6 +372,7 @@ describe('antiphon files and antiphon plan', () => {
 
   it('show a plan, run its step in a turn of an agent, and stop no run that has ended', async () => {
     await write('release.plan.md', '# Release\n\n- [ ] Write the tests\n');
+    expect(await run('plan', 'list')).toContain('release.plan.md  open  0 of 1 steps');
     expect(await run('plan', 'show', 'release.plan.md')).toContain('Write the tests');
     const ran = await cli('plan', 'run', 'release.plan.md', '--agent', 'main', '--watch');
     // The scripted model reports no end of the step.

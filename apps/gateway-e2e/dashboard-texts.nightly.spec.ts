@@ -186,6 +186,8 @@ describe('texts of models, tools, files and people', () => {
       '/runs',
       '/memory',
       '/files',
+      '/tasks',
+      '/plans',
       '/money',
       '/approvals?status=all',
     ];

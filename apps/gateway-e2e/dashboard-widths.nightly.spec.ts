@@ -94,6 +94,8 @@ const fill = async (names: Names): Promise<readonly string[]> => {
       '/money?by=model',
       '/memory',
       '/files',
+      '/tasks',
+      '/plans',
     ],
     ...[
       '/performance',

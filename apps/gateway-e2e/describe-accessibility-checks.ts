@@ -24,6 +24,8 @@ export const describeAccessibilityChecks = (worldOf: () => DashboardWorld, token
       '/money',
       '/memory',
       '/files',
+      '/tasks',
+      '/plans',
       '/performance',
       '/audit',
       '/settings',

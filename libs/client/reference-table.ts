@@ -23,6 +23,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   claimTask: { method: 'post', path: '/api/v1/tasks/claim', idempotent: true },
   renewTask: { method: 'post', path: '/api/v1/tasks/{id}/renew' },
   finishTask: { method: 'post', path: '/api/v1/tasks/{id}/finish' },
+  listPlans: { method: 'get', path: '/api/v1/plans/list' },
   getPlan: { method: 'get', path: '/api/v1/plans' },
   runPlan: { method: 'post', path: '/api/v1/plans/run' },
   stopPlan: { method: 'post', path: '/api/v1/plans/stop' },

@@ -41,7 +41,7 @@ const RULES = {
   browser: {
     types: ['client'],
     contracts: 'type-only',
-    folds: ['session-fold', 'run-fold', 'causes', 'prompt-references'],
+    folds: ['session-fold', 'run-fold', 'causes', 'prompt-references', 'task-waits'],
     external: 'any',
   },
   app: { types: ['kernel', 'platform', 'feature', 'tool', 'client'], contracts: 'all', external: 'any' },

@@ -50,6 +50,39 @@ export const PlanView = z.object({
 });
 export type PlanView = z.infer<typeof PlanView>;
 
+/** A plan as lists have it. */
+export const PlanItem = z.object({
+  path: z.string(),
+  planId: z.uuid().nullable().describe('Null for a file that is no plan yet.'),
+  status: PlanView.shape.status,
+  done: z.int().nonnegative().describe('Number of completed steps.'),
+  failed: z.int().nonnegative(),
+  steps: z.int().nonnegative(),
+  conflicts: z.int().nonnegative().describe('Number of conflicts of the last edit.'),
+  agentId: z.string().nullable().describe('Agent that does its steps now; null for none.'),
+  changedAt: z.iso.datetime().describe('Time of the last change of its file.'),
+  changedBy: z.string(),
+});
+export type PlanItem = z.infer<typeof PlanItem>;
+
+/** Lists the plans of a workspace by the paths of their files. Records nothing. */
+export const listPlans = defineRequest({
+  subject: 'cmd.agent.plan.list',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    limit: z.int().min(1).max(100).default(50),
+    cursor: z.string().max(500).optional(),
+    ...asOfRequest,
+  }),
+  reply: z.object({
+    plans: z.array(PlanItem),
+    total: z.int().nonnegative().describe('Number of plans of all pages.'),
+    nextCursor: z.string().nullable(),
+    ...asOfReply,
+  }),
+  timeoutMs: 15_000,
+});
+
 const place = { workspace: WorkspaceId, path: PlanPath };
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AgentId } from '../agent/agent-id.js';
-import { PlanPath, PlanView, runPlan } from '../agent/plan-requests.js';
+import { PlanPath, PlanView, listPlans, runPlan } from '../agent/plan-requests.js';
 import { At } from '../gateway/index.js';
 import { asOfReply } from '../log/as-of.js';
 import { defineRoute } from './http-route.js';
@@ -38,6 +38,36 @@ const ByPath = z.strictObject({ path: PlanPath });
 
 /** Routes of `/api/v1/plans`. */
 export const PLAN_ROUTES = {
+  listPlans: defineRoute({
+    method: 'get',
+    path: '/api/v1/plans/list',
+    access: 'runs:read',
+    tag: 'Plans',
+    feature: 'agent_runtime_v1',
+    summary: 'List plans',
+    description:
+      'Returns the plans of the workspace by the paths of their files, with the number of their steps and the agent ' +
+      'that does them. Nothing is recorded: an edit of a file is shown as it would be read.',
+    query: z.strictObject({
+      limit: z.coerce.number().int().min(1).max(100).default(50),
+      cursor: z.string().max(500).optional(),
+      at: At,
+    }),
+    reply: { schema: listPlans.reply },
+    example: {
+      reply: {
+        plans: [
+          {
+            ...{ path: PLAN.path, planId: PLAN.planId, status: 'running', done: 1, failed: 0, steps: 2 },
+            ...{ conflicts: 0, agentId: 'main' },
+            ...{ changedAt: '2026-11-21T09:30:00.125Z', changedBy: 'agent/main' },
+          },
+        ],
+        total: 1,
+        nextCursor: null,
+      },
+    },
+  }),
   getPlan: defineRoute({
     method: 'get',
     path: '/api/v1/plans',

@@ -31,6 +31,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   claimTask: 'small',
   renewTask: 'small',
   finishTask: 'small',
+  listPlans: 'heavy',
   getPlan: 'heavy',
   runPlan: 'heavy',
   stopPlan: 'small',

@@ -13,6 +13,7 @@ import * as tokens from './orchestration.tokens.js';
 import { PlanRunDriver } from './plans/plan-run-driver.js';
 import { PLANS_LEASE, PlanRuns, defaultPlanTimes } from './plans/plan-runs.js';
 import { PlanStore } from './plans/plan-store.js';
+import { ListPlans } from './plans/list-plans.handler.js';
 import { Plans } from './plans/plans.handler.js';
 import { PlansRuntime } from './plans/plans-runtime.js';
 import { CancelRun } from './runs/cancel-run.handler.js';
@@ -182,7 +183,7 @@ const plans = [
   provide(PlansRuntime, [PlanRuns], (planRuns) => new PlansRuntime(planRuns)),
 ];
 
-const handlers = [Workflows, StartRun, CancelRun, RunQueries, Tasks, ExternalClaims, Plans];
+const handlers = [Workflows, StartRun, CancelRun, RunQueries, Tasks, ExternalClaims, Plans, ListPlans];
 const providers = [
   ...handlers,
   ...temporalProviders,

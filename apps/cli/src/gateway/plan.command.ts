@@ -1,7 +1,8 @@
 import type { PlanView } from '@antiphon/contracts/agent';
 import { rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
-import type { HttpClient } from '@antiphon/client/http';
+import type { HttpClient, RouteReply } from '@antiphon/client/http';
+import { nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf, Output } from '../output.js';
 import { parseWhole } from './agent-views.js';
 
@@ -56,9 +57,30 @@ const runPlan = async ({ output, http }: CommandContext, path: string, options: 
   output.line(plan, renderPlanView(plan));
 };
 
-/** Adds `antiphon plan show|run|stop`. */
+type PlanPage = RouteReply<'listPlans'>;
+
+const renderItem = ({ path, status, done, steps, agentId }: PlanPage['plans'][number]): string =>
+  `${path}  ${status}  ${done} of ${steps} steps${agentId === null ? '' : `  run by ${agentId}`}`;
+
+const listPlans = async ({ output, http }: CommandContext, options: { limit: string; cursor?: string }) => {
+  const { limit, cursor } = options;
+  const query = { limit: parseWhole('--limit', limit), ...(cursor === undefined ? {} : { cursor }) };
+  const page = await (await http()).listPlans({ query });
+  const lines = page.plans.length === 0 ? ['no plans'] : page.plans.map(renderItem);
+  output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
+};
+
+/** Adds `antiphon plan list|show|run|stop`. */
 export const addPlan = (program: Command, context: ContextOf): void => {
   const plan = program.command('plan').description('show plans, and let an agent do their steps');
+  plan
+    .command('list')
+    .description('list plans with their states')
+    .option('--limit <n>', 'number of plans', '50')
+    .option('--cursor <cursor>', 'continue after a page')
+    .action((options: { limit: string; cursor?: string }, command: Command) =>
+      listPlans(context(command), options),
+    );
   plan
     .command('show <path>')
     .description('show a plan: its steps, the conflicts of its last edit, and its run')

@@ -20,6 +20,8 @@ export const NAVIGATION: readonly { to: string; title: string; icon: IconName; k
   { to: '/attention', title: 'Attention', icon: 'bell', key: 'n' },
   { to: '/chats', title: 'Chats', icon: 'chats', key: 'h' },
   { to: '/files', title: 'Files', icon: 'files', key: 'f' },
+  { to: '/tasks', title: 'Tasks', icon: 'tasks', key: 'k' },
+  { to: '/plans', title: 'Plans', icon: 'plans', key: 'l' },
   { to: '/agents', title: 'Agents', icon: 'agents', key: 'a' },
   { to: '/messages', title: 'Messages', icon: 'send', key: 'i' },
   { to: '/sessions', title: 'Sessions', icon: 'sessions', key: 's' },

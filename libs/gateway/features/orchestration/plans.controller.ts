@@ -1,8 +1,9 @@
 import { Controller, Inject } from '@nestjs/common';
-import { getPlan, runPlan, stopPlan, type PlanView } from '@antiphon/contracts/agent';
+import { getPlan, listPlans, runPlan, stopPlan, type PlanView } from '@antiphon/contracts/agent';
 import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import { PLAN_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
+import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../route/handle-route.js';
@@ -22,6 +23,17 @@ export class PlansController {
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
     @Inject(AgentAccess) private readonly access: AgentAccess,
   ) {}
+
+  @HandleRoute(PLAN_ROUTES.listPlans)
+  async list(
+    { query }: RouteInput<Routes['listPlans']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof listPlans.reply>> {
+    const page = await this.requests.request(listPlans, { workspace: principal.workspace, ...query });
+    const plans = await this.access.filter(principal, page.plans, ({ agentId }) => [agentId]);
+    // The key of an agent learns no number of plans that it may not read.
+    return { ...page, plans, total: principal.agentId === null ? page.total : plans.length };
+  }
 
   @HandleRoute(PLAN_ROUTES.getPlan)
   async get(

@@ -26,6 +26,7 @@ import {
 } from '@antiphon/agent-features/testing/plans-world';
 import type { PlansProcess } from '@antiphon/agent-features/testing/plans-world';
 import { asksFor, says } from '@antiphon/agent-features/testing/test-model';
+import { ListPlans } from './list-plans.handler.js';
 import { PlanStore } from './plan-store.js';
 
 type Call = Parameters<typeof asksFor>[0];
@@ -44,6 +45,31 @@ afterEach(async () => {
   await world.stopAll();
 });
 afterAll(() => world.close(), 30_000);
+
+describe('the list of plans', () => {
+  it('has each plan with its steps by path, now and as of a position, and records nothing', async () => {
+    const process = start();
+    const lists = process.get(ListPlans);
+    const request = { workspace: WORKSPACE, limit: 100 };
+    const path = nextPath();
+    await write(process, path, '# Tides\n\n- [x] Collect\n- [ ] Compare\n');
+    await write(process, 'empty.plan.md', 'no step\n');
+    const itemOf = async (more: { readonly at?: number } = {}) =>
+      (await lists.list({ ...request, ...more })).plans.find((plan) => plan.path === path);
+    expect(await itemOf()).toMatchObject({ status: 'open', done: 1, steps: 2, failed: 0, agentId: null });
+    expect(await factsOf(path)).toEqual([]);
+    await show(process, path);
+    expect((await itemOf())?.planId).not.toBeNull();
+    const { plans: all, total } = await lists.list(request);
+    expect(all.find((plan) => plan.path === 'empty.plan.md')).toMatchObject({
+      status: 'invalid',
+      planId: null,
+    });
+    expect(all.map((plan) => plan.path)).toEqual(all.map((plan) => plan.path).sort());
+    expect(total).toBe(all.length);
+    expect((await lists.list({ ...request, at: 1 })).plans).toEqual([]);
+  });
+});
 
 describe('a run of a plan', () => {
   // @shows agents-A12

@@ -2,7 +2,7 @@ import { lazy, Suspense, useState } from 'react';
 import { useRefusal } from '../../data/act.js';
 import { MAX_READ_BYTES, type FileContent } from '../../data/file-content.js';
 import type { FileEntry } from '../../data/file-tree.js';
-import { setParams, useParam } from '../../data/router.js';
+import { Link, setParams, useParam } from '../../data/router.js';
 import { formatBytes } from '../../ui/format.js';
 import { Button, Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
@@ -14,6 +14,15 @@ import { useContent } from './use-content.js';
 import { useVersions, Versions } from './versions.js';
 import pages from '../pages.module.css';
 import css from './files.module.css';
+
+/** Offers the page of a plan, whose file this is. */
+const PlanLink = ({ path }: { readonly path: string }) =>
+  path.endsWith('.plan.md') ? (
+    <p className={css.notice}>
+      This file is a plan.{' '}
+      <Link to={`/plans/${path.split('/').map(encodeURIComponent).join('/')}`}>Open its steps</Link>
+    </p>
+  ) : null;
 
 /** Markdown is large, and a list of files shows none. */
 const Content = lazy(async () => ({ default: (await import('./content.js')).Content }));
@@ -80,6 +89,7 @@ export const FileView = ({ entry }: { readonly entry: FileEntry }) => {
           <FileFacts entry={entry} shown={shown} changes={changes} />
           {!start && <FileActions {...{ entry, shown, text }} edit={() => setParams({ edit: '1' })} />}
         </div>
+        <PlanLink path={path} />
         {!shown.isNewest && (
           <p className={css.notice} role="status">
             This is an older version. <Button onClick={() => setParams({ v: null })}>Show the newest</Button>

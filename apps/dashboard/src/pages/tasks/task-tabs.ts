@@ -1,0 +1,26 @@
+import type { RouteReply } from '@antiphon/client';
+import type { Task } from './task-row.js';
+
+export type Counts = NonNullable<RouteReply<'listTasks'>['counts']>;
+export type TaskState = Task['state'];
+
+/** A tab of the list: the states that it shows. */
+export interface TaskTab {
+  readonly id: string;
+  readonly title: string;
+  readonly states: readonly TaskState[];
+}
+
+export const TABS: readonly TaskTab[] = [
+  { id: '', title: 'All', states: [] },
+  { id: 'queued', title: 'Queued', states: ['queued'] },
+  { id: 'running', title: 'Running', states: ['assigned', 'running'] },
+  { id: 'failed', title: 'Failed', states: ['failed'] },
+  { id: 'ended', title: 'Ended', states: ['completed', 'cancelled'] },
+];
+
+/** Returns the number of tasks of a tab. */
+export const countOfTab = ({ states }: TaskTab, counts: Counts): number =>
+  Object.entries(counts)
+    .filter(([state]) => states.length === 0 || states.includes(state as TaskState))
+    .reduce((sum, [, count]) => sum + count, 0);

@@ -1,0 +1,204 @@
+import { mkdirSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import type { PlanView, TaskItem } from '@antiphon/contracts/agent';
+import type { MockScript } from '@antiphon/testing/providers';
+import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { waitForValue } from './stack-under-test.js';
+
+jest.setTimeout(60_000);
+
+const SCREENSHOTS = process.env['ANTIPHON_SCREENSHOTS'];
+const SETTINGS = `
+[[agents]]
+id = "planner"
+workspace = "*"
+name = "Planner"
+provider = "openai"
+model = "gpt-4o"
+tools = ["calculator", "plan_step"]
+`;
+
+const { promise: released, resolve: release } = Promise.withResolvers<void>();
+/** Ends steps of plans with evidence, fails those that ask for it, and holds on request. */
+const model: MockScript = ({ user, toolResults }) => {
+  const [, step = '', path = ''] = /Do step (\S+) of the plan (\S+):/.exec(user) ?? [];
+  const report = (input: object) => ({
+    tools: [{ id: `call_${step}_${toolResults.length}`, name: 'plan_step', input: { path, step, ...input } }],
+  });
+  if (user.includes('hold')) return { reply: { text: ['released'] }, before: () => released };
+  if (step === '' || toolResults.length > 1) return { text: ['High water is at **noon**.'] };
+  if (user.includes('cannot'))
+    return toolResults.length > 0 ? { text: ['no'] } : report({ status: 'failed', note: 'no tide table' });
+  if (toolResults.length === 0)
+    return { tools: [{ id: `sum_${step}`, name: 'calculator', input: { expression: '40 + 2' } }] };
+  return report({ status: 'done', evidence: { tool: 'calculator' }, note: 'added' });
+};
+
+let world: DashboardWorld;
+beforeAll(async () => {
+  world = await startDashboardWorld({ settings: SETTINGS, model });
+}, 120_000);
+afterAll(async () => {
+  release();
+  await world?.stop();
+});
+
+const send = async <T>(method: string, path: string, body: object): Promise<T> => {
+  const response = await fetch(`${world.stack.gatewayUrl}/api/v1${path}`, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+};
+const taskOf = (id: string) => readApi<TaskItem>(world, `/api/v1/tasks/${id}`);
+const planOf = (path: string) => readApi<PlanView>(world, `/api/v1/plans?path=${path}`);
+const writeFile = (path: string, text: string) => send('PUT', `/workspaces/default/files/${path}`, { text });
+const button = (name: string | RegExp) => world.page.getByRole('button', { name, exact: true });
+const dialog = () => world.page.getByRole('dialog');
+const row = (name: string | RegExp) => world.page.getByRole('row', { name });
+const shoot = async (name: string): Promise<void> => {
+  if (!SCREENSHOTS) return;
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  const { page } = world;
+  for (const [width, colorScheme] of [
+    [1_360, 'light'],
+    [390, 'dark'],
+  ] as const) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme });
+    await page.screenshot({ path: `${SCREENSHOTS}/${name}-${width}-${colorScheme}.png` });
+  }
+  await page.setViewportSize({ width: 1_440, height: 900 });
+  await page.emulateMedia({ colorScheme: 'light' });
+};
+
+describe('the pages of tasks in Chromium', () => {
+  it('say why no agent can do a task, and show it done once one has the capability', async () => {
+    const { page } = world;
+    await page.goto('/tasks');
+    await page.getByText('No task is here').waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await button('Create a task').click();
+    await page.getByLabel('Prompt').fill('When is high water?');
+    await dialog().getByLabel('Title').fill('Tide tables');
+    await dialog().getByLabel('Capabilities').fill('tide-data');
+    await dialog().getByText('No agent has tide-data').waitFor();
+    await page.getByText('Priority, deadline, tries').click();
+    await page.getByLabel('Priority').fill('2');
+    await shoot('task-create');
+    await button('Create').click();
+    await page.getByRole('heading', { level: 1, name: 'Tide tables' }).waitFor();
+    await page.getByText('no agent has tide-data').waitFor();
+    const id = page.url().split('/').at(-1) ?? '';
+    expect(await taskOf(id)).toMatchObject({ priority: 2, waiting: { missing: ['tide-data'] } });
+    await page.goto('/tasks?tab=queued');
+    await row(/Tide tables.*no agent has tide-data/).waitFor();
+    await send('POST', '/agents', { name: 'Harbour', base: 'gpt', capabilities: ['tide-data'] });
+    await page.goto(`/tasks/${id}`);
+    await page.getByText('High water is at noon.').waitFor();
+    expect((await taskOf(id)).state).toBe('completed');
+    await page.getByRole('heading', { name: '1 attempt' }).waitFor();
+    await page.getByRole('link', { name: 'Why' }).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await shoot('task');
+  });
+
+  it('count by state, show the place in the queue, and cancel the chosen ones by keys', async () => {
+    const { page } = world;
+    const running = await send<TaskItem>('POST', '/tasks', { prompt: 'hold it', agent: 'claude' });
+    await waitForValue(
+      'a running task',
+      async () => (await taskOf(running.id)).state === 'running' || undefined,
+    );
+    for (const title of ['One', 'Two', 'Three'])
+      await send('POST', '/tasks', { prompt: 'later', title, agent: 'claude' });
+    await page.goto('/tasks?tab=queued');
+    await row(/Three.*claude busy, place 3/).waitFor();
+    await page.getByRole('button', { name: 'Queued 3' }).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await shoot('tasks');
+    // The newest is first.
+    await page.keyboard.press('j');
+    await page.keyboard.press('x');
+    await page.keyboard.press('j');
+    await page.keyboard.press('x');
+    await page.getByText('2 tasks chosen').waitFor();
+    await button('Cancel the chosen ones').click();
+    await dialog().getByRole('button', { name: 'Cancel them' }).click();
+    await page.getByRole('button', { name: 'Queued 1' }).waitFor();
+    const { counts } = await readApi<{ counts: Record<string, number> }>(
+      world,
+      '/api/v1/tasks?kind=task&counts=true&limit=1',
+    );
+    expect(counts).toMatchObject({ queued: 1, cancelled: 2, completed: 1, running: 1 });
+    release();
+    await page.getByRole('button', { name: 'Queued 0' }).waitFor();
+  });
+
+  it('create a new task with the specification of another one', async () => {
+    const { page } = world;
+    const first = await send<TaskItem>('POST', '/tasks', {
+      ...{ prompt: 'once more', title: 'Twice', priority: 7, retry: { strikes: 2 }, agent: 'gpt' },
+    });
+    await page.goto(`/tasks/${first.id}`);
+    await page.getByText('High water is at noon.').waitFor();
+    await button('Do it again').click();
+    await button('Create').click();
+    await page.waitForURL((url) => url.pathname.startsWith('/tasks/') && !url.pathname.endsWith(first.id));
+    const id = page.url().split('/').at(-1) ?? '';
+    expect(await taskOf(id)).toMatchObject({ title: 'Twice', priority: 7, agentId: 'gpt' });
+  });
+});
+
+describe('the pages of plans in Chromium', () => {
+  it('run the steps, link their evidence, and stop at a failing step', async () => {
+    const { page } = world;
+    await writeFile(
+      'tides.plan.md',
+      '# Tides\n\n- [ ] Add the heights\n- [ ] Find what cannot be found\n- [ ] Never done\n',
+    );
+    await page.goto('/plans');
+    if (SCREENSHOTS) await shoot('plans');
+    await page.getByRole('link', { name: 'tides.plan.md' }).click();
+    await page.getByRole('listitem').filter({ hasText: 'Add the heights' }).waitFor();
+    await button('Run').click();
+    expect(await dialog().getByRole('option', { name: 'gpt: has no tool plan_step' }).isDisabled()).toBe(
+      true,
+    );
+    await dialog().getByRole('button', { name: 'Run' }).click();
+    const failed = page.getByRole('listitem').filter({ hasText: 'Find what cannot be found' });
+    await failed.getByText('failed', { exact: true }).waitFor();
+    await page.getByText('step failed', { exact: false }).first().waitFor();
+    const plan = await planOf('tides.plan.md');
+    expect(plan.steps.map(({ status }) => status)).toEqual(['done', 'failed', 'open']);
+    await page.getByText('1 of 3', { exact: true }).waitFor();
+    const done = page.getByRole('listitem').filter({ hasText: 'Add the heights' });
+    await done.getByText('Note: added').waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await shoot('plan');
+    await done.getByRole('link', { name: /^call of calculator/ }).click();
+    await page.getByText('calculator').first().waitFor();
+    expect(page.url()).toContain('/why/');
+    await page.goto('/plans');
+    await row(/tides\.plan\.md.*failed.*1 of 3.*1 failed step/).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+  });
+
+  it('show an edit that contradicts the facts next to them, and lead to the file', async () => {
+    const { page } = world;
+    await writeFile('tides.plan.md', '# Tides\n\nNo box is left.\n');
+    await page.goto('/plans/tides.plan.md');
+    const conflict = page.getByRole('region', { name: 'Conflict 1' });
+    await conflict.getByText('The file has no step').waitFor();
+    expect((await planOf('tides.plan.md')).conflicts).toHaveLength(1);
+    expect(await findViolations(page)).toEqual([]);
+    await shoot('conflict');
+    await page.getByRole('link', { name: 'Edit the file' }).click();
+    await page.getByRole('textbox', { name: 'Text of tides.plan.md' }).waitFor();
+    await button('Cancel').click();
+    await page.getByRole('link', { name: 'Open its steps' }).click();
+    await page.getByRole('heading', { level: 1, name: 'tides.plan.md' }).waitFor();
+  });
+});
