@@ -67,7 +67,7 @@ describe('the list of plans', () => {
     });
     expect(all.map((plan) => plan.path)).toEqual(all.map((plan) => plan.path).sort());
     expect(total).toBe(all.length);
-    expect((await lists.list({ ...request, at: 1 })).plans).toEqual([]);
+    expect((await lists.list({ ...request, at: 0 })).plans).toEqual([]);
   });
 });
 
