@@ -253,3 +253,58 @@ describe('a message of parts', () => {
     expect([0, 5]).toContain(audit.code);
   });
 });
+
+interface ContextFile {
+  readonly path: string;
+  readonly tokens: number;
+  readonly wholeTokens: number;
+  readonly isCut: boolean;
+  readonly sentAs: string;
+}
+
+const filesInContext = async (sessionId: string, turnId: string): Promise<readonly ContextFile[]> => {
+  const context = await ok('GET', `/api/v1/sessions/${sessionId}/turns/${turnId}/context`);
+  return context['files'] as ContextFile[];
+};
+
+describe('a context by the window of its model', () => {
+  /** A text of some 5,000 tokens, each line with its number. */
+  const lines = (count: number): string =>
+    Array.from({ length: count }, (_, n) => `line ${n + 1} of the log of the tides`).join('\n');
+
+  it.each(VENDORS)('has an attached file of 5,000 tokens whole at %s, and says so', async (agent) => {
+    const text = lines(600);
+    expect(text.length).toBeGreaterThan(19_000);
+    await upload('notes/long.md', Buffer.from(text));
+    const chat = await newChat(agent);
+    await ok('POST', `${WORKSPACE}/chats/${chat.id}`, { command: 'attach', path: 'notes/long.md' });
+    const { turn, calls } = await send(chat, 'read it');
+    expect(JSON.stringify(calls[0]?.seen.body)).toContain('line 600 of the log');
+    const [file] = await filesInContext(chat.sessionId, turn.turnId);
+    expect(file).toMatchObject({ path: 'notes/long.md', isCut: false, sentAs: 'text' });
+    expect(file?.tokens).toBe(file?.wholeTokens);
+  });
+
+  it('has a part of a larger file, and says how much', async () => {
+    await upload('notes/huge.md', Buffer.from(lines(20_000)));
+    const chat = await newChat('claude');
+    const { turn, calls } = await send(chat, [{ type: 'file', path: 'notes/huge.md' }]);
+    expect(calls[0]?.user).toMatch(/\[cut: lines 1 to \d+ of 20000 lines/);
+    const [file] = await filesInContext(chat.sessionId, turn.turnId);
+    expect(file).toMatchObject({ path: 'notes/huge.md', isCut: true, sentAs: 'text' });
+    expect(file?.tokens).toBeGreaterThan(10_000);
+    expect(file?.wholeTokens).toBeGreaterThan(2 * (file?.tokens ?? 0));
+  });
+
+  it('and the formats that the model takes are in the view of an agent', async () => {
+    const inputsOf = async (id: string) => {
+      const { contextTokens, inputs } = await ok('GET', `/api/v1/agents/${id}`);
+      return { contextTokens, inputs };
+    };
+    expect(await inputsOf('claude')).toEqual({
+      contextTokens: 48_000,
+      inputs: ['text', 'image', 'document'],
+    });
+    expect(await inputsOf('reader')).toEqual({ contextTokens: 8_192, inputs: ['text'] });
+  });
+});

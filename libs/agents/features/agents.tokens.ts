@@ -1,3 +1,4 @@
+import type { ProviderConfig } from '@antiphon/config';
 import type { EventStore, PastReads } from '@antiphon/event-store';
 import { createToken } from '@antiphon/service-host';
 
@@ -15,6 +16,6 @@ export interface KnownProviders {
   /** Reads them from the log. */
   read(workspace: string): Promise<void>;
   /** Returns one that was read, null if there is none with this name. */
-  find(workspace: string, name: string): object | null;
+  find(workspace: string, name: string): Pick<ProviderConfig, 'name' | 'kind'> | null;
 }
 export const KNOWN_PROVIDERS = createToken<KnownProviders>('KNOWN_PROVIDERS');

@@ -30,6 +30,17 @@ export const AgentView = z.object({
   role: z.string().nullable(),
   provider: z.string().describe('Name of its provider, configured or connected.'),
   model: z.string(),
+  contextTokens: z
+    .int()
+    .positive()
+    .optional()
+    .describe('Maximum size of a context: by the window of its model, or by `[memory] context_tokens`.'),
+  inputs: z
+    .array(z.enum(['text', 'image', 'document']))
+    .optional()
+    .describe(
+      'Formats that its model takes. An image is refused by any other model, and a PDF becomes text.',
+    ),
   tools: z.array(z.string()).describe('Names of the tools that the agent may call.'),
   capabilities: z.array(z.string()),
   overrides: z

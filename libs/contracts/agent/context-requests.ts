@@ -85,7 +85,9 @@ export const TurnContextView = z.object({
     position: z.int().positive().describe('Event that started the call.'),
   }),
   attempts: z.array(z.int().positive()).describe('All attempts at model calls of the turn.'),
-  limitTokens: Tokens.describe('Maximum size: the current `[memory] context_tokens`.'),
+  limitTokens: Tokens.describe(
+    'Maximum size: the current `[memory] context_tokens`, or a part of the window of the model.',
+  ),
   window: Tokens.describe('Maximum number of earlier turns: the current `[memory] episodic_window`.'),
   tokens: Tokens.describe('Estimated tokens of the whole context.'),
   promptHash: z

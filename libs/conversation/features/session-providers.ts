@@ -31,6 +31,9 @@ const { DRIVE_TIMES, SESSION_LOG, TAKES_TURNS } = tokens;
  */
 const CHARS_PER_CONTEXT_TOKEN = 8;
 
+/** Size of the context for which a session keeps turns if no setting says it, tokens. */
+const KEPT_TOKENS = 16_384;
+
 const ON_APPENDED = createToken<StreamDeps['onAppended']>('ON_APPENDED');
 const CREATE_SESSION = createToken<CreateSession>('CREATE_SESSION');
 const PUBLISH_FRAMES = createToken<PublishFrames>('PUBLISH_FRAMES');
@@ -45,7 +48,7 @@ export const sessionProviders = [
   provide(SESSION_LOG, [EVENT_STORE, DATABASE_POOL, CONFIG], (store, pool, { memory }) => {
     const window = {
       turns: memory.episodicWindow,
-      chars: memory.contextTokens * CHARS_PER_CONTEXT_TOKEN,
+      chars: (memory.contextTokens ?? KEPT_TOKENS) * CHARS_PER_CONTEXT_TOKEN,
     };
     return createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window);
   }),

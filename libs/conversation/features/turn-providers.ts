@@ -27,6 +27,7 @@ import { CallBudget } from './turns/reserve-budget.js';
 import { createAgentPrompts } from './turns/reserve-in-commit.js';
 import { TargetResolver } from './turns/resolve-target.js';
 import { CallFiles } from './turns/call-files.js';
+import { ContextSizer } from './turns/context-sizer.js';
 import { RoleFiles } from './turns/role-files.js';
 import { TurnFiles } from './turns/turn-files.js';
 import { ToolRunner } from './turns/run-tools.js';
@@ -121,6 +122,7 @@ const turns = [
     taskBudgets: tokens.TASK_BUDGETS,
     times: DRIVE_TIMES,
   }),
+  provideClass(ContextSizer, { config: CONFIG, models: tokens.MODEL_PORT }),
   provideClass(CallFiles, { blobs: BlobStore, models: tokens.MODEL_PORT }),
   provideClass(CallPreparer, {
     requests: REQUESTS,
@@ -128,6 +130,7 @@ const turns = [
     tools: ToolCatalog,
     roles: RoleFiles,
     files: CallFiles,
+    sizes: ContextSizer,
     budget: CallBudget,
     logger: LOGGER,
   }),

@@ -8,7 +8,7 @@ import { PROVIDER_FACTS, PROVIDER_KINDS } from './provider-kinds.js';
 import { ALL_WORKSPACES } from './workspace-config.js';
 
 export const DEFAULT_AGENT_ID = 'main';
-const DEFAULT_TOOLS = ['echo', 'calculator'];
+const DEFAULT_TOOLS = ['echo', 'calculator', 'ls', 'read', 'search'];
 
 /** Environment variables in the form of `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;

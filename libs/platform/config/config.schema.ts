@@ -177,9 +177,9 @@ const Memory = z.strictObject({
   context_tokens: int(
     256,
     1_000_000,
-    'bound of an assembled context in tokens',
+    "bound of an assembled context in tokens; without it, half of the model's window, at most 48000",
     'context_tokens = 4000',
-  ).default(4_000),
+  ).optional(),
   semantic_enabled: bool('whether facts are learned and recalled', 'semantic_enabled = true').default(true),
 });
 

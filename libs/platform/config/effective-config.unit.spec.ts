@@ -120,7 +120,9 @@ describe('the effective configuration', () => {
     expect(JSON.stringify(settings)).not.toContain(MARKER);
     expect(find(settings, 'gateway.token')).toMatchObject({ value: 'set', origin: 'environment' });
     expect(find(settings, 'providers[openai].kind')).toMatchObject({ origin: 'environment' });
-    expect(find(settings, 'agents[main].tools')).toMatchObject({ value: ['echo', 'calculator'] });
+    expect(find(settings, 'agents[main].tools')).toMatchObject({
+      value: ['echo', 'calculator', 'ls', 'read', 'search'],
+    });
   });
 
   it('has only the entries of the workspace, and its own limits instead of the general ones', () => {

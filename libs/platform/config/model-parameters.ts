@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { AntiphonConfig, ProviderConfig } from './antiphon-config.js';
-import { bool, hint, shownText } from './key-hints.js';
+import { bool, hint, int, shownText } from './key-hints.js';
 import { INPUT_FAMILIES } from './model-inputs.js';
+import { DEFAULT_WINDOW, WINDOW_FAMILIES } from './model-windows.js';
 import { matchesPattern } from './prices.js';
 import type { ProviderKind } from './provider-kinds.js';
 
@@ -49,6 +50,8 @@ export interface ModelParameters {
   readonly images: boolean;
   /** True if the model takes PDF. Else it gets the text of a document. */
   readonly documents: boolean;
+  /** Size of the model's context, tokens. */
+  readonly contextWindow: number;
   /** Largest output limit that is accepted; null where none is known. */
   readonly maxOutput: number | null;
 }
@@ -68,6 +71,7 @@ const DEFAULTS: ModelParameters = {
   promptCache: true,
   images: false,
   documents: false,
+  contextWindow: DEFAULT_WINDOW,
   maxOutput: null,
 };
 
@@ -143,6 +147,12 @@ export const Parameters = z.strictObject({
     'whether the model takes PDF; else it gets the text of a document',
     'documents = true',
   ).optional(),
+  context_window: int(
+    1_024,
+    100_000_000,
+    "size of the model's context in tokens",
+    'context_window = 32768',
+  ).optional(),
 });
 
 /** Parameters of a model, and the names of those that the file sets. */
@@ -158,7 +168,7 @@ export const findParameters = (
   model: string,
 ): KnownParameters => {
   const short = model.slice(model.lastIndexOf('/') + 1);
-  const families = [...FAMILIES, ...INPUT_FAMILIES].filter(
+  const families = [...FAMILIES, ...INPUT_FAMILIES, ...WINDOW_FAMILIES].filter(
     ({ at = kind, model: family }) => at === kind && (family?.test(short) ?? true),
   );
   const own = entries.filter(
@@ -180,4 +190,17 @@ export const findParameters = (
     ) as ModelParameters,
     fixed: new Set(settings.map(([key]) => key as keyof ModelParameters)),
   };
+};
+
+/** Formats that a model takes next to text, and the size of its context. */
+export type ModelInputs = Pick<ModelParameters, 'images' | 'documents' | 'contextWindow'>;
+
+/** Returns the inputs of a model. One of an unknown provider takes text. */
+export const findInputs = (
+  config: Partial<Pick<AntiphonConfig, 'parameters'>>,
+  provider: Pick<ProviderConfig, 'name' | 'kind'> | null,
+  model: string,
+): ModelInputs => {
+  const found = provider ? findParameters(config, provider, model).parameters : DEFAULTS;
+  return { images: found.images, documents: found.documents, contextWindow: found.contextWindow };
 };

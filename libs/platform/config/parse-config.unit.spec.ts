@@ -36,9 +36,16 @@ describe('defaults', () => {
         bodyTimeoutMs: 30_000,
       },
       providers: [{ kind: 'scripted' }],
-      agents: [{ id: 'main', provider: 'scripted', tools: ['echo', 'calculator'], maxIterations: 10 }],
+      agents: [
+        {
+          id: 'main',
+          provider: 'scripted',
+          tools: ['echo', 'calculator', 'ls', 'read', 'search'],
+          maxIterations: 10,
+        },
+      ],
       budgets: { session: null, daily: null, monthly: null },
-      memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
+      memory: { episodicWindow: 5, semanticEnabled: true },
       retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30, stateChangesDays: 31 },
       messages: { maxHops: 8 },
     }));

@@ -68,11 +68,13 @@ export const userPartsOf = ({
 export const filesOf = ({ messages }: Pick<ModelPrompt, 'messages'>): readonly ModelFile[] =>
   messages.flatMap((message) => (message.role === 'user' ? (message.files ?? []) : []));
 
-/** Formats that a model takes next to text. */
+/** Formats that a model takes next to text, and the size of its context. */
 export interface ModelInputs {
   readonly images: boolean;
   /** PDF. */
   readonly documents: boolean;
+  /** Size of its context, tokens. */
+  readonly contextWindow: number;
 }
 
 /** All results of one assistant message's tool calls, in the order of the calls. */

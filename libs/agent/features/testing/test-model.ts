@@ -70,7 +70,7 @@ export const createTestModel = (): TestModel => {
     open: () => Promise.resolve(),
     knows: () => true,
     inputBound: () => 100,
-    inputsOf: () => ({ images: true, documents: true }),
+    inputsOf: () => ({ images: true, documents: true, contextWindow: 32_768 }),
     limitsOf: () => ({ maxOutputTokens: 1_000, longestMs: 0, tries: 3 }),
     kindOf: () => 'scripted',
     connectedKindOf: () => null,

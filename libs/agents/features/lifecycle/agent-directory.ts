@@ -1,6 +1,7 @@
 import { causedError } from '@antiphon/contracts/causes';
 import { AGENT_CHANGE_SUBJECT, agentStream } from '@antiphon/contracts/agent';
-import { workspaceConfig } from '@antiphon/config';
+import type { AgentView } from '@antiphon/contracts/agent';
+import { contextSizes, findInputs, workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import { notFound, repeatEvery } from '@antiphon/kernel';
@@ -92,6 +93,21 @@ export class AgentDirectory {
     if (config.providers.some((configured) => configured.name === name)) return true;
     if (!providers?.find(workspace, name)) await providers?.read(workspace);
     return (providers?.find(workspace, name) ?? null) !== null;
+  }
+
+  /** Returns the formats that the model of an agent takes, and the size of its context. */
+  async inputsOf(
+    workspace: string,
+    { provider: name, model }: Pick<AgentView, 'provider' | 'model'>,
+  ): Promise<Required<Pick<AgentView, 'contextTokens' | 'inputs'>>> {
+    const { config, providers } = this.deps;
+    const configured = config.providers.find((one) => one.name === name);
+    if (!configured) await this.knowsProvider(workspace, name);
+    const provider = configured ?? providers?.find(workspace, name) ?? null;
+    const { images, documents, contextWindow } = findInputs(config, provider, model);
+    const { contextTokens } = contextSizes(contextWindow, config.memory.contextTokens);
+    const media = [...(images ? ['image' as const] : []), ...(documents ? ['document' as const] : [])];
+    return { contextTokens, inputs: ['text', ...media] };
   }
 
   /** Returns the facts of an agent, from the cache or from the log. */

@@ -144,7 +144,8 @@ export class ReadAgents {
       ? await readOpenWork(inWorkspace(this.pool, workspace), workspace, [agentId])
       : null;
     const activity = { isWorking, phase, lastSeenAt, queued, current: work?.get(agentId) ?? null };
-    return agentView(agentId, record, activity, this.isDefault(workspace, agentId));
+    const view = agentView(agentId, record, activity, this.isDefault(workspace, agentId));
+    return { ...view, ...(await agents.inputsOf(workspace, view)) };
   }
 
   /** Returns the views of rows, those of working agents with their open session. */
@@ -155,10 +156,13 @@ export class ReadAgents {
   ): Promise<AgentView[]> {
     const working = rows.filter(({ openTurns }) => openTurns > 0).map(({ agentId }) => agentId);
     const work = await readOpenWork(queries, workspace, working);
-    return rows.map((row) => {
+    const views = rows.map((row) => {
       const activity = { ...activityOf(row), current: work.get(row.agentId) ?? null };
       return agentView(row.agentId, row.record, activity, this.isDefault(workspace, row.agentId));
     });
+    return Promise.all(
+      views.map(async (view) => ({ ...view, ...(await this.agents.inputsOf(workspace, view)) })),
+    );
   }
 
   /** Moves agents that think to `speaking` while they send the text of an answer. */

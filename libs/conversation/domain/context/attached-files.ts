@@ -4,7 +4,7 @@ import { fileLabel } from './message-files.js';
 import { outlineOf } from './outline.js';
 
 /** Share of a context that attached files may fill. */
-const ATTACHED_SHARE = 0.25;
+const ATTACHED_SHARE = 0.5;
 /** Minimum size to which a file is cut, tokens. */
 const MIN_FILE_TOKENS = 64;
 /** Share of a cut file that its outline may fill. */

@@ -11,7 +11,7 @@ describe('attached files in a prompt', () => {
     expect(text).toContain('--- b.png (3 bytes, sha256 d)\n[not text]');
   });
 
-  it('share a quarter of the context', () => {
+  it('share half of the context', () => {
     const large = 'x'.repeat(100_000);
     const text = renderAttached([file('a', large), file('b', large)], 4_000) ?? '';
     expect(text.length).toBeLessThan(8_000);
@@ -69,7 +69,7 @@ describe('attached files in a prompt', () => {
       '1000\t  "part1000": {',
     ],
   ])('that are cut get an outline of the other lines: %s', (path, line, entry) => {
-    const text = renderAttached([file(path, numbered(1_500, line))], 8_000) ?? '';
+    const text = renderAttached([file(path, numbered(1_500, line))], 4_000) ?? '';
     expect(text).toContain('[outline of the other lines]');
     expect(text).toContain(`\n${entry}\n`);
     expect(text.length).toBeLessThan(8_000 * 0.25 * 3 + 1_000);

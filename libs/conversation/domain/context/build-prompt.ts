@@ -2,7 +2,7 @@ import type { ModelMessage, ModelPrompt, ModelTool } from '@antiphon/providers-d
 import type { OpenTurn, PastTurn, SessionState } from '../session/session-state.js';
 import type { ModelChoice } from '../turn/step.js';
 import { estimateMessages, estimateTokens, estimateTools } from './estimate-tokens.js';
-import { NO_TEXTS, estimateAttached, withAttached } from './message-files.js';
+import { NO_TEXTS, withAttached } from './message-files.js';
 import type { FileTexts, PromptFile } from './message-files.js';
 import { assignCallIds, openTurnMessages, pastTurnMessages, pastTurnSummary } from './turn-messages.js';
 import type { RequestParts } from './turn-messages.js';
@@ -56,6 +56,9 @@ const STEPS = 4;
 /** Part of the room for recent turns that a step leaves at least; else they are left out singly. */
 const MIN_KEPT = 0.25;
 
+/** Part of a context that the tool results of the open turn always have, together. */
+const RESULT_SHARE = 0.25;
+
 /** Minimum size to which a tool result is clipped: less would be useless to the model. */
 export const MIN_RESULT_TOKENS = 64;
 
@@ -90,13 +93,20 @@ const evenCap = (sizes: readonly number[], room: number): number => {
   return Infinity;
 };
 
-/** Renders the open turn. Only its tool results are clipped, evenly, to the remaining room. */
-const fitOpenTurn = (turn: OpenTurn, request: RequestParts, room: number): ModelMessage[] => {
+/**
+ * Renders the open turn. Only its tool results are clipped, evenly, to the remaining room, which is
+ * at least their own share.
+ */
+const fitOpenTurn = (turn: OpenTurn, request: RequestParts, room: number, least: number): ModelMessage[] => {
   const whole = openTurnMessages(turn, request);
   if (estimateMessages(whole) <= room) return whole;
   const bare = estimateMessages(openTurnMessages(turn, request, 0));
   const sizes = turn.steps.flatMap(({ calls }) => calls.map(({ content }) => estimateTokens(content)));
-  return openTurnMessages(turn, request, Math.max(MIN_RESULT_TOKENS, evenCap(sizes, room - bare)));
+  return openTurnMessages(
+    turn,
+    request,
+    Math.max(MIN_RESULT_TOKENS, evenCap(sizes, Math.max(room - bare, least))),
+  );
 };
 
 /** A recent turn as a prompt has it. `left_out`: it does not fit, nor does any turn before it. */
@@ -174,22 +184,22 @@ export const fitPrompt = (state: SessionState, turn: OpenTurn, parts: PromptPart
   const system = buildSystem(parts.systemPrompt, parts.remembered, parts.attached);
   const facts = renderFacts(parts.remembered.facts);
   const fixed = estimateTokens(system) + estimateTokens(facts ?? '') + estimateTools(tools);
-  const room = contextTokens - fixed - estimateAttached(parts.attachedMedia ?? []);
+  const room = contextTokens - fixed;
   const { recent } = state;
   const request = {
     callIds: assignCallIds([...recent, turn]),
     choice: parts.choice,
     fileTexts: parts.fileTexts ?? NO_TEXTS,
   };
-  const open = fitOpenTurn(turn, request, room);
+  const open = fitOpenTurn(turn, request, room, Math.floor(contextTokens * RESULT_SHARE));
   const fitted = fitRecent(recent, request, room - estimateMessages(open), contextTokens / STEPS);
   return { system, recent: fitted, open: withFacts(open, facts) };
 };
 
 /**
  * Builds the prompt for the open turn: system text, recent turns, facts, the turn itself, tools.
- * Stays within `contextTokens` by this folder's estimate. It exceeds the limit only if system text,
- * tools, the open turn's own text and minimal results are larger: those are never left out.
+ * Stays within `contextTokens` by this folder's estimate, unless the parts that are never left out
+ * are larger. These are system text, tools, the open turn's text and the share of its results.
  */
 export const buildPrompt = (state: SessionState, turn: OpenTurn, parts: PromptParts): ModelPrompt => {
   const { choice, tools } = parts;

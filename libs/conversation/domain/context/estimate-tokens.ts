@@ -1,5 +1,4 @@
 import { clipAt } from '@antiphon/kernel';
-import { estimateFile } from '@antiphon/providers-domain';
 import type { ModelMessage, ModelPrompt, ModelTool } from '@antiphon/providers-domain';
 
 /** Tokens that a vendor adds around each message or tool. */
@@ -20,13 +19,11 @@ export const estimateTokens = (text: string): number => Math.ceil(utf8Length(tex
 
 const jsonTokens = (value: unknown): number => estimateTokens(JSON.stringify(value));
 
+/** Estimates the text of a message. Files that are sent as bytes have a bound of their own. */
 export const estimateMessage = (message: ModelMessage): number => {
   switch (message.role) {
     case 'user':
-      return (message.files ?? []).reduce(
-        (sum, { media }) => sum + OVERHEAD_TOKENS + estimateFile(media),
-        OVERHEAD_TOKENS + estimateTokens(message.text) + estimateTokens(message.context ?? ''),
-      );
+      return OVERHEAD_TOKENS + estimateTokens(message.text) + estimateTokens(message.context ?? '');
     case 'assistant':
       return message.toolCalls.reduce(
         (sum, { name, input }) => sum + OVERHEAD_TOKENS + estimateTokens(name) + jsonTokens(input),

@@ -1,7 +1,7 @@
 import type { OpenTurn, SessionState } from '../session/session-state.js';
 import { factLine, fitPrompt, renderFacts } from './build-prompt.js';
 import type { FittedTurn, PromptParts } from './build-prompt.js';
-import { estimateAttached } from './message-files.js';
+import { estimateAttached, estimateSent } from './message-files.js';
 import { estimateMessages, estimateTokens, estimateTools } from './estimate-tokens.js';
 
 /** An earlier turn in a context, with the reason if it is not whole. */
@@ -92,6 +92,7 @@ export const explainPrompt = (
   return {
     tokens:
       estimateTokens(system) +
+      estimateSent([...recent.flatMap(({ messages }) => messages), ...open]) +
       estimateAttached(parts.attachedMedia ?? []) +
       turnTokens +
       openTokens +

@@ -1,5 +1,5 @@
 import type { MediaFacts, MessageFile } from '@antiphon/contracts/agent';
-import { estimateFile } from '@antiphon/providers-domain';
+import { estimateFile, filesOf } from '@antiphon/providers-domain';
 import type { ModelFile, ModelInputs, ModelMessage, UserMessage } from '@antiphon/providers-domain';
 import type { AttachedFile, SessionState } from '../session/session-state.js';
 
@@ -87,6 +87,10 @@ export const withAttached = (
 /** Estimates the tokens of attached images and documents. */
 export const estimateAttached = (attached: readonly PromptFile[]): number =>
   attached.reduce((sum, { media }) => sum + (media ? estimateFile(media) : 0), 0);
+
+/** Estimates the tokens of the images and documents in messages. */
+export const estimateSent = (messages: readonly ModelMessage[]): number =>
+  filesOf({ messages }).reduce((sum, { media }) => sum + estimateFile(media), 0);
 
 /** Returns true if a call in this state may have files. */
 export const hasFiles = ({ attached, open, recent }: SessionState): boolean =>

@@ -128,11 +128,14 @@ export class CallFiles {
     return this.readTexts(call, this.deps.models.inputsOf(choice, workspace), earlier);
   }
 
-  /** Returns the prompt with the bytes of its files. A note stands for bytes that are gone. */
-  async fill(workspace: string, prompt: ModelPrompt): Promise<ModelPrompt> {
+  /**
+   * Returns the prompt with the bytes of its files. A note stands for bytes that are gone, and for
+   * the oldest files if all have more than `tokens`.
+   */
+  async fill(workspace: string, prompt: ModelPrompt, tokens: number): Promise<ModelPrompt> {
     const files = filesOf(prompt);
     if (files.length === 0) return prompt;
-    const data = await this.readBytes(workspace, files);
+    const data = await this.readBytes(workspace, files, tokens);
     const messages = prompt.messages.map((message) =>
       message.role === 'user' && message.files ? fillMessage(message, data) : message,
     );
@@ -174,13 +177,16 @@ export class CallFiles {
   private async readBytes(
     workspace: string,
     files: readonly ModelFile[],
+    tokens: number,
   ): Promise<ReadonlyMap<string, Filled>> {
     const filled = new Map<string, Filled>();
     let room = MAX_CALL_BYTES;
-    let images = 0;
+    let [images, left] = [0, tokens];
     for (const { digest, media } of files.toReversed()) {
       if (filled.has(digest)) continue;
-      if (isImage(media) && ++images > MAX_CALL_IMAGES) {
+      // The newest file is always sent: its vendor says whether it fits.
+      left -= filled.size === 0 ? 0 : estimateFile(media);
+      if (left < 0 || (isImage(media) && ++images > MAX_CALL_IMAGES)) {
         filled.set(digest, { note: LEFT_OUT });
         continue;
       }

@@ -1,7 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
-import type { AntiphonConfig } from '@antiphon/config';
 import type { RequestClient } from '@antiphon/messaging';
-import { CONFIG, REQUESTS } from '@antiphon/service-host';
+import { REQUESTS } from '@antiphon/service-host';
 import { AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
 import { TurnRequested, listTurnsOfEntry, sessionStream } from '@antiphon/contracts/agent';
 import type { RememberingTurn } from '@antiphon/contracts/agent';
@@ -12,6 +11,7 @@ import { positionOfCursor } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { HandleRequest, requestWithRetry } from '@antiphon/messaging';
 import type { z } from 'zod';
+import { ContextSizer } from './context-sizer.js';
 import { requestMemory } from './prepare-call.js';
 
 type Request = z.output<typeof listTurnsOfEntry.request>;
@@ -28,7 +28,7 @@ export class ListTurnsOfEntry {
     @Inject(AgentDirectory) private readonly agents: AgentDirectory,
     @Inject(AGENT_STORE) private readonly store: EventStore,
     @Inject(REQUESTS) readonly requests: RequestClient,
-    @Inject(CONFIG) readonly config: AntiphonConfig,
+    @Inject(ContextSizer) readonly sizes: ContextSizer,
   ) {}
 
   @HandleRequest(listTurnsOfEntry)
@@ -59,7 +59,8 @@ export class ListTurnsOfEntry {
   /** Builds memory's part of the context of a turn again, and looks for the entry in it. */
   async #isRemembered({ workspace, memoryId }: Request, turn: Candidate, asked: Requested): Promise<boolean> {
     const { agentId, sessionId, version, position } = turn;
-    const agent = (await this.agents.load(workspace, agentId)) ?? { base: agentId, identity: null };
+    const unknown = { base: agentId, identity: null, provider: '', model: '' };
+    const agent = (await this.agents.load(workspace, agentId)) ?? unknown;
     const source = { workspace, sessionId, fold: { version } };
     const upcoming = { sessionKey: turn.sessionKey, content: asked.content };
     const { facts } = await requestMemory(this, source, agent, upcoming, position - 1);

@@ -8,10 +8,10 @@ import {
   createAgentWorld,
   newAddress,
   submitTo,
-  testConfig,
 } from '@antiphon/agent-features/testing/agent-world';
 import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/agent-world';
 import { says } from '@antiphon/agent-features/testing/test-model';
+import { ContextSizer } from './context-sizer.js';
 import { ListTurnsOfEntry } from './entry-turns.handler.js';
 
 jest.setTimeout(30_000);
@@ -63,7 +63,7 @@ const list = async (
     return { turns, hasMore: more.hasMore ?? false, position: 90, head: 99 };
   };
   const requests = { ...services.requests, request } as unknown as RequestClient;
-  const handler = new ListTurnsOfEntry(services.agents, services.store, requests, testConfig());
+  const handler = new ListTurnsOfEntry(services.agents, services.store, requests, agent.get(ContextSizer));
   const common = { workspace: WORKSPACE, memoryId: FACT.factId, limit: 20 };
   const reply = await handler.handle({ ...common, includesContent: more.includesContent ?? true });
   return { reply, asked };

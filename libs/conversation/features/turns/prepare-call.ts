@@ -19,19 +19,14 @@ import type { CallBudget, Reservation } from './reserve-budget.js';
 import type { Logger } from '@antiphon/observability';
 import { toReservation } from './reserve-in-commit.js';
 import type { KnownParts } from './reserve-in-commit.js';
+import type { ContextSizer } from './context-sizer.js';
 import type { CallFiles, PreparedFiles } from './call-files.js';
 import type { RoleFiles } from './role-files.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
-/**
- * Share of the whole context that memory may fill; the rest is for recent turns, the open one and
- * tools.
- */
-const MEMORY_SHARE = 0.5;
-
 interface MemoryDeps {
   readonly requests: RequestClient;
-  readonly config: AntiphonConfig;
+  readonly sizes: ContextSizer;
 }
 
 /** Memory and tools for the prompts of a turn. Requested once per turn. */
@@ -41,13 +36,14 @@ export interface TurnContext {
 }
 
 /** Requests memory's part of a context. With `position`, the facts are those believed there. */
-export const requestMemory = (
-  { requests, config }: MemoryDeps,
+export const requestMemory = async (
+  { requests, sizes }: MemoryDeps,
   { workspace, sessionId, fold }: ContextSource,
-  { base, identity }: Pick<DirectoryAgent, 'base' | 'identity'>,
+  { base, identity, provider, model }: Pick<DirectoryAgent, 'base' | 'identity' | 'provider' | 'model'>,
   { sessionKey, content }: Pick<UpcomingTurn, 'sessionKey' | 'content'>,
   position?: number,
 ): Promise<z.output<typeof assembleContext.reply>> => {
+  const { memoryTokens } = await sizes.of(workspace, { provider, model });
   const wanted = {
     workspace,
     sessionId,
@@ -57,7 +53,7 @@ export const requestMemory = (
     // The version of the session that memory must have processed.
     atLeast: fold.version,
     query: content,
-    budgetTokens: Math.max(1, Math.floor(config.memory.contextTokens * MEMORY_SHARE)),
+    budgetTokens: memoryTokens,
     ...(position === undefined ? {} : { position }),
   };
   return requestWithRetry((options) => requests.request(assembleContext, wanted, options));
@@ -82,6 +78,7 @@ type ContextSource = Pick<SessionActor, 'workspace' | 'sessionId'> & {
 };
 
 export interface PrepareDeps extends MemoryDeps {
+  readonly config: AntiphonConfig;
   readonly tools: ToolCatalog;
   readonly roles: Pick<RoleFiles, 'read'>;
   readonly files: CallFiles;
@@ -125,11 +122,11 @@ const systemPromptOf = async (
 };
 
 /** Returns the parts of the prompt that files are. */
-const prepareFiles = (
-  { config, files }: PrepareDeps,
+const prepareFiles = async (
+  { sizes, files }: PrepareDeps,
   { workspace, state, agent, call: choice }: CallToPrepare,
 ): Promise<PreparedFiles> => {
-  const { contextTokens } = config.memory;
+  const { contextTokens } = await sizes.of(workspace, choice);
   const canRead = agent?.tools.includes('read') ?? false;
   return files.prepare({ workspace, state, choice, contextTokens, canRead });
 };
@@ -143,13 +140,14 @@ const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<Mo
     retryTransient(() => prepareFiles(deps, prepared), signal, logger),
   ]);
   if (!state.open) throw new Stopped('lost');
+  const { contextTokens } = await deps.sizes.of(prepared.workspace, call);
   const parts: KnownParts = {
     systemPrompt,
     remembered,
     ...{ attached, attachedMedia, fileTexts },
     tools: toModelTools(tools),
     window: config.memory.episodicWindow,
-    contextTokens: config.memory.contextTokens,
+    contextTokens,
   };
   prepared.onParts?.(state, parts);
   return buildPrompt(state, state.open, { ...parts, choice: call });
@@ -184,8 +182,9 @@ export class CallPreparer {
     const reservation = await this.reserve(call, prompt);
     recordTurnStage('budget_reserved', askedAt);
     // The bytes of files are read last: a refused call does not need them.
-    const { logger, files } = this.deps;
-    const fill = (): Promise<ModelPrompt> => files.fill(call.workspace, prompt);
+    const { logger, files, sizes } = this.deps;
+    const { mediaTokens } = await sizes.of(call.workspace, call.call);
+    const fill = (): Promise<ModelPrompt> => files.fill(call.workspace, prompt, mediaTokens);
     return { prompt: await retryTransient(fill, call.signal, logger), reservation };
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { RequestClient } from '@antiphon/messaging';
-import { CONFIG, REQUESTS } from '@antiphon/service-host';
+import { REQUESTS } from '@antiphon/service-host';
 import { RoleFiles } from './role-files.js';
 import { ToolCatalog } from './tool-catalog.js';
 import { SESSION_LOG } from '../sessions/session-log.js';
@@ -9,7 +9,6 @@ import { Controller, Inject } from '@nestjs/common';
 import { buildPrompt, explainPrompt } from '@antiphon/conversation-domain';
 import type { ExplainedPrompt, PromptParts } from '@antiphon/conversation-domain';
 import type { ModelPrompt } from '@antiphon/providers-domain';
-import type { AntiphonConfig } from '@antiphon/config';
 import { MAX_CONTEXT_TURNS, readTurnContext } from '@antiphon/contracts/agent';
 import type { TurnContextView } from '@antiphon/contracts/agent';
 import type { EventStore } from '@antiphon/event-store';
@@ -23,6 +22,7 @@ import { findCall } from './find-call.js';
 import type { FoundCall } from './find-call.js';
 import { requestMemory, toModelTools, toRemembered } from './prepare-call.js';
 import { CallFiles } from './call-files.js';
+import { ContextSizer } from './context-sizer.js';
 import type { PreparedFiles } from './call-files.js';
 
 type Request = z.output<typeof readTurnContext.request>;
@@ -38,6 +38,7 @@ interface Rebuilt {
   readonly remembered: Remembered;
   readonly systemPrompt: string | null;
   readonly files: PreparedFiles;
+  readonly contextTokens: number;
   readonly prompt: ModelPrompt;
   readonly explained: ExplainedPrompt;
 }
@@ -90,9 +91,9 @@ export class ReadTurnContext {
     @Inject(ToolCatalog) private readonly tools: ToolCatalog,
     @Inject(RoleFiles) private readonly roles: RoleFiles,
     @Inject(CallFiles) private readonly files: CallFiles,
+    @Inject(ContextSizer) readonly sizes: ContextSizer,
     @Inject(AGENT_STORE) private readonly store: EventStore,
     @Inject(REQUESTS) readonly requests: RequestClient,
-    @Inject(CONFIG) readonly config: AntiphonConfig,
   ) {}
 
   @HandleRequest(readTurnContext)
@@ -118,7 +119,8 @@ export class ReadTurnContext {
     if (!agent) throw notFound('AGENT.NOT_FOUND', `there is no agent ${agentId}`);
     const upcoming = { sessionKey: state.started?.sessionKey ?? '', content: turn.content };
     const source = { workspace, sessionId, fold: { version } };
-    const { contextTokens, episodicWindow: window } = this.config.memory;
+    const { window } = this.sizes;
+    const { contextTokens } = await this.sizes.of(workspace, found.call);
     const canRead = agent.tools.includes('read');
     const [remembered, tools, systemPrompt, files] = await Promise.all([
       requestMemory(this, source, agent, upcoming, memoryPosition(found)),
@@ -132,7 +134,7 @@ export class ReadTurnContext {
       ...{ tools: toModelTools(tools), attached, attachedMedia, fileTexts },
     };
     return {
-      ...{ found, remembered, systemPrompt, files },
+      ...{ found, remembered, systemPrompt, files, contextTokens },
       prompt: buildPrompt(state, turn, parts),
       explained: explainPrompt(state, turn, parts, found.earlier),
     };
@@ -159,12 +161,13 @@ export class ReadTurnContext {
   ): Omit<TurnContextView, 'sessionId' | 'turnId' | 'agentId'> {
     const { found, explained, prompt, remembered } = rebuilt;
     const { requested, turn, attempts, hasDeleted } = found;
-    const { contextTokens, episodicWindow } = this.config.memory;
+    const { window } = this.sizes;
+    const { contextTokens } = rebuilt;
     const instructions = toInstructions(rebuilt);
     return {
       call: toCall(found),
       attempts: [...attempts],
-      ...{ limitTokens: contextTokens, window: episodicWindow, tokens: explained.tokens },
+      ...{ limitTokens: contextTokens, window, tokens: explained.tokens },
       promptHash: hasDeleted || instructions.isErased ? null : hashOf(prompt),
       instructions,
       identity: remembered.soul ? { tokens: explained.identityTokens } : null,

@@ -1,5 +1,5 @@
 import type { ModelInputs, ModelPort, ModelUsage } from '@antiphon/providers-domain';
-import { findParameters } from '@antiphon/config';
+import { findInputs } from '@antiphon/config';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import type { ProviderModel } from '@antiphon/contracts/agent';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
@@ -41,16 +41,15 @@ export interface Models extends ModelPort {
   close(): void;
 }
 
-/** Returns a function for the formats that a model takes. One of an unknown provider takes text. */
-const createInputsOf =
-  (config: AntiphonConfig, connected: RuntimeProviders | undefined): ModelPort['inputsOf'] =>
-  ({ provider: name, model }, workspace): ModelInputs => {
-    const provider =
-      config.providers.find((one) => one.name === name) ?? connected?.find(workspace, name) ?? null;
-    if (provider === null) return { images: false, documents: false };
-    const { images, documents } = findParameters(config, provider, model).parameters;
-    return { images, documents };
-  };
+const inputsOf = (
+  { provider: name, model }: { readonly provider: string; readonly model: string },
+  workspace: string,
+  config: AntiphonConfig,
+  connected: RuntimeProviders | undefined,
+): ModelInputs => {
+  const configured = config.providers.find((one) => one.name === name);
+  return findInputs(config, configured ?? connected?.find(workspace, name) ?? null, model);
+};
 
 /** Secrets of a call, as the places that redact them need them. */
 interface Redaction {
@@ -159,7 +158,7 @@ export const createModels = (
     open: (provider, workspace) => providers.open(workspace, provider),
     knows: (provider, workspace) => providers.knows(workspace, provider),
     inputBound: (prompt, workspace) => providers.get(workspace, prompt.provider).adapter.inputBound(prompt),
-    inputsOf: createInputsOf(config, options.connected),
+    inputsOf: (call, workspace) => inputsOf(call, workspace, config, options.connected),
     limitsOf: (call, agent) => limiter.driverLimitsOf(call, agent),
     findUsage: (generation) => findUsage(generation, providers),
     countWaiting: () => limiter.countWaiting(),
