@@ -52,6 +52,7 @@ CREATE INDEX events_file_moved_idx ON events USING btree (workspace, md5((data -
 CREATE INDEX events_file_path_idx ON events USING btree (workspace, md5((data ->> 'path'::text))) WHERE ((category = ANY (ARRAY['file'::text, 'chat'::text])) AND ((data ->> 'path'::text) IS NOT NULL));
 CREATE INDEX events_message_position_idx ON events USING btree ("position") WHERE (type = 'AgentMessageSent'::text);
 CREATE INDEX events_message_stream_idx ON events USING btree (workspace, stream_id, "position") WHERE ((type || ''::text) = 'AgentMessageSent'::text);
+CREATE INDEX events_messages_of_workspace_idx ON events USING btree (workspace, "position") WHERE (type = 'AgentMessageSent'::text);
 CREATE INDEX events_plan_runs_idx ON events USING btree ("position") WHERE (type = ANY (ARRAY['PlanRunStarted'::text, 'PlanRunEnded'::text]));
 CREATE INDEX events_rare_type_idx ON events USING btree (workspace, type, "position") WHERE (type <> ALL (ARRAY['TurnRequested'::text, 'ModelCallStarted'::text, 'ModelCallCompleted'::text, 'ToolCallRequested'::text, 'ToolCallClaimed'::text, 'ToolCallCompleted'::text, 'TurnCompleted'::text, 'BudgetReserved'::text, 'BudgetSettled'::text]));
 CREATE INDEX events_search_idx ON events USING gin (antiphon_search_words(antiphon_search_text(type, data))) WITH (fastupdate='on', gin_pending_list_limit='256') WHERE (type = ANY (ARRAY['TurnRequested'::text, 'ModelCallCompleted'::text, 'ModelCallAborted'::text, 'ChatMessageEdited'::text, 'ChatCreated'::text, 'ChatRenamed'::text, 'TaskQueued'::text]));
