@@ -113,7 +113,7 @@ const Section = ({ columns, ...cards }: SectionProps) => {
       className={css.section}
       style={{
         gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))`,
-        gridTemplateRows: `repeat(${rows}, 14.5rem)`,
+        gridTemplateRows: `repeat(${rows}, minmax(14.5rem, auto))`,
       }}
     >
       {isNear && <Cards {...cards} />}

@@ -41,15 +41,5 @@ export const ChartStates = () => (
     <Panel title="No value" isPadded className={pages.half}>
       <TimeChart {...DAYS} label="No value" summary="Nothing is known." series={['Turns']} rows={[]} />
     </Panel>
-    <Panel title="Values with their course" isPadded className={pages.half}>
-      <Sparkline
-        label="CPU"
-        text="12 %"
-        tip="up to 90 %"
-        rows={rowsOf(10_000, [3], [90], [null], [4])}
-        top={100}
-      />
-      <Sparkline label="Memory" text={LONG.slice(0, 60)} tip="no course" rows={[]} top={1} />
-    </Panel>
   </div>
 );
