@@ -47,6 +47,8 @@ const post = async (path: string, body: object): Promise<Record<string, string>>
 };
 const option = (name: RegExp) => page.getByRole('option', { name });
 const openPalette = async (key: string, text: string): Promise<void> => {
+  // Keys work once the page is drawn.
+  await page.getByRole('heading', { level: 1 }).first().waitFor();
   await page.keyboard.press(key);
   await page.getByRole('combobox', { name: /^Page, agent/ }).fill(text);
 };
