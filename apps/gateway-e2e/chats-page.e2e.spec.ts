@@ -6,7 +6,13 @@ import type { MockScript } from '@antiphon/testing/providers';
 import { until } from '@antiphon/testing/waits';
 import type { Page } from 'playwright-core';
 import { dropFiles, pasteFiles, pasteText } from './chat-browser.js';
-import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import {
+  findViolations,
+  readApi,
+  savePictures,
+  startDashboardWorld,
+  type DashboardWorld,
+} from './dashboard-world.js';
 import { readEvents, type LoggedEvent } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
@@ -92,24 +98,6 @@ const send = async (text: string): Promise<void> => {
 };
 const queued = () => page.locator('[data-queued]');
 
-/** Keeps a picture of the page, for a person to look at. */
-const picture = async (name: string): Promise<void> => {
-  const folder = process.env['ANTIPHON_PICTURES'];
-  if (folder === undefined) return;
-  const { width, height } = page.viewportSize() ?? { width: 0, height: 0 };
-  for (const colorScheme of ['light', 'dark'] as const)
-    for (const [wide, high] of [
-      [1_360, 900],
-      [390, 844],
-    ] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize({ width: wide, height: high });
-      await page.screenshot({ path: `${folder}/${name}-${wide}-${colorScheme}.png` });
-    }
-  await page.emulateMedia({ colorScheme: null });
-  await page.setViewportSize({ width, height });
-};
-
 /** Begins a chat, and waits until it has an address. Returns the id of the chat. */
 const beginChat = async (text: string): Promise<string> => {
   await page.goto('/chats/new');
@@ -165,7 +153,7 @@ describe('a chat in Chromium', () => {
     await queued().filter({ hasText: 'edited' }).waitFor();
     await queued().filter({ hasText: 'fourth' }).getByRole('button', { name: 'Remove' }).click();
     await until(async () => (await queued().count()) === 2);
-    await picture('queue');
+    await savePictures(page, 'queue');
     await button('Stop').click();
     await said('You said: third, edited').waitFor();
     expect(await said('These are partial words.').isVisible()).toBe(true);
@@ -242,7 +230,7 @@ describe('branches of a chat', () => {
     await page.getByText('3/3', { exact: true }).waitFor();
     await said('You said: a better question').waitFor();
     expect(page.url().slice(-36)).not.toBe(branch);
-    await picture('branches');
+    await savePictures(page, 'branches');
     expect(await findViolations(page)).toEqual([]);
     await button('Previous branch').click();
     await page.waitForURL(`**/chats/${branch}`);
@@ -265,7 +253,7 @@ describe('branches of a chat', () => {
     await button('Try again').click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('notes.md', { exact: true }).waitFor();
-    await picture('files-dialog');
+    await savePictures(page, 'files-dialog');
     expect(await findViolations(page)).toEqual([]);
     await dialog.getByLabel('Files as they were, in an own copy').check();
     await dialog.getByRole('button', { name: 'Continue' }).click();
@@ -317,7 +305,7 @@ describe('files of a message', () => {
     await page.context().setOffline(false);
     await chip('late.txt').getByText('4 B · attached').waitFor();
     expect(new URL(page.url()).pathname).toBe('/chats/new');
-    await picture('chips');
+    await savePictures(page, 'chips');
     expect(await findViolations(page)).toEqual([]);
     await send('read them');
     await said('I have read them.').waitFor();
@@ -365,7 +353,7 @@ describe('tool calls of an answer', () => {
     expect(
       await page.locator('article details[data-call]').filter({ hasText: 'no_such_tool' }).isVisible(),
     ).toBe(true);
-    await picture('tools');
+    await savePictures(page, 'tools');
     await page.evaluate(OBSERVE_SHIFTS);
     // A card that has just moved takes no click, and the answer removes the card.
     await until(async () => {

@@ -1,11 +1,15 @@
-import { mkdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import {
+  findViolations,
+  readApi,
+  savePictures,
+  startDashboardWorld,
+  type DashboardWorld,
+} from './dashboard-world.js';
 import { readEvents, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(60_000);
 
-const SCREENSHOTS = process.env['ANTIPHON_SCREENSHOTS'];
 const MOST_BYTES = 1_500_000;
 const SETTINGS = `
 [files]
@@ -82,21 +86,6 @@ const type = async (text: string): Promise<void> => {
   await world.page.keyboard.press('Control+a');
   await world.page.keyboard.insertText(text);
 };
-const shoot = async (name: string): Promise<void> => {
-  if (!SCREENSHOTS) return;
-  mkdirSync(SCREENSHOTS, { recursive: true });
-  const { page } = world;
-  for (const [width, colorScheme] of [
-    [1_360, 'light'],
-    [390, 'dark'],
-  ] as const) {
-    await page.setViewportSize({ width, height: 900 });
-    await page.emulateMedia({ colorScheme });
-    await page.screenshot({ path: `${SCREENSHOTS}/${name}-${width}-${colorScheme}.png` });
-  }
-  await page.setViewportSize({ width: 1_440, height: 900 });
-  await page.emulateMedia({ colorScheme: 'light' });
-};
 
 describe('the page of files in Chromium', () => {
   it('uploads 200 files, each with its state, and names the one that the quota refuses', async () => {
@@ -118,7 +107,7 @@ describe('the page of files in Chromium', () => {
     expect(entries.map(({ path }) => path).sort()).toEqual(files.map(({ name }) => name).sort());
     expect(await textOf('note-137.txt')).toBe('number 137\n');
     await row('note-0.txt').waitFor();
-    await shoot('uploads');
+    await savePictures(world.page, 'uploads');
     // A name in use is asked about once, and a replacement is a version.
     await field.setInputFiles([file('note-1.txt', 'replaced\n'), file('note-2.txt', 'replaced\n')]);
     await page.getByText('2 files have names that are in use.').waitFor();
@@ -184,7 +173,7 @@ describe('the page of files in Chromium', () => {
     await merged.click();
     await page.keyboard.press('Control+a');
     await page.keyboard.insertText('one\ntwo\ntheirs\nmine\n');
-    await shoot('merge');
+    await savePictures(world.page, 'merge');
     await button('Save').click();
     await page.getByText('theirs', { exact: false }).first().waitFor();
     await waitForValue('the merge', async () => (await textOf('shared.md')).includes('mine') || undefined);
@@ -221,7 +210,7 @@ describe('the page of files in Chromium', () => {
       '@@ -1,3 +1,4 @@\n one\n two\n-three\n+theirs\n+mine',
     );
     expect(await findViolations(page)).toEqual([]);
-    await shoot('versions');
+    await savePictures(world.page, 'versions');
     const oldest = page.getByRole('row', { name: new RegExp(`^v${first?.version} `) });
     await oldest.getByRole('button', { name: 'Restore' }).click();
     const dialog = page.getByRole('dialog');
@@ -318,6 +307,6 @@ describe('the page of files in Chromium', () => {
     await row('shared.md').waitFor();
     expect(await row('notes.md').count()).toBe(0);
     expect(await findViolations(page)).toEqual([]);
-    await shoot('past');
+    await savePictures(world.page, 'past');
   });
 });

@@ -1,13 +1,17 @@
-import { mkdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { PlanView, TaskItem } from '@antiphon/contracts/agent';
 import type { MockScript } from '@antiphon/testing/providers';
-import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import {
+  findViolations,
+  readApi,
+  savePictures,
+  startDashboardWorld,
+  type DashboardWorld,
+} from './dashboard-world.js';
 import { waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(60_000);
 
-const SCREENSHOTS = process.env['ANTIPHON_SCREENSHOTS'];
 const SETTINGS = `
 [[agents]]
 id = "planner"
@@ -58,21 +62,6 @@ const writeFile = (path: string, text: string) => send('PUT', `/workspaces/defau
 const button = (name: string | RegExp) => world.page.getByRole('button', { name, exact: true });
 const dialog = () => world.page.getByRole('dialog');
 const row = (name: string | RegExp) => world.page.getByRole('row', { name });
-const shoot = async (name: string): Promise<void> => {
-  if (!SCREENSHOTS) return;
-  mkdirSync(SCREENSHOTS, { recursive: true });
-  const { page } = world;
-  for (const [width, colorScheme] of [
-    [1_360, 'light'],
-    [390, 'dark'],
-  ] as const) {
-    await page.setViewportSize({ width, height: 900 });
-    await page.emulateMedia({ colorScheme });
-    await page.screenshot({ path: `${SCREENSHOTS}/${name}-${width}-${colorScheme}.png` });
-  }
-  await page.setViewportSize({ width: 1_440, height: 900 });
-  await page.emulateMedia({ colorScheme: 'light' });
-};
 
 describe('the pages of tasks in Chromium', () => {
   it('say why no agent can do a task, and show it done once one has the capability', async () => {
@@ -87,7 +76,7 @@ describe('the pages of tasks in Chromium', () => {
     await dialog().getByText('No agent has tide-data').waitFor();
     await page.getByText('Priority, deadline, tries').click();
     await page.getByLabel('Priority').fill('2');
-    await shoot('task-create');
+    await savePictures(world.page, 'task-create');
     await button('Create').click();
     await page.getByRole('heading', { level: 1, name: 'Tide tables' }).waitFor();
     await page.getByText('no agent has tide-data').waitFor();
@@ -102,7 +91,7 @@ describe('the pages of tasks in Chromium', () => {
     await page.getByRole('heading', { name: '1 attempt' }).waitFor();
     await page.getByRole('link', { name: 'Why' }).waitFor();
     expect(await findViolations(page)).toEqual([]);
-    await shoot('task');
+    await savePictures(world.page, 'task');
   });
 
   it('count by state, show the place in the queue, and cancel the chosen ones by keys', async () => {
@@ -118,7 +107,7 @@ describe('the pages of tasks in Chromium', () => {
     await row(/Three.*claude busy, place 3/).waitFor();
     await page.getByRole('button', { name: 'Queued 3' }).waitFor();
     expect(await findViolations(page)).toEqual([]);
-    await shoot('tasks');
+    await savePictures(world.page, 'tasks');
     // The newest is first.
     await page.keyboard.press('j');
     await page.keyboard.press('x');
@@ -160,7 +149,7 @@ describe('the pages of plans in Chromium', () => {
       '# Tides\n\n- [ ] Add the heights\n- [ ] Find what cannot be found\n- [ ] Never done\n',
     );
     await page.goto('/plans');
-    if (SCREENSHOTS) await shoot('plans');
+    await savePictures(world.page, 'plans');
     await page.getByRole('link', { name: 'tides.plan.md' }).click();
     await page.getByRole('listitem').filter({ hasText: 'Add the heights' }).waitFor();
     await button('Run').click();
@@ -177,7 +166,7 @@ describe('the pages of plans in Chromium', () => {
     const done = page.getByRole('listitem').filter({ hasText: 'Add the heights' });
     await done.getByText('Note: added').waitFor();
     expect(await findViolations(page)).toEqual([]);
-    await shoot('plan');
+    await savePictures(world.page, 'plan');
     await done.getByRole('link', { name: /^call of calculator/ }).click();
     await page.getByText('calculator').first().waitFor();
     expect(page.url()).toContain('/why/');
@@ -194,7 +183,7 @@ describe('the pages of plans in Chromium', () => {
     await conflict.getByText('The file has no step').waitFor();
     expect((await planOf('tides.plan.md')).conflicts).toHaveLength(1);
     expect(await findViolations(page)).toEqual([]);
-    await shoot('conflict');
+    await savePictures(world.page, 'conflict');
     await page.getByRole('link', { name: 'Edit the file' }).click();
     await page.getByRole('textbox', { name: 'Text of tides.plan.md' }).waitFor();
     await button('Cancel').click();

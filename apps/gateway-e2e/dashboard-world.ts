@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import type { Browser, Page } from 'playwright-core';
@@ -137,4 +138,22 @@ export const readApi = async <T>({ stack }: Pick<DashboardWorld, 'stack'>, path:
   const response = await fetch(stack.gatewayUrl + path);
   if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`);
   return (await response.json()) as T;
+};
+
+/**
+ * Saves pictures of a page for a person to look at, at two widths in both themes, to the folder of
+ * `ANTIPHON_SCREENSHOTS`. Without it, does nothing.
+ */
+export const savePictures = async (page: Page, name: string): Promise<void> => {
+  const folder = process.env['ANTIPHON_SCREENSHOTS'];
+  if (folder === undefined) return;
+  const size = page.viewportSize() ?? { width: 1_440, height: 900 };
+  for (const colorScheme of ['light', 'dark'] as const)
+    for (const width of [1_360, 390]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 900 });
+      await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`) });
+    }
+  await page.emulateMedia({ colorScheme: null });
+  await page.setViewportSize(size);
 };

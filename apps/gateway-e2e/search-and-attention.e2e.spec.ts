@@ -2,7 +2,13 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import type { MockScript } from '@antiphon/testing/providers';
 import type { Page } from 'playwright-core';
-import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import {
+  findViolations,
+  readApi,
+  savePictures,
+  startDashboardWorld,
+  type DashboardWorld,
+} from './dashboard-world.js';
 import { readEvents, runCli, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
@@ -51,23 +57,6 @@ const openPalette = async (key: string, text: string): Promise<void> => {
   await page.getByRole('heading', { level: 1 }).first().waitFor();
   await page.keyboard.press(key);
   await page.getByRole('combobox', { name: /^Page, agent/ }).fill(text);
-};
-
-/** Keeps pictures of the page, for a person to look at. */
-const picture = async (name: string): Promise<void> => {
-  const folder = process.env['ANTIPHON_PICTURES'];
-  if (folder === undefined) return;
-  const { width, height } = page.viewportSize() ?? { width: 0, height: 0 };
-  for (const [wide, high, colorScheme] of [
-    [1_360, 900, 'light'],
-    [390, 844, 'dark'],
-  ] as const) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width: wide, height: high });
-    await page.screenshot({ path: `${folder}/${name}-${wide}.png` });
-  }
-  await page.emulateMedia({ colorScheme: null });
-  await page.setViewportSize({ width, height });
 };
 
 describe('a search', () => {
@@ -137,7 +126,7 @@ describe('the palette', () => {
     await option(/Dagebüll at noon/)
       .first()
       .waitFor();
-    await picture('palette');
+    await savePictures(page, 'palette');
     await page.keyboard.press('Enter');
     await page.waitForURL(/\/(?:why|sessions)\//);
     await page.getByText('Dagebüll').first().waitFor();
@@ -173,7 +162,7 @@ describe('the page of attention', () => {
     await failure.waitFor();
     expect(await list.getByRole('listitem').count()).toBe(2);
     expect(await findViolations(page)).toEqual([]);
-    await picture('attention');
+    await savePictures(page, 'attention');
     await page.getByRole('button', { name: /^Dismiss: 2 ×/ }).click();
     await failure.waitFor({ state: 'detached' });
     await page.reload();
