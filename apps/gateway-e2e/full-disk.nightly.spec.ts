@@ -114,12 +114,15 @@ const entriesOf = (stack: TestStack) => {
 };
 
 const killAll = (stack: TestStack): void => {
-  for (const { pid } of entriesOf(stack))
+  for (const { pid } of entriesOf(stack)) {
+    // One that ended by itself has no id until it is started again.
+    if (!pid) continue;
     try {
-      process.kill(pid ?? 0, 'SIGKILL');
+      process.kill(pid, 'SIGKILL');
     } catch {
       // It ended by itself, and its restart cannot be written to stack.json.
     }
+  }
 };
 
 /** Keeps the disks full. Kills every service and engine once, if `kills` says so. */

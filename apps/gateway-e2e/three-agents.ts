@@ -302,7 +302,8 @@ const describeLife = (): void => {
 
     it('have samples of what they used, also of the time before a stop of the service', async () => {
       const [agent] = stack.stackJson().services['agent'] ?? [];
-      process.kill(agent?.pid ?? 0, 'SIGTERM');
+      if (!agent?.pid) throw new Error('the agent has no process');
+      process.kill(agent.pid, 'SIGTERM');
       const [sample] = await waitForValue('a sample', async () => {
         const path = '/agents/researcher/metrics';
         const page = await call<{ samples: AgentMetrics[] }>('GET', path).catch(() => ({ samples: [] }));

@@ -75,6 +75,11 @@ describe('runPart', () => {
     });
   });
 
+  it('names the signal that ended a part', async () => {
+    const script = 'process.kill(process.pid, "SIGKILL")';
+    expect(await runPart(partOf(script))).toMatchObject({ result: 'failed', note: 'ended by SIGKILL' });
+  });
+
   it('returns the exit code when no test has run', async () => {
     const script = `console.log('0 passed, 0 failed'); process.exitCode = 2`;
     expect(await runPart(partOf(script))).toMatchObject({ result: 'failed', note: 'exit code 2' });

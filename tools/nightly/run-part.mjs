@@ -77,11 +77,11 @@ const runGroup = ({ args, env, minutes }, folder, signal) =>
     };
     child.stdout.on('data', collect(process.stdout));
     child.stderr.on('data', collect(process.stderr));
-    child.once('close', (code) => {
+    child.once('close', (code, endedBy) => {
       clearTimeout(limit);
       clearTimeout(killTimer);
       signal?.removeEventListener('abort', onAbort);
-      resolve({ code, output, reason });
+      resolve({ code, output, reason: reason ?? (endedBy && `ended by ${endedBy}`) });
     });
   });
 
