@@ -1,67 +1,37 @@
-import { identity } from './identity.js';
 import type { FileToSend } from './drafts.js';
+import { client } from './gateway.js';
+import { identity } from './identity.js';
 import { uploadPath } from './upload-name.js';
+import { toProblem } from './use-read.js';
 
+/** Time that the upload of a file may take, ms. */
+export const UPLOAD_MS = 15 * 60_000;
 const MAX_NAMES = 50;
 
-/** A failed upload, with the code of the gateway. Code null: the gateway was not reached. */
-export class UploadError extends Error {
-  constructor(
-    message: string,
-    readonly code: string | null,
-  ) {
-    super(message);
-  }
-}
-
 interface Watch {
-  readonly onProgress: (loaded: number) => void;
+  /** Called with the number of bytes that are sent. */
+  readonly onProgress: (sent: number) => void;
   readonly signal: AbortSignal;
 }
 
-const parseProblem = (text: string): { readonly code?: string; readonly detail?: string } => {
-  try {
-    return JSON.parse(text) as { code?: string; detail?: string };
-  } catch {
-    return {};
-  }
-};
-
-/** Writes a file where there is none. `fetch` tells no progress of an upload. */
-const put = (path: string, file: Blob, { onProgress, signal }: Watch): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    const workspace = encodeURIComponent(identity.get().workspace);
-    const parts = path.split('/').map(encodeURIComponent).join('/');
-    request.open('PUT', `/api/v1/workspaces/${workspace}/files/${parts}?expect=none`);
-    request.setRequestHeader('content-type', 'application/octet-stream');
-    request.setRequestHeader('x-antiphon-csrf', '1');
-    request.upload.onprogress = ({ loaded }) => onProgress(loaded);
-    const fail = (message: string, code: string | null): void => reject(new UploadError(message, code));
-    request.onerror = () => fail('the connection was lost', null);
-    request.onabort = () => fail('the upload was stopped', 'ABORTED');
-    request.onload = () => {
-      if (request.status < 300) return resolve();
-      const { code, detail } = parseProblem(request.responseText);
-      fail(detail ?? `the gateway answered ${request.status}`, code ?? `STATUS.${request.status}`);
-    };
-    signal.addEventListener('abort', () => request.abort(), { once: true });
-    request.send(file);
-  });
-
 /**
  * Uploads a file into `uploads/`. A taken name gets a number, so that no file of the workspace is
- * overwritten.
+ * overwritten. Rejects with the error of the client.
  */
 export const uploadFile = async (file: Blob, name: string, watch: Watch): Promise<FileToSend> => {
+  const params = { id: identity.get().workspace };
+  const upload = new Uint8Array(await file.arrayBuffer());
+  const query = { expect: 'none' } as const;
   for (let attempt = 1; ; attempt++) {
     const path = uploadPath(name, attempt);
     try {
-      await put(path, file, watch);
+      await client.http.writeFile({
+        params: { ...params, path },
+        ...{ query, upload, timeoutMs: UPLOAD_MS, ...watch },
+      });
       return { path, name, size: file.size };
     } catch (error) {
-      const isTaken = error instanceof UploadError && error.code === 'FILE.EXISTS';
-      if (!isTaken || attempt === MAX_NAMES) throw error;
+      if (toProblem(error).code !== 'FILE.EXISTS' || attempt === MAX_NAMES) throw error;
     }
   }
 };

@@ -1,10 +1,10 @@
 import { client } from './gateway.js';
 import { createStore, type Store } from './store.js';
+import { UPLOAD_MS } from './upload.js';
 import { toProblem } from './use-read.js';
 
 /** Uploads that run at the same time. */
 const MOST_AT_ONCE = 4;
-const UPLOAD_MS = 15 * 60_000;
 
 export interface Upload {
   readonly id: number;

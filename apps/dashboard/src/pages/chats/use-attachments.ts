@@ -1,7 +1,9 @@
+import { CLIENT_ERRORS } from '@antiphon/client';
 import { useCallback, useEffect, useReducer, useRef } from 'react';
 import type { FileToSend } from '../../data/drafts.js';
 import { connection } from '../../data/gateway.js';
-import { uploadFile, UploadError } from '../../data/upload.js';
+import { uploadFile } from '../../data/upload.js';
+import { toProblem } from '../../data/use-read.js';
 
 /** Images above this size get no thumbnail. */
 const MAX_PREVIEW = 2 * 1024 * 1024;
@@ -116,9 +118,8 @@ class Attachments {
       this.#uploads.delete(id);
       this.#update(id, { state: 'ready', path, loaded: file.size });
     } catch (error) {
-      const isLost = error instanceof UploadError && error.code === null;
-      const message = error instanceof Error ? error.message : String(error);
-      this.#update(id, { state: 'failed', error: isLost ? LOST : message });
+      const { code, message } = toProblem(error);
+      this.#update(id, { state: 'failed', error: code === CLIENT_ERRORS.unreachable ? LOST : message });
     }
   }
 
