@@ -33,7 +33,7 @@ const moveFocus = (event: KeyboardEvent<HTMLDivElement>, rowHeight: number): voi
 };
 
 /** Follows the part of a box that is in view. */
-const useView = (box: RefObject<HTMLDivElement | null>) => {
+export const useView = (box: RefObject<HTMLDivElement | null>) => {
   const [view, setView] = useState({ top: 0, height: 600 });
   useLayoutEffect(() => {
     const element = box.current;

@@ -1,8 +1,9 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { nameOf, pathKey, type FileEntry, type TreeRow } from '../../data/file-tree.js';
 import { useStore } from '../../data/store.js';
 import { countOf, formatBytes, formatNumber } from '../../ui/format.js';
 import { Icon } from '../../ui/icon.js';
+import { useView } from '../../ui/virtual-rows.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { activate, useTreeKeys, type RowsProps } from './tree-keys.js';
 import { openFolders, setFolder } from './use-tree.js';
@@ -32,21 +33,6 @@ const EntryRow = ({ row, isOpen }: { row: Extract<TreeRow, { kind: 'entry' }>; i
       </span>
     </>
   );
-};
-
-/** Follows the part of the tree that is in view. */
-const useView = (box: { readonly current: HTMLDivElement | null }) => {
-  const [view, setView] = useState({ top: 0, height: 600 });
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const measure = (): void => setView({ top: element.scrollTop, height: element.clientHeight });
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    measure();
-    return () => observer.disconnect();
-  }, [box]);
-  return [view, setView] as const;
 };
 
 const idOf = (index: number): string => `file-row-${index}`;
