@@ -86,6 +86,6 @@ describe('the messages of a workspace', () => {
     await subscribe('tides', false);
     expect((await topics()).topics).toEqual(['news']);
     expect((await topics({ at: head })).topics).toEqual(['news', 'tides']);
-    await expect(topics({ agentId: 'nobody' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    await expect(topics({ agentId: 'missing' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
   });
 });

@@ -27,7 +27,7 @@ describe('The facts of refused messages, agents and tasks', () => {
       ['contact_not_allowed', ['send_message', { agent: 'other', text: 'hi' }]],
       ['contact_not_allowed', ['send_message', { topic: 'news', text: 'hi' }]],
       ['contact_not_allowed', ['send_message', { everyone: true, text: 'hi' }]],
-      ['agent_missing', ['send_message', { agent: 'nobody', text: 'hi' }]],
+      ['agent_missing', ['send_message', { agent: 'missing', text: 'hi' }]],
       ['spawner_without', ['spawn_agent', { ...SPAWN, tools: ['write'] }]],
       ['agents_not_own', ['delegate_task', { title: 't', prompt: 'p', agent: 'other' }]],
     ];

@@ -11,7 +11,7 @@ import css from './chats.module.css';
 
 const ChatPage = lazy(async () => ({ default: (await import('./chat-page.js')).ChatPage }));
 
-/** What the page of the list shows next to it. */
+/** Stands next to the list where no chat is open. */
 const NoChat = () => (
   <section className={css.chat} aria-label="No chat">
     <PageHead title="Chats" question="What do I want done, with which role and files?" />

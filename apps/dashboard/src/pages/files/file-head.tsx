@@ -47,7 +47,7 @@ interface ActionsProps {
   readonly edit: () => void;
 }
 
-/** What can be done with a file. */
+/** Actions on a file. */
 export const FileActions = ({ entry, shown, text, edit }: ActionsProps) => {
   const { workspace } = useIdentity();
   const isSource = useParam('source') !== '';

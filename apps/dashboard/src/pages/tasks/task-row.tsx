@@ -78,7 +78,7 @@ export const TaskRow = ({ task, isCurrent, isChosen, choose }: TaskRowProps) => 
       <Holder task={task} />
     </td>
     <td>
-      {isOpen(task) ? 'waits ' : 'ended '}
+      {isOpen(task) ? 'queued ' : 'ended '}
       <Time at={isOpen(task) ? task.queuedAt : (task.endedAt ?? task.queuedAt)} />
       {task.deadline !== null && isOpen(task) && (
         <div className={ui.muted}>
