@@ -9,7 +9,6 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { TEXTS } from '@antiphon/contracts/causes';
 import { ModelFailure } from '@antiphon/providers-domain';
@@ -18,7 +17,6 @@ import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
 import { createCertificates, type TestCertificates } from '@antiphon/testing';
 import {
   closedPort,
-  openAiCompletion,
   openAiStream,
   startForwardProxy,
   startHttpProvider,
@@ -297,49 +295,6 @@ describe('a provider behind a proxy', () => {
     const env = { HTTPS_PROXY: dead, HTTP_PROXY: dead, NODE_USE_ENV_PROXY: '1' };
     const settings = { baseUrl, caFile: certificates.ca, proxy: dead };
     expect(await call(settings, { env })).toMatchObject({ text: 'hello' });
-  });
-});
-
-describe('a compressed answer', () => {
-  it.each([
-    ['gzip', gzipSync],
-    ['x-gzip', gzipSync],
-    ['deflate', deflateSync],
-    ['deflate', deflateRawSync],
-    ['br', brotliCompressSync],
-    ['zstd', zstdCompressSync],
-  ])('is read as %s: a stream, a whole answer, and an error', async (encoding, compress) => {
-    const bodies = [
-      [200, 'text/event-stream', openAiStream('m', REPLY).join('')],
-      [200, 'application/json', JSON.stringify(openAiCompletion('m', REPLY))],
-      [400, 'application/json', JSON.stringify({ error: { message: 'not like this' } })],
-    ] as const;
-    let next = 0;
-    const provider = closeLater(
-      await startHttpProvider((_request, response) => {
-        const [status, type, body] = bodies[next++] ?? bodies[0];
-        response.writeHead(status, { 'content-type': type, 'content-encoding': encoding });
-        response.end(compress(body));
-      }),
-    );
-    const baseUrl = `${provider.url}/v1`;
-    expect(await call({ baseUrl })).toMatchObject({ text: 'hello' });
-    expect(await call({ baseUrl }, { streaming: false })).toMatchObject({ text: 'hello' });
-    expect(await messageOf(call({ baseUrl }))).toContain('provider error 400: not like this');
-  });
-
-  it('that breaks off after the model has finished is used, and one that breaks off before is not', async () => {
-    const pieces = openAiStream('m', REPLY);
-    let keep = pieces.length - 1;
-    const provider = closeLater(
-      await startHttpProvider((_request, response) => {
-        response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' });
-        response.end(gzipSync(pieces.slice(0, keep).join('')).subarray(0, -8));
-      }),
-    );
-    expect(await call({ baseUrl: `${provider.url}/v1` })).toMatchObject({ text: 'hello' });
-    keep = 2;
-    expect(await call({ baseUrl: `${provider.url}/v1` })).toMatchObject({ reason: 'provider_protocol' });
   });
 });
 
