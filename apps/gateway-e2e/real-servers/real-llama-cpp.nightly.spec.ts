@@ -3,8 +3,8 @@ import { connectClient, textOf, type SocketClient } from '@antiphon/testing/clie
 import { report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
 import { llamaVersion, startLlama } from '../../../benchmarks/lib/llama-cpp.mjs';
-import { readEvents, startStackWith, waitForAccepted, waitForValue } from '../stack-under-test.js';
-import { reportedUsage, startRecorder, type Recorder } from './record-server.js';
+import { startStackWith, waitForAccepted } from '../stack-under-test.js';
+import { readReservationEnds, reportedUsage, startRecorder, type Recorder } from './record-server.js';
 
 /* llama.cpp's own server with a real model of 135 million parameters. */
 jest.setTimeout(900_000);
@@ -96,21 +96,6 @@ const dataOf = (frames: Frames, name: string) =>
   frames.find(({ event }) => event === name)?.data as Record<string, unknown> | undefined;
 const sessionOf = (frames: Frames): string => (frames[0]?.data as { sessionId: string }).sessionId;
 
-/** Returns the ends of the reservations of a turn's session, once each has one. */
-const endsOf = (sessionId: string) =>
-  waitForValue('the end of each reservation', async () => {
-    const events = await readEvents(stack, { category: 'budget' });
-    const own = new Set(
-      events
-        .filter(({ type, data }) => type === 'BudgetReserved' && data['sessionId'] === sessionId)
-        .map(({ data }) => data['reservationId']),
-    );
-    const ends = events.filter(
-      ({ type, data }) => /^Budget(?:Settled|Released|Expired)$/.test(type) && own.has(data['reservationId']),
-    );
-    return own.size > 0 && ends.length === own.size ? ends : undefined;
-  });
-
 const lastUsage = () => reportedUsage(recorder.calls.at(-1)?.response() ?? '');
 
 /** Expects that a session's only call is charged by the usage that the server reported. */
@@ -122,7 +107,7 @@ const expectChargedAsReported = async (frames: Frames): Promise<void> => {
   const shown = dataOf(frames, 'usage');
   expect(shown).not.toHaveProperty('estimated');
   expect(shown).toMatchObject({ output_tokens: output });
-  const ends = await endsOf(sessionOf(frames));
+  const ends = await readReservationEnds(stack, sessionOf(frames));
   expect(ends).toHaveLength(1);
   // The input includes what was read from the cache, as the server counts it.
   expect(ends[0]?.data).toMatchObject({ estimated: false, inputTokens: input, outputTokens: output });
@@ -171,13 +156,17 @@ describe('llama.cpp', () => {
     expect(message).toContain(`exceeds the available context size (${CONTEXT} tokens)`);
     expect(message).toContain('the request is longer than the model accepts');
     expect(recorder.calls.length).toBe(calls + 1);
-    expect((await endsOf(sessionOf(frames))).map(({ type }) => type)).toEqual(['BudgetReleased']);
+    expect((await readReservationEnds(stack, sessionOf(frames))).map(({ type }) => type)).toEqual([
+      'BudgetReleased',
+    ]);
   });
 
   it('refuses a wrong key, which is charged nothing and said as such', async () => {
     const frames = await begin('stranger', 'hello').done();
     expect(dataOf(frames, 'error')?.['message']).toContain('the provider refused the key');
-    expect((await endsOf(sessionOf(frames))).map(({ type }) => type)).toEqual(['BudgetReleased']);
+    expect((await readReservationEnds(stack, sessionOf(frames))).map(({ type }) => type)).toEqual([
+      'BudgetReleased',
+    ]);
   });
 
   it('stops at a cancellation, after which it answers the next turn', async () => {

@@ -4,8 +4,8 @@ import { startMockModel, type MockModel, type MockScript } from '@antiphon/testi
 import { report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
 import { litellmVersion, startLitellm } from '../../../benchmarks/lib/litellm.mjs';
-import { readEvents, startStackWith, waitForAccepted, waitForValue } from '../stack-under-test.js';
-import { reportedUsage, startRecorder, type Recorder } from './record-server.js';
+import { startStackWith, waitForAccepted, waitForValue } from '../stack-under-test.js';
+import { readReservationEnds, reportedUsage, startRecorder, type Recorder } from './record-server.js';
 
 /* LiteLLM as its users install it. It passes calls on to a model of this spec. */
 jest.setTimeout(1_800_000);
@@ -89,20 +89,6 @@ type Frames = Awaited<ReturnType<ReturnType<typeof begin>['done']>>;
 const errorOf = (frames: Frames) =>
   frames.find(({ event }) => event === 'error')?.data as { code: string; message: string };
 
-/** Returns the ends of the reservations of a turn's session, once each has one. */
-const endsOf = (sessionId: string) =>
-  waitForValue('the end of each reservation', async () => {
-    const events = await readEvents(stack, { category: 'budget' });
-    const own = new Set(
-      events
-        .filter(({ type, data }) => type === 'BudgetReserved' && data['sessionId'] === sessionId)
-        .map(({ data }) => data['reservationId']),
-    );
-    const ends = events.filter(
-      ({ type, data }) => /^Budget(?:Settled|Released|Expired)$/.test(type) && own.has(data['reservationId']),
-    );
-    return own.size > 0 && ends.length === own.size ? ends : undefined;
-  });
 const sessionOf = (frames: Frames): string => (frames[0]?.data as { sessionId: string }).sessionId;
 
 describe.each([
@@ -122,7 +108,7 @@ describe.each([
     expect(frames.find(({ event }) => event === 'usage')?.data).toMatchObject({
       ...{ input_tokens: usage?.input, output_tokens: usage?.output },
     });
-    const [end] = await endsOf(sessionOf(frames));
+    const [end] = await readReservationEnds(stack, sessionOf(frames));
     expect(end?.data).toMatchObject({
       ...{ estimated: false, inputTokens: usage?.input, outputTokens: usage?.output },
     });
@@ -149,7 +135,7 @@ describe.each([
     await client.call('session.cancel', { sessionId });
     expect((await stream.done()).at(-1)?.data).toMatchObject({ status: 'cancelled' });
     await recorder.calls.at(-1)?.closed;
-    const [end] = await endsOf(sessionId);
+    const [end] = await readReservationEnds(stack, sessionId);
     expect(end).toMatchObject({ type: 'BudgetSettled', data: { estimated: true } });
   });
 });
@@ -158,20 +144,24 @@ describe('LiteLLM', () => {
   it('refuses a wrong key, which is charged nothing and said as such', async () => {
     const frames = await begin('stranger', 'hello').done();
     expect(errorOf(frames).message).toContain('the provider refused the key');
-    expect((await endsOf(sessionOf(frames))).map(({ type }) => type)).toEqual(['BudgetReleased']);
+    expect((await readReservationEnds(stack, sessionOf(frames))).map(({ type }) => type)).toEqual([
+      'BudgetReleased',
+    ]);
   });
 
   it('refuses an unknown model, which is charged nothing and named', async () => {
     const frames = await begin('unknown-model', 'hello').done();
     expect(errorOf(frames).message).toMatch(/check the name of the model.*no-such-model/);
-    expect((await endsOf(sessionOf(frames))).map(({ type }) => type)).toEqual(['BudgetReleased']);
+    expect((await readReservationEnds(stack, sessionOf(frames))).map(({ type }) => type)).toEqual([
+      'BudgetReleased',
+    ]);
   });
 
   it('passes on a refusal of the vendor behind it, after which a turn completes', async () => {
     script = () => ({ status: 429, body: { error: { message: 'slow down', type: 'rate_limit_error' } } });
     const frames = await begin('chat', 'hello').done();
     expect(errorOf(frames).message).toContain('429');
-    expect(new Set((await endsOf(sessionOf(frames))).map(({ type }) => type))).toEqual(
+    expect(new Set((await readReservationEnds(stack, sessionOf(frames))).map(({ type }) => type))).toEqual(
       new Set(['BudgetReleased']),
     );
     script = () => ({ text: ['fine'] });

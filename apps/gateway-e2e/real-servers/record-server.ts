@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { TestStack } from '@antiphon/testing/stack';
+import { readEvents, waitForValue, type LoggedEvent } from '../stack-under-test.js';
 
 /** A request to a server, and the bytes of its response so far. */
 export interface RecordedCall {
@@ -86,3 +88,18 @@ export const reportedUsage = (stream: string): { input: number; output: number }
     output: all.completion_tokens ?? all.output_tokens ?? 0,
   };
 };
+
+/** Returns the ends of the reservations of a session, once each has one. */
+export const readReservationEnds = (stack: TestStack, sessionId: string): Promise<LoggedEvent[]> =>
+  waitForValue('the end of each reservation', async () => {
+    const events = await readEvents(stack, { category: 'budget' });
+    const own = new Set(
+      events
+        .filter(({ type, data }) => type === 'BudgetReserved' && data['sessionId'] === sessionId)
+        .map(({ data }) => data['reservationId']),
+    );
+    const ends = events.filter(
+      ({ type, data }) => /^Budget(?:Settled|Released|Expired)$/.test(type) && own.has(data['reservationId']),
+    );
+    return own.size > 0 && ends.length === own.size ? ends : undefined;
+  });
