@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { startMockModel, type MockModel, type MockRequest } from '@antiphon/testing/providers';
 import { pdfOf, pngOf } from '@antiphon/testing/sample-files';
+import { docxOf, docxOfXml, pptxOf, xlsxOf } from '@antiphon/testing/sample-office';
 import type { TestStack } from '@antiphon/testing/stack';
 import {
   readEvents,
@@ -251,6 +252,69 @@ describe('a message of parts', () => {
     expect(exported.stdout).toContain(digestOf(photo));
     const audit = await runCli(stack, ['audit']);
     expect([0, 5]).toContain(audit.code);
+  });
+});
+
+describe('an office file', () => {
+  const readContext = async (sessionId: string, turnId: string) =>
+    (await ok('GET', `/api/v1/sessions/${sessionId}/turns/${turnId}/context`))['files'];
+
+  it.each(VENDORS)('reaches %s as its text, attached or in a message', async (agent) => {
+    await upload('office/plan.docx', docxOf('The ferry leaves at dawn.', 'Bring the charts.'));
+    await upload(
+      'office/tides.xlsx',
+      xlsxOf({
+        Tides: [
+          ['port', 'height'],
+          ['Brest', 7.25],
+        ],
+      }),
+    );
+    await upload('office/talk.pptx', pptxOf('Opening words', 'Closing words'));
+    const chat = await newChat(agent);
+    await ok('POST', `${WORKSPACE}/chats/${chat.id}`, { command: 'attach', path: 'office/plan.docx' });
+    const { turn, calls } = await send(chat, [
+      { type: 'text', text: 'Compare these' },
+      { type: 'file', path: 'office/tides.xlsx' },
+      { type: 'file', path: 'office/talk.pptx' },
+    ]);
+    expect([turn.status, calls.map(sentDigests)]).toEqual(['completed', [[]]]);
+    const { seen } = calls[0] ?? {};
+    const body = JSON.stringify(seen?.body);
+    for (const text of ['The ferry leaves at dawn.', 'Brest\t7.25', 'Closing words'])
+      expect(body).toContain(JSON.stringify(text).slice(1, -1));
+    expect(await readContext(chat.sessionId, turn.turnId)).toMatchObject(
+      ['office/plan.docx', 'office/tides.xlsx', 'office/talk.pptx'].map((path) => ({
+        ...{ path, sentAs: 'text', isCut: false, tokens: expect.any(Number) },
+      })),
+    );
+  });
+
+  it('is refused by name, with its reason, if it is damaged, encrypted or too large unpacked', async () => {
+    const chat = await newChat('claude');
+    const whole = docxOf('a text');
+    const container = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(2_000)]);
+    const cases: readonly [string, Buffer, string, RegExp][] = [
+      ['office/cut.docx', whole.subarray(0, 200), 'MEDIA.DAMAGED', /damaged/],
+      ['office/locked.docx', container, 'MEDIA.DAMAGED', /password/],
+      ['office/old.doc', container, 'MEDIA.DAMAGED', /\.docx/],
+      ['office/bomb.docx', docxOfXml(' '.repeat(80 * 1_024 * 1_024)), 'MEDIA.TOO_LARGE', /unpacked/],
+    ];
+    for (const [path, bytes, code, message] of cases) {
+      await upload(path, bytes);
+      const { status, body } = await call('POST', `${WORKSPACE}/chats/${chat.id}`, {
+        command: 'attach',
+        path,
+      });
+      expect([path, status, body]).toMatchObject([
+        path,
+        422,
+        { code, detail: expect.stringMatching(message) },
+      ]);
+    }
+    // Another damaged archive is a file without text, as before.
+    await upload('office/data.zip', whole.subarray(0, 200));
+    await ok('POST', `${WORKSPACE}/chats/${chat.id}`, { command: 'attach', path: 'office/data.zip' });
   });
 });
 

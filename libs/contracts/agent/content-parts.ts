@@ -4,15 +4,26 @@ import { z } from 'zod';
 export const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'application/pdf'] as const;
 export type MediaType = (typeof MEDIA_TYPES)[number];
 
+/** Office files, by the ends of their names. Models get their text. */
+export const OFFICE_TYPES = {
+  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  pptx: 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
+  odt: 'application/vnd.oasis.opendocument.text',
+  ods: 'application/vnd.oasis.opendocument.spreadsheet',
+  odp: 'application/vnd.oasis.opendocument.presentation',
+} as const;
+export type OfficeType = (typeof OFFICE_TYPES)[keyof typeof OFFICE_TYPES];
+
 const Pixels = z.int().positive().max(65_535);
 
 /** Facts about an image or a document, read from its bytes. The log never has the bytes. */
 export const MediaFacts = z.object({
-  mediaType: z.enum(MEDIA_TYPES),
+  mediaType: z.enum([...MEDIA_TYPES, ...Object.values(OFFICE_TYPES)]),
   width: Pixels.optional().describe('Pixels of an image.'),
   height: Pixels.optional().describe('Pixels of an image.'),
   pages: z.int().positive().optional().describe('Pages of a PDF.'),
-  textBytes: z.int().nonnegative().optional().describe('UTF-8 bytes of the text of a PDF.'),
+  textBytes: z.int().nonnegative().optional().describe('UTF-8 bytes of the text of a document.'),
 });
 export type MediaFacts = z.infer<typeof MediaFacts>;
 

@@ -88,6 +88,10 @@ const PATH_PROBLEMS: Readonly<Record<string, (detail: string) => string>> = {
 const MEDIA_PROBLEMS: Readonly<Record<string, (detail: string | number) => string>> = {
   damaged: (format) => `its header is not one of ${format}. What to do: save it again`,
   unreadable: () => 'it is damaged, or needs a password. What to do: save it again without one',
+  encrypted: () => 'it needs a password. What to do: save it again without one',
+  old_format: () => 'its text cannot be read. What to do: save it as .docx, .xlsx or .pptx',
+  unpacked_too_large: (max) => `it has over ${max} bytes of text, unpacked. What to do: split it`,
+  too_many_parts: (max) => `it has over ${max} parts. What to do: split it`,
   too_large: (max) => `it has over ${max} bytes. What to do: make it smaller`,
   too_many_pixels: (max) => `a side has over ${max} pixels. What to do: make it smaller`,
   too_many_pages: (max) => `it has over ${max} pages. What to do: split it`,

@@ -113,6 +113,13 @@ export const isPdf = (bytes: Uint8Array): boolean => {
   return false;
 };
 
+/** Returns true for the first bytes of an archive, such as an office file. */
+export const isZip = (bytes: Uint8Array): boolean => textAt(bytes, 0, 4) === 'PK\u0003\u0004';
+
+/** Returns true for the first bytes of the container of older, and of encrypted, office files. */
+export const isOldOffice = (bytes: Uint8Array): boolean =>
+  textAt(bytes, 0, 8) === '\u00d0\u00cf\u0011\u00e0\u00a1\u00b1\u001a\u00e1';
+
 /**
  * Reads the size of an image from its header. It decompresses nothing, and reads no byte beyond the
  * given ones. Returns null for bytes without the header of their format, or without pixels.

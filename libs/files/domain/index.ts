@@ -15,7 +15,7 @@ export { decideFiles, requireFile } from './file-tree.decider.js';
 export type { FileCommand, FileDecisionContext, FileLimits } from './file-tree.decider.js';
 export { emptyFileTree, foldFileTree, streamVersionOf } from './file-tree.js';
 export type { CallVersions, FileEntry, FileTree } from './file-tree.js';
-export { imageTypeOf, isPdf, readImageHeader } from './image-header.js';
+export { imageTypeOf, isOldOffice, isPdf, isZip, readImageHeader } from './image-header.js';
 export type { ImageHeader } from './image-header.js';
 export { IgnoreRules, parseIgnoreFile } from './ignore-rules.js';
 export { planRewind } from './rewind.js';

@@ -1,4 +1,6 @@
+import type { OfficeType } from '@antiphon/contracts/agent';
 import { textJobsOf } from '@antiphon/service-host/worker-pool';
+import type { UnreadOffice } from './documents/office-archive.js';
 
 /** Text of a document. */
 export interface DocumentText {
@@ -7,9 +9,13 @@ export interface DocumentText {
   readonly pages: number | null;
 }
 
+/** Text of an office file, or why it has none. */
+export type OfficeText = { readonly mediaType: OfficeType; readonly text: string } | UnreadOffice;
+
 /** Functions that threads run. */
 export type FileJobs = {
   readonly describeChange: (bytes: readonly [before: Uint8Array, after: Uint8Array]) => string;
+  readonly readOffice: (bytes: Uint8Array) => Promise<OfficeText | null>;
   readonly readPdf: (file: readonly [bytes: Uint8Array, maxPages: number]) => Promise<DocumentText>;
 };
 

@@ -29,6 +29,7 @@ export type {
   ModelFailureDetails,
   ModelFailureReason,
   ModelFile,
+  SentMedia,
   ModelInputs,
   ModelMessage,
   ModelPort,

@@ -1,6 +1,6 @@
 import { textCause, textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
-import type { MediaFacts, ToolCall, ToolCallProblem, Usage } from '@antiphon/contracts/agent';
+import type { MediaFacts, MediaType, ToolCall, ToolCallProblem, Usage } from '@antiphon/contracts/agent';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 import type { Thinking } from './thinking.js';
 
@@ -10,9 +10,12 @@ export const MAX_CALLS_PER_STEP = 64;
 /** One message of a conversation, neutral of vendors. Adapters map it to their vendor's shape. */
 export type ModelMessage = UserMessage | AssistantMessage | ToolMessage;
 
+/** Facts of a file that models take as it is. */
+export type SentMedia = MediaFacts & { readonly mediaType: MediaType };
+
 /** An image or a document of a message. */
 export interface ModelFile {
-  readonly media: MediaFacts;
+  readonly media: SentMedia;
   /** Path by which the model knows it. */
   readonly path: string;
   /** SHA-256 (hex) of its bytes. */

@@ -1,18 +1,28 @@
 import type { MediaFacts, MessageFile } from '@antiphon/contracts/agent';
 import { estimateFile, filesOf } from '@antiphon/providers-domain';
-import type { ModelFile, ModelInputs, ModelMessage, UserMessage } from '@antiphon/providers-domain';
+import type {
+  ModelFile,
+  ModelInputs,
+  ModelMessage,
+  SentMedia,
+  UserMessage,
+} from '@antiphon/providers-domain';
 import type { AttachedFile, SessionState } from '../session/session-state.js';
 
 /** A file of a message or of a session: the version that a prompt has. */
 export type PromptFile = AttachedFile;
 
-export const isImage = ({ mediaType }: MediaFacts): boolean => mediaType !== 'application/pdf';
+export const isImage = ({ mediaType }: MediaFacts): boolean => mediaType.startsWith('image/');
+
+/** Returns true for a format that some models take as it is. They get the text of any other. */
+const isSentMedia = (media: MediaFacts): media is SentMedia =>
+  isImage(media) || media.mediaType === 'application/pdf';
 
 /** Returns true if the model gets the bytes of a file, and not its text. */
 export const isSentAsBytes = (
   { media }: Pick<PromptFile, 'media'>,
   { images, documents }: ModelInputs,
-): boolean => media !== undefined && (isImage(media) ? images : documents);
+): boolean => media !== undefined && isSentMedia(media) && (isImage(media) ? images : documents);
 
 /** Texts of files in a prompt, by digest. A file without one is sent by its bytes. */
 export type FileTexts = ReadonlyMap<string, string>;
@@ -30,7 +40,7 @@ const describeMedia = ({ mediaType, width, height, pages }: MediaFacts): string 
 export const fileLabel = ({ path, size, digest, media }: PromptFile): string =>
   `--- ${path} (${media ? `${describeMedia(media)}, ` : ''}${size} bytes, sha256 ${digest})`;
 
-const toModelFile = (file: PromptFile, media: MediaFacts, at: number): ModelFile => ({
+const toModelFile = (file: PromptFile, media: SentMedia, at: number): ModelFile => ({
   ...{ media, path: file.path, digest: file.digest, data: '', at },
 });
 
@@ -52,7 +62,8 @@ export const withFiles = (
     from = Math.max(from, Math.min(file.at, content.length));
     const text = texts.get(file.digest);
     parts.push(text === undefined ? fileLabel(file) : `${fileLabel(file)}\n${text}`);
-    if (text === undefined && file.media) files.push(toModelFile(file, file.media, lengthSoFar()));
+    if (text === undefined && file.media && isSentMedia(file.media))
+      files.push(toModelFile(file, file.media, lengthSoFar()));
   }
   add(content.slice(from));
   return { text: parts.join('\n\n'), ...(files.length > 0 ? { files } : {}) };

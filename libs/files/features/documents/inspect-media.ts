@@ -1,10 +1,11 @@
-import type { MediaFacts } from '@antiphon/contracts/agent';
+import type { MediaFacts, OfficeType } from '@antiphon/contracts/agent';
 import { causedError } from '@antiphon/contracts/causes';
 import type { BlobStore } from '@antiphon/database';
-import { imageTypeOf, isPdf, readImageHeader } from '@antiphon/files-domain';
+import { imageTypeOf, isOldOffice, isPdf, isZip, readImageHeader } from '@antiphon/files-domain';
 import { isAppError, rejected } from '@antiphon/kernel';
+import type { PoolJob } from '@antiphon/service-host/worker-pool';
 import { fileJobs } from '../text-work.js';
-import type { DocumentText } from '../text-work.js';
+import type { DocumentText, FileJobs } from '../text-work.js';
 
 /** Maximum size of an image or a document for a model. */
 export const MAX_MEDIA_BYTES = 8 * 1_024 * 1_024;
@@ -28,6 +29,8 @@ export interface StoredFile {
 
 type Blobs = Pick<BlobStore, 'read' | 'readPart'>;
 
+type ThreadOptions = Pick<PoolJob<FileJobs, 'readPdf'>, 'owner' | 'deadlineMs' | 'transfer'>;
+
 const CODES = {
   damaged: 'MEDIA.DAMAGED',
   unreadable: 'MEDIA.DAMAGED',
@@ -35,6 +38,10 @@ const CODES = {
   too_many_pixels: 'MEDIA.TOO_LARGE',
   too_many_pages: 'MEDIA.TOO_LARGE',
   no_image: 'MEDIA.NOT_AN_IMAGE',
+  encrypted: 'MEDIA.DAMAGED',
+  old_format: 'MEDIA.DAMAGED',
+  unpacked_too_large: 'MEDIA.TOO_LARGE',
+  too_many_parts: 'MEDIA.TOO_LARGE',
   too_slow: 'MEDIA.TOO_SLOW',
 } as const;
 
@@ -45,20 +52,39 @@ export const refuseMedia = (
   detail: string | number = '',
 ): Error => causedError(rejected, CODES[problem], { kind: 'media_refused', path, problem, detail });
 
-/** Reads a PDF in a thread. Throws `MEDIA.DAMAGED` and `MEDIA.TOO_SLOW`. */
-export const readPdfInThread = async (file: StoredFile, bytes: Uint8Array): Promise<DocumentText> => {
+/** Runs a job on a document in a thread. Throws `MEDIA.DAMAGED` and `MEDIA.TOO_SLOW`. */
+const readInThread = async <Text>(
+  file: StoredFile,
+  bytes: Uint8Array,
+  read: (copy: Uint8Array, job: ThreadOptions) => Promise<Text>,
+): Promise<Text> => {
   // Copied, because the thread takes the buffer over.
-  const input = [Uint8Array.from(bytes), MAX_PAGES] as const;
+  const copy = Uint8Array.from(bytes);
+  const { workspace: owner } = file;
   try {
-    return await fileJobs.run({
-      ...{ name: 'readPdf', input, owner: file.workspace },
-      ...{ deadlineMs: DOCUMENT_DEADLINE_MS, transfer: [input[0].buffer] },
-    });
+    return await read(copy, { owner, deadlineMs: DOCUMENT_DEADLINE_MS, transfer: [copy.buffer] });
   } catch (error) {
     if (isAppError(error) && error.kind === 'transient') throw error;
     const isSlow = isAppError(error) && error.code !== 'WORK.FAILED';
     throw refuseMedia(file, isSlow ? 'too_slow' : 'unreadable');
   }
+};
+
+export const readPdfInThread = (file: StoredFile, bytes: Uint8Array): Promise<DocumentText> =>
+  readInThread(file, bytes, (copy, job) =>
+    fileJobs.run({ name: 'readPdf', input: [copy, MAX_PAGES], ...job }),
+  );
+
+/** Reads an office file in a thread. Returns null for another archive. */
+export const readOfficeInThread = async (
+  file: StoredFile,
+  bytes: Uint8Array,
+): Promise<{ readonly mediaType: OfficeType; readonly text: string } | null> => {
+  const read = await readInThread(file, bytes, (copy, job) =>
+    fileJobs.run({ name: 'readOffice', input: copy, ...job }),
+  );
+  if (read === null || 'text' in read) return read;
+  throw refuseMedia(file, read.problem, read.detail);
 };
 
 const inspectImage = (file: StoredFile, bytes: Uint8Array): MediaFacts => {
@@ -75,14 +101,45 @@ const inspectPdf = async (file: StoredFile, bytes: Uint8Array): Promise<MediaFac
   return { mediaType: 'application/pdf', pages, textBytes: Buffer.byteLength(text) };
 };
 
+const OFFICE_NAME = /\.(?:docx|xlsx|pptx|odt|ods|odp)$/i;
+const OLD_OFFICE_NAME = /\.(?:doc|xls|ppt)$/i;
+
+/** Returns the facts of an office file; undefined for another archive. */
+const inspectOffice = async (blobs: Blobs, file: StoredFile): Promise<MediaFacts | undefined> => {
+  const { workspace, path, digest, size } = file;
+  const isNamed = OFFICE_NAME.test(path);
+  if (size > MAX_MEDIA_BYTES) {
+    if (isNamed) throw refuseMedia(file, 'too_large', MAX_MEDIA_BYTES);
+    return undefined;
+  }
+  try {
+    const read = await readOfficeInThread(file, await blobs.read(workspace, digest));
+    if (read) return { mediaType: read.mediaType, textBytes: Buffer.byteLength(read.text) };
+  } catch (error) {
+    // Another archive is a file as any other, even if it is damaged.
+    if (isNamed || !isAppError(error) || error.code !== 'MEDIA.DAMAGED') throw error;
+    return undefined;
+  }
+  if (isNamed) throw refuseMedia(file, 'unreadable');
+  return undefined;
+};
+
+/** Refuses a file of the container of older formats, which also has encrypted files of newer ones. */
+const refuseOldOffice = (file: StoredFile): void => {
+  if (OFFICE_NAME.test(file.path)) throw refuseMedia(file, 'encrypted');
+  if (OLD_OFFICE_NAME.test(file.path)) throw refuseMedia(file, 'old_format');
+};
+
 /**
- * Returns the facts of an image or a PDF, by its bytes and not by its name; undefined for any other
- * file. Throws `MEDIA.DAMAGED`, `MEDIA.TOO_LARGE` and `MEDIA.TOO_SLOW`.
+ * Returns the facts of an image, a PDF or an office file, by its bytes and not by its name. Returns
+ * undefined for any other file. Throws `MEDIA.DAMAGED`, `MEDIA.TOO_LARGE` and `MEDIA.TOO_SLOW`.
  */
 export const inspectMedia = async (blobs: Blobs, file: StoredFile): Promise<MediaFacts | undefined> => {
   const { workspace, digest, size } = file;
   const start = await blobs.readPart(workspace, digest, 0, SNIFFED_BYTES);
   const isImageFile = imageTypeOf(start) !== null;
+  if (isZip(start)) return inspectOffice(blobs, file);
+  if (isOldOffice(start)) refuseOldOffice(file);
   if (!isImageFile && !isPdf(start)) return undefined;
   if (size > MAX_MEDIA_BYTES) throw refuseMedia(file, 'too_large', MAX_MEDIA_BYTES);
   const bytes = await blobs.read(workspace, digest);

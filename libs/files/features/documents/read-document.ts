@@ -1,7 +1,7 @@
 import type { MediaFacts } from '@antiphon/contracts/agent';
 import type { BlobStore } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
-import { readPdfInThread } from './inspect-media.js';
+import { readOfficeInThread, readPdfInThread } from './inspect-media.js';
 import type { StoredFile } from './inspect-media.js';
 
 type Blobs = Pick<BlobStore, 'read'>;
@@ -14,10 +14,12 @@ export const readDocument = async (
   blobs: Blobs,
   file: StoredFile & { readonly media?: MediaFacts },
 ): Promise<string | null> => {
-  if (file.media?.mediaType !== 'application/pdf') return null;
-  const bytes = await blobs.read(file.workspace, file.digest);
+  const { media, workspace, digest } = file;
+  if (!media || media.mediaType.startsWith('image/')) return null;
+  const bytes = await blobs.read(workspace, digest);
   try {
-    return (await readPdfInThread(file, bytes)).text;
+    if (media.mediaType === 'application/pdf') return (await readPdfInThread(file, bytes)).text;
+    return (await readOfficeInThread(file, bytes))?.text ?? null;
   } catch (error) {
     if (isAppError(error) && error.code.startsWith('MEDIA.')) return `[${error.message}]`;
     throw error;
