@@ -156,9 +156,9 @@ const statusProvider: Provider = {
     { provide: APP_INTERCEPTOR, useClass: HeavyRequestsInterceptor },
     {
       provide: RecentWrites,
-      inject: [NATS, CLOCK, EVENT_STORE],
-      useFactory: (nats: NatsLink, clock: Clock, store: EventStore) =>
-        new RecentWrites(nats, clock, () => store.headPosition()),
+      inject: [NATS, CLOCK, SERVICE_IDENTITY, EVENT_STORE],
+      useFactory: (nats: NatsLink, clock: Clock, { id }: ServiceIdentity, store: EventStore) =>
+        new RecentWrites(nats, clock, id, () => store.headPosition()),
     },
     { provide: APP_INTERCEPTOR, useClass: ReadAfterWriteInterceptor },
     AgentAccess,

@@ -72,11 +72,11 @@ export class ReadAfterWriteInterceptor implements NestInterceptor, OnModuleDestr
       if (after === undefined) return this.read(principal, next);
       return runAfter(requirePosition(after, await this.store.headPosition()), next);
     }
-    this.writes.begin(principal);
+    const write = this.writes.begin(principal);
     const reply = context.switchToHttp().getResponse<FastifyReply>();
     return next.handle().pipe(
       concatMap(async (result) => {
-        const position = await this.writes.end(principal);
+        const position = await this.writes.end(principal, write);
         if (position !== undefined && !reply.sent && !reply.hasHeader('antiphon-position'))
           void reply.header('antiphon-position', String(position));
         return result;

@@ -26,7 +26,7 @@ const handlerOf = (fails: (after: number | undefined) => boolean) => {
 
 const world = (position?: number) => {
   const writes = {
-    begin: jest.fn(),
+    begin: jest.fn(() => 'write-1'),
     end: jest.fn(() => Promise.resolve(8)),
     positionFor: () => Promise.resolve(position),
     close: () => undefined,
@@ -93,7 +93,10 @@ describe('ReadAfterWriteInterceptor', () => {
     const { writes, interceptor } = world();
     const { context, headers } = httpOf('POST');
     await inRequest(() => interceptor.intercept(context, next));
-    expect([writes.begin.mock.calls, writes.end.mock.calls]).toEqual([[[PRINCIPAL]], [[PRINCIPAL]]]);
+    expect([writes.begin.mock.calls, writes.end.mock.calls]).toEqual([
+      [[PRINCIPAL]],
+      [[PRINCIPAL, 'write-1']],
+    ]);
     expect(headers.get('antiphon-position')).toBe('8');
   });
 

@@ -15,6 +15,10 @@ let other: RecentWrites;
 
 const asKey = (name: string) => ({ workspace: 'default', caller: `key/${name}` }) as never;
 
+/** A write of a caller at a gateway, from begin to end. */
+const write = (writes: RecentWrites, caller: never): Promise<number | undefined> =>
+  writes.end(caller, writes.begin(caller));
+
 beforeAll(async () => {
   server = await startNatsServer();
   network = await createFaultyLink({ targetPort: Number(new URL(server.url).port) });
@@ -32,7 +36,8 @@ beforeEach(async () => {
   world = { now: 1_000_000, head: 10 };
   const clock = { now: () => world.now };
   [one, other] = links.map(
-    (link) => new RecentWrites(link, clock as never, () => Promise.resolve(world.head)),
+    (link, index) =>
+      new RecentWrites(link, clock as never, `gateway-${index}`, () => Promise.resolve(world.head)),
   ) as [RecentWrites, RecentWrites];
   await Promise.all(links.map((link) => link.connection.flush()));
   return () => [one, other].forEach((writes) => writes.close());
@@ -43,7 +48,7 @@ describe('RecentWrites', () => {
     for (let n = 1; n <= 500; n += 1) {
       world.head = n;
       const [writer, reader] = n % 2 === 0 ? [one, other] : [other, one];
-      expect(await writer.end(asKey('a'))).toBe(n);
+      expect(await write(writer, asKey('a'))).toBe(n);
       expect(await reader.positionFor(asKey('a'))).toBe(n);
     }
   });
@@ -54,40 +59,63 @@ describe('RecentWrites', () => {
     expect(await other.positionFor(asKey('b'))).toBe(77);
   });
 
+  it('keeps the later position of two writes of one caller at the same time', async () => {
+    const [early, late] = [one.begin(asKey('j')), other.begin(asKey('j'))];
+    world.head = 103;
+    const ended = one.end(asKey('j'), early);
+    world.head = 105;
+    await other.end(asKey('j'), late);
+    await ended;
+    world.head = 200;
+    expect(await Promise.all([one, other].map((at) => at.positionFor(asKey('j'))))).toEqual([105, 105]);
+    world.head = 90; // A gateway that read the head before, and whose hint comes after.
+    await write(one, asKey('j'));
+    world.head = 300;
+    expect(await other.positionFor(asKey('j'))).toBe(105);
+  });
+
+  it('takes the head while another write of the same caller has not ended', async () => {
+    one.begin(asKey('k'));
+    world.head = 20;
+    await write(other, asKey('k'));
+    world.head = 21;
+    expect(await Promise.all([one, other].map((at) => at.positionFor(asKey('k'))))).toEqual([21, 21]);
+  });
+
   it('knows nothing of a caller that has not written, or not for 30 s', async () => {
-    await one.end(asKey('c'));
+    await write(one, asKey('c'));
     expect(await other.positionFor(asKey('d'))).toBeUndefined();
     world.now += 30_001;
     expect(await other.positionFor(asKey('c'))).toBeUndefined();
   });
 
   it('tells callers of one name in two workspaces apart', async () => {
-    await one.end(asKey('e'));
+    await write(one, asKey('e'));
     expect(await other.positionFor({ workspace: 'another', caller: 'key/e' } as never)).toBeUndefined();
   });
 
   it('ignores a hint that is none', async () => {
-    for (const text of ['', 'no JSON', '[]', '["default/key/i","now"]', '{"a":1}'])
+    for (const text of ['', 'no JSON', '[]', '["default/key/i","now","w"]', '["default/key/i",7]', '{"a":1}'])
       links[0]?.connection.publish(CALLER_WROTE_SUBJECT, text);
     await links[0]?.connection.flush();
     expect(await other.positionFor(asKey('i'))).toBeUndefined();
-    await one.end(asKey('i'));
+    await write(one, asKey('i'));
     expect(await other.positionFor(asKey('i'))).toBe(10);
   });
 
   it('does without NATS: a write succeeds, and a read knows the writes of its own gateway', async () => {
-    await Promise.all([one.end(asKey('f')), other.end(asKey('g'))]);
+    await Promise.all([write(one, asKey('f')), write(other, asKey('g'))]);
     network.cut();
-    expect(await other.end(asKey('g'))).toBe(10);
+    expect(await write(other, asKey('g'))).toBe(10);
     expect(await other.positionFor(asKey('g'))).toBe(10);
     network.heal();
   });
 
   it('reports no position if the log cannot be read: the write itself has succeeded', async () => {
-    const blind = new RecentWrites(links[0] as NatsLink, { now: () => 1 } as never, () =>
+    const blind = new RecentWrites(links[0] as NatsLink, { now: () => 1 } as never, 'blind', () =>
       Promise.reject(new Error('no database')),
     );
-    expect(await blind.end(asKey('h'))).toBeUndefined();
+    expect(await write(blind, asKey('h'))).toBeUndefined();
     blind.close();
   });
 });
