@@ -50,6 +50,7 @@ CREATE INDEX events_erased_digest_idx ON events USING btree (workspace, ((data -
 CREATE INDEX events_file_digest_idx ON events USING btree (workspace, ((data ->> 'digest'::text))) WHERE (category = ANY (ARRAY['file'::text, 'chat'::text]));
 CREATE INDEX events_file_moved_idx ON events USING btree (workspace, md5((data ->> 'to'::text))) WHERE (type = 'FileMoved'::text);
 CREATE INDEX events_file_path_idx ON events USING btree (workspace, md5((data ->> 'path'::text))) WHERE ((category = ANY (ARRAY['file'::text, 'chat'::text])) AND ((data ->> 'path'::text) IS NOT NULL));
+CREATE INDEX events_forks_idx ON events USING btree (workspace, ((data #>> '{origin,sessionId}'::text[]))) WHERE (type = 'SessionForked'::text);
 CREATE INDEX events_message_position_idx ON events USING btree ("position") WHERE (type = 'AgentMessageSent'::text);
 CREATE INDEX events_message_stream_idx ON events USING btree (workspace, stream_id, "position") WHERE ((type || ''::text) = 'AgentMessageSent'::text);
 CREATE INDEX events_messages_of_workspace_idx ON events USING btree (workspace, "position") WHERE (type = 'AgentMessageSent'::text);

@@ -5,6 +5,7 @@ import { defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
 import { BRANCH_FILES, ChatBranchPoint, ChatName, MessagePart } from './chat-events.js';
 import { Caller, CallerAgent, IdempotencyKey, MessageContent } from './requests.js';
+import { sessionFilter, SessionState } from './session-requests.js';
 
 /** A chat: a session with an agent, listed among the files as `<name>.chat`. */
 export const ChatView = z.object({
@@ -149,24 +150,35 @@ export const deleteChat = defineRequest({
   timeoutMs: 10_000,
 });
 
-/** Lists the chats of a workspace, oldest first. */
+/** A chat of a list, with what its session does. */
+export const ListedChat = ChatView.extend({
+  state: SessionState.optional().describe('Only with `order=recent`, as the fields below.'),
+  turns: z.int().nonnegative().optional(),
+  lastAt: z.iso.datetime().nullable().optional().describe('Time of its last activity; null if archived.'),
+  lastPosition: z.int().nonnegative().optional().describe('Position of its last activity in the log.'),
+});
+export type ListedChat = z.infer<typeof ListedChat>;
+
+export const CHAT_ORDERS = ['created', 'recent'] as const;
+
+/** Lists the chats of a workspace, oldest first, or the most recently active first. */
 export const listChats = defineRequest({
   subject: 'cmd.agent.chat.list',
   request: z.strictObject({
     workspace: WorkspaceId,
-    limit: z.int().min(1).max(200),
-    cursor: z.string().max(200).optional(),
-    ...asOfRequest,
+    /** `created`, the default, has no filters. */
+    order: z.enum(CHAT_ORDERS).optional(),
+    ...sessionFilter,
   }),
   reply: z.object({
-    chats: z.array(ChatView),
+    chats: z.array(ListedChat),
     nextCursor: z
       .string()
       .nullable()
       .describe('Pass it as `cursor` for the next page; null on the last page.'),
     ...asOfReply,
   }),
-  timeoutMs: 5_000,
+  timeoutMs: 15_000,
 });
 
 /** Result of a change of a chat. */

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { CHAT_ORDERS } from '../agent/chat-requests.js';
 import { MAX_REASON_LENGTH } from '../agent/approval-requests.js';
 import { AgentId } from '../agent/agent-id.js';
 import { BRANCH_FILES, ChatName, MessageId } from '../agent/chat-events.js';
 import { WorkspaceId } from '../log/index.js';
 import { MessageBody, MessageContent } from '../agent/requests.js';
 import { At } from './at.js';
-import { PageQuery } from './http-bodies.js';
+import { ActivityQuery } from './http-bodies.js';
 
 /** Path parameter `id` of the workspace: the one of the credential. */
 export const ByWorkspace = z.object({ id: WorkspaceId });
@@ -19,7 +20,14 @@ export const ByChat = ByWorkspace.extend({
 export const ByMessage = ByChat.extend({ message: MessageId });
 
 /** Query of `GET /api/v1/workspaces/:id/chats`. */
-export const ChatsQuery = PageQuery.extend({ at: At });
+export const ChatsQuery = ActivityQuery.extend({
+  order: z
+    .enum(CHAT_ORDERS)
+    .optional()
+    .describe(
+      '`created`: oldest first. `recent`: the most recently active first. Default: `recent` with a filter.',
+    ),
+});
 
 /** Query of `GET /api/v1/workspaces/:id/chats/:chat`. */
 export const ChatQuery = z.strictObject({

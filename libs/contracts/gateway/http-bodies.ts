@@ -127,13 +127,30 @@ export const SearchQuery = z.strictObject({
 });
 export type SearchQuery = z.output<typeof SearchQuery>;
 
-/** Query of `GET /api/v1/sessions`. */
-export const SessionsQuery = PageQuery.extend({
-  agent: AgentId.optional().describe('Only sessions of this agent.'),
-  channel: z.string().min(1).max(200).optional().describe('Only sessions of this channel.'),
+const ActivityTime = z.iso.datetime({ offset: true }).optional();
+
+/** Filters that lists of sessions and of chats have in common. */
+export const ActivityQuery = PageQuery.extend({
+  agent: AgentId.optional().describe('Only those of this agent.'),
+  agentPart: z.string().min(1).max(200).optional().describe('Only those whose agent id contains this text.'),
   state: SessionState.optional(),
-  text: z.string().min(1).max(200).optional().describe('Only sessions whose key contains this text.'),
+  q: z
+    .string()
+    .trim()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('Words, or their beginnings, of the name or of the beginning of the first message.'),
+  since: ActivityTime.describe('Only those whose last activity is not before this time.'),
+  until: ActivityTime.describe('Only those whose last activity is before this time.'),
   at: At,
+});
+
+/** Query of `GET /api/v1/sessions`. */
+export const SessionsQuery = ActivityQuery.extend({
+  channel: z.string().min(1).max(200).optional().describe('Only sessions of this channel.'),
+  forkedFrom: z.uuid().optional().describe('Only forks of this session.'),
+  text: z.string().min(1).max(200).optional().describe('Only sessions whose key contains this text.'),
 });
 
 /** Query of `GET /api/v1/sessions/{id}/turns`. */

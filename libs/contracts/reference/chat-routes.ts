@@ -66,7 +66,8 @@ export const CHAT_ROUTES = {
     tag: 'Chats',
     summary: 'List chats',
     description:
-      'Returns the chats of the workspace, oldest first. A chat is listed as soon as it is created.',
+      'Returns the chats of the workspace, oldest first. A chat is listed as soon as it is created. With `order=recent` or a ' +
+      'filter the most recently active is first, and each has its state, turns and last activity.',
     params: ByWorkspace,
     query: ChatsQuery,
     reply: { schema: listChats.reply },

@@ -39,6 +39,7 @@ const SESSION = {
   pendingApprovals: 1,
   title: 'Where is my order?',
   chat: null,
+  forkedFrom: null,
   startedAt: '2026-11-22T10:12:00.000Z',
   lastAt: '2026-11-22T10:14:02.118Z',
   lastPosition: 181_077,

@@ -11,6 +11,7 @@ import { ChatStarter } from './chats/chat-starter.js';
 import { ChatStore } from './chats/chat-store.js';
 import { ChangeChat } from './chats/change-chat.handler.js';
 import { Chats } from './chats/chats.handler.js';
+import { ListChats } from './chats/list-chats.handler.js';
 import { RenameChat } from './chats/rename-chat.handler.js';
 import { RoleAgents } from './chats/role-agents.js';
 import { VirtualChats } from './chats/virtual-chats.js';
@@ -55,6 +56,7 @@ const handlers = [
   CancelTurn,
   ChangeChat,
   Chats,
+  ListChats,
   ForkSession,
   ListTurnsOfEntry,
   ReadApprovals,

@@ -1,4 +1,5 @@
-import type { ChatView } from '@antiphon/contracts/agent';
+import type { RouteRequest } from '@antiphon/client';
+import type { ChatView, ListedChat } from '@antiphon/contracts/agent';
 import type { Command } from 'commander';
 import { nextPageLine } from '../connection/gateway-http.js';
 import { escapeText } from '../escape-text.js';
@@ -10,13 +11,30 @@ interface ChatsOptions {
   readonly cursor?: string;
 }
 
+interface ListOptions extends ChatsOptions {
+  readonly agent?: string;
+  readonly agentPart?: string;
+  readonly state?: string;
+  readonly q?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly recent?: boolean;
+}
+
 const render = ({ id, name, agentId, createdAt }: ChatView): string =>
   `${id}  ${createdAt}  ${agentId.padEnd(16)} ${escapeText(name)}`;
 
-const list = async ({ output, http }: CommandContext, options: ChatsOptions): Promise<void> => {
-  const { workspace, limit = '50', cursor } = options;
-  const page = await (await http()).listChats({ params: { id: workspace }, query: { limit, cursor } });
-  const lines = page.chats.length === 0 ? ['no chats'] : page.chats.map(render);
+/** Renders a chat of a list, with what it does if the list says so. */
+const renderListed = ({ state, turns, lastAt, ...chat }: ListedChat): string =>
+  state === undefined ? render(chat) : `${render(chat)}  ${state}, ${turns} turns, ${lastAt ?? 'archived'}`;
+
+const list = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {
+  const { workspace, limit = '50', recent = false, ...filter } = options;
+  const query = { ...filter, limit, ...(recent ? { order: 'recent' } : {}) };
+  const page = await (
+    await http()
+  ).listChats({ params: { id: workspace }, query: query as RouteRequest<'listChats'>['query'] });
+  const lines = page.chats.length === 0 ? ['no chats'] : page.chats.map(renderListed);
   output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
@@ -65,7 +83,7 @@ const branches = async (
 
 const EXAMPLES = `
 Examples:
-  antiphon chats list
+  antiphon chats list --recent --q tides
   antiphon chats rename notes "notes of June"
   antiphon chats branch notes "Shorter, please" --at <turn id>
   antiphon chats branches notes
@@ -79,10 +97,17 @@ export const addChats = (program: Command, context: ContextOf): void => {
     .addHelpText('after', EXAMPLES);
   const add = (name: string, description: string): Command =>
     chats.command(name).description(description).option('--workspace <id>', 'the workspace', 'default');
-  add('list', 'list chats, oldest first')
+  add('list', 'list chats, oldest first; with --recent or a filter the most recently active first')
+    .option('--recent', 'the most recently active first, with state, turns and last activity')
+    .option('--agent <id>', 'only chats with this agent')
+    .option('--agent-part <text>', 'only chats whose agent id contains this text')
+    .option('--state <state>', 'idle, working or waiting')
+    .option('--q <words>', 'only chats with these words in the name or the first message')
+    .option('--since <time>', 'only those with activity since then, ISO 8601')
+    .option('--until <time>', 'only those without activity since then, ISO 8601')
     .option('--limit <n>', 'chats per page, 1 to 200', '50')
     .option('--cursor <cursor>', 'start after this page')
-    .action((options: ChatsOptions, command: Command) => list(context(command), options));
+    .action((options: ListOptions, command: Command) => list(context(command), options));
   add('rename <chat> <name>', 'give a chat another name, and its file another path').action(
     (chat: string, name: string, options: ChatsOptions, command: Command) =>
       rename(context(command), [chat, name], options),

@@ -7,7 +7,12 @@ import type { CommandContext } from '../output.js';
 
 export interface ListOptions {
   readonly agent?: string;
+  readonly agentPart?: string;
   readonly state?: string;
+  readonly q?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly forkedFrom?: string;
   readonly limit?: string;
   readonly cursor?: string;
   readonly at?: string;

@@ -118,11 +118,19 @@ const addList = (session: Command, context: ContextOf): void => {
     .command('list')
     .description('list sessions, the most recently active first')
     .option('--agent <id>', 'only sessions of this agent')
+    .option('--agent-part <text>', 'only sessions whose agent id contains this text')
     .option('--state <state>', 'idle, working or waiting')
+    .option('--q <words>', 'only sessions with these words in the name or the beginning')
+    .option('--since <time>', 'only those with activity since then, ISO 8601')
+    .option('--until <time>', 'only those without activity since then, ISO 8601')
+    .option('--forked-from <session>', 'only forks of this session')
     .option('--limit <n>', 'sessions per page, 1 to 200', '50')
     .option('--cursor <cursor>', 'start after this page')
     .option('--at <position>', 'as of this position of the log')
-    .addHelpText('after', '\nExample:\n  antiphon session list --agent support')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  antiphon session list --agent support\n  antiphon session list --q tides --since 2026-11-01T00:00:00Z',
+    )
     .action(async (options: ListOptions, command: Command) =>
       (await import('./list-sessions.js')).listSessions(context(command), options),
     );

@@ -18,6 +18,7 @@ import { says } from '@antiphon/agent-features/testing/test-model';
 import { CancelTurn } from '../turns/cancel-turn.handler.js';
 import { BranchChat } from './branch-chat.handler.js';
 import { Chats } from './chats.handler.js';
+import { ListChats } from './list-chats.handler.js';
 
 jest.setTimeout(30_000);
 
@@ -120,12 +121,14 @@ describe('a branch of a chat', () => {
     expect(prompt).toContain('the secret is 42');
     expect(prompt).not.toContain('"second"');
     expect(await hashOf(chat)).toBe(before);
-    const { chats: family } = await chats.listBranches({ workspace: WORKSPACE, chat: branch.id });
+    const { chats: family } = await agent
+      .get(ListChats)
+      .listBranches({ workspace: WORKSPACE, chat: branch.id });
     expect(family.map(({ id, turns }) => [id, turns])).toEqual([
       [chat.id, 2],
       [branch.id, 1],
     ]);
-    const past = await chats.listBranches({ workspace: WORKSPACE, chat: branch.id, at });
+    const past = await agent.get(ListChats).listBranches({ workspace: WORKSPACE, chat: branch.id, at });
     expect(past).toMatchObject({ position: at, chats: [{ id: chat.id, turns: 2 }] });
   });
 

@@ -67,6 +67,15 @@ const FAMILY_SQL = `select c.position, c.type, c.schema_version as "schemaVersio
     select from events d where d.workspace = c.workspace and d.stream_id = c.stream_id and d.type = 'ChatDeleted'
       and d.position <= $4)
   order by c.position limit 1000`;
+/** Chats by their streams. */
+const BY_IDS_SQL = `select c.position, c.type, c.schema_version as "schemaVersion", c.data,
+    r.data as renamed, r.stream_version as revision
+  from events c left join lateral (
+    select n.data, n.stream_version from events n
+    where n.workspace = c.workspace and n.stream_id = c.stream_id and n.type = 'ChatRenamed' and n.position <= $3
+    order by n.stream_version desc limit 1) r on true
+  where c.workspace = $1 and c.stream_id = any($2) and c.stream_version = 1 and c.type = 'ChatCreated'
+    and c.position <= $3`;
 // The streams are named: under a policy, a concatenation reaches no index.
 const TURNS_SQL = `select stream_id, count(*) as turns from events
   where workspace = $1 and stream_id = any($2) and type = 'TurnRequested' and position <= $3 group by 1`;
@@ -147,6 +156,18 @@ export class ChatStore {
   async list(workspace: string, after: number, limit: number, until = NOW): Promise<ListedChat[]> {
     const rows = await this.query<ChatRow>('agent_chats', LIST_SQL, [workspace, after, limit, until]);
     return rows.map((row) => ({ position: Number(row.position), chat: chatOfRow(row) }));
+  }
+
+  /** Returns chats by their ids, also deleted ones. */
+  async listByIds(
+    workspace: string,
+    ids: readonly string[],
+    until = NOW,
+  ): Promise<ReadonlyMap<string, ChatView>> {
+    if (ids.length === 0) return new Map();
+    const values = [workspace, ids.map(chatStream), until] as const;
+    const rows = await this.query<ChatRow>('agent_chats_by_ids', BY_IDS_SQL, values);
+    return new Map(rows.map((row) => chatOfRow(row)).map((chat) => [chat.id, chat]));
   }
 
   /** Returns the first chat of a family and all its branches, oldest first, without deleted ones. */

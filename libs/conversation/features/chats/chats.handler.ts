@@ -1,16 +1,14 @@
 import { Controller, Inject } from '@nestjs/common';
 import { CLOCK, IDS } from '@antiphon/service-host';
-import { CHAT_SUFFIX, createChat, getChat, listChatBranches, listChats } from '@antiphon/contracts/agent';
+import { CHAT_SUFFIX, createChat, getChat } from '@antiphon/contracts/agent';
 import type { ChatCreated, ChatView } from '@antiphon/contracts/agent';
-import { encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/conversation-domain';
-import { claimOf, positionOfCursor } from '@antiphon/event-store';
-import type { PastReads } from '@antiphon/event-store';
+import { claimOf } from '@antiphon/event-store';
 import { isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { requireOwnSession, AgentDirectory, PAST_READS } from '@antiphon/agents-features';
+import { requireOwnSession, AgentDirectory } from '@antiphon/agents-features';
 import { chatIdOf } from '@antiphon/agent-log';
 import { rolePath } from '../turns/role-text.js';
 import { TurnFiles } from '../turns/turn-files.js';
@@ -21,9 +19,8 @@ import { ChatStarter } from './chat-starter.js';
 import { RoleAgents } from './role-agents.js';
 
 type CreateRequest = z.output<typeof createChat.request>;
-type ListRequest = z.output<typeof listChats.request>;
 
-/** Handles chats: creates and lists them. */
+/** Handles chats: creates and returns them. */
 @Controller()
 export class Chats {
   constructor(
@@ -32,7 +29,6 @@ export class Chats {
     @Inject(AgentDirectory) private readonly agents: AgentDirectory,
     @Inject(ChatStarter) private readonly starter: ChatStarter,
     @Inject(TurnFiles) private readonly files: TurnFiles,
-    @Inject(PAST_READS) private readonly past: PastReads,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(IDS) private readonly ids: Ids,
   ) {}
@@ -67,35 +63,6 @@ export class Chats {
   async get({ workspace, chat, at }: z.output<typeof getChat.request>): Promise<ChatView> {
     const now = await this.chats.require(workspace, chat);
     return at === undefined ? now : this.chats.atVersion(workspace, now, at);
-  }
-
-  /** Lists the chats of a workspace, oldest first, now or as of a position of the log. */
-  @HandleRequest(listChats)
-  async list({ workspace, limit, cursor, at }: ListRequest): Promise<z.output<typeof listChats.reply>> {
-    const after = positionOfCursor(cursor, 'CHAT.INVALID_CURSOR') ?? 0;
-    return this.past.readAt(at, async (upTo) => {
-      const found = await this.chats.list(workspace, after, limit + 1, upTo);
-      const page = found.slice(0, limit);
-      const last = page.at(-1);
-      return {
-        chats: page.map(({ chat }) => chat),
-        nextCursor: found.length > limit && last ? encodeCursor(last.position) : null,
-      };
-    });
-  }
-
-  /** Lists a chat with all branches that have a common origin, now or as of a position of the log. */
-  @HandleRequest(listChatBranches)
-  async listBranches({
-    workspace,
-    chat,
-    at,
-  }: z.output<typeof listChatBranches.request>): Promise<z.output<typeof listChatBranches.reply>> {
-    const found = await this.chats.require(workspace, chat);
-    const root = found.branchOf?.rootChatId ?? found.id;
-    return this.past.readAt(at, async (upTo) => ({
-      chats: await this.chats.listFamily(workspace, root, upTo),
-    }));
   }
 
   private async agentOf({ workspace, spec, caller, callerAgent }: CreateRequest): Promise<string> {

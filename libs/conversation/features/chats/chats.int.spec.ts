@@ -10,6 +10,7 @@ import type { AgentWorld, TestProcess } from '@antiphon/agent-features/testing/a
 import { hangs, promptHashOf, says } from '@antiphon/agent-features/testing/test-model';
 import { ChangeChat } from './change-chat.handler.js';
 import { Chats } from './chats.handler.js';
+import { ListChats } from './list-chats.handler.js';
 import { RenameChat } from './rename-chat.handler.js';
 
 jest.setTimeout(30_000);
@@ -17,6 +18,7 @@ jest.setTimeout(30_000);
 let world: AgentWorld;
 let agent: TestProcess;
 let chats: Chats;
+let lists: ListChats;
 let names: RenameChat;
 const caller = 'ada';
 
@@ -24,6 +26,7 @@ beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process();
   chats = agent.get(Chats);
+  lists = agent.get(ListChats);
   names = agent.get(RenameChat);
   world.model.reply = async () => says('an answer');
 });
@@ -51,7 +54,7 @@ const write = async (path: string, text: string): Promise<void> => {
 describe('a chat', () => {
   it('is listed and found by its name as soon as it is created', async () => {
     const chat = await create();
-    const { chats: listed } = await chats.list({ workspace: WORKSPACE, limit: 200 });
+    const { chats: listed } = await lists.list({ workspace: WORKSPACE, limit: 200 });
     expect(listed).toContainEqual(chat);
     expect(await chats.get({ workspace: WORKSPACE, chat: chat.name.toUpperCase() })).toEqual(chat);
   });
@@ -61,7 +64,7 @@ describe('a chat', () => {
     const chat = await create();
     const created = await world.store.headPosition();
     await names.rename({ workspace: WORKSPACE, chat: chat.id, name: randomUUID(), caller });
-    const listAt = (at: number) => chats.list({ workspace: WORKSPACE, limit: 200, at });
+    const listAt = (at: number) => lists.list({ workspace: WORKSPACE, limit: 200, at });
     expect((await listAt(before)).chats.map(({ id }) => id)).not.toContain(chat.id);
     expect(await listAt(created)).toMatchObject({
       ...{ chats: expect.arrayContaining([chat]), position: created },
@@ -227,7 +230,7 @@ describe('a renamed chat', () => {
     const refused = results.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
     for (const error of refused)
       expect(error).toMatchObject({ code: 'CHAT.NAME_TAKEN', data: { chatId: won[0] } });
-    const { chats: listed } = await chats.list({ workspace: WORKSPACE, limit: 200 });
+    const { chats: listed } = await lists.list({ workspace: WORKSPACE, limit: 200 });
     expect(listed.filter(({ name }) => name === wanted)).toHaveLength(1);
   });
 });
@@ -296,7 +299,7 @@ describe('a deleted chat', () => {
     expect(await remove(chat.id)).toEqual(deleted);
     expect(await remove(chat.name)).toEqual(deleted);
     expect(await pathsOf()).not.toContain(chat.path);
-    const { chats: listed } = await chats.list({ workspace: WORKSPACE, limit: 200 });
+    const { chats: listed } = await lists.list({ workspace: WORKSPACE, limit: 200 });
     expect(listed.map(({ id }) => id)).not.toContain(chat.id);
     const refused = { code: 'CHAT.DELETED', data: { chatId: chat.id, sessionId: chat.sessionId } };
     await expect(find(chat.id)).rejects.toMatchObject(refused);

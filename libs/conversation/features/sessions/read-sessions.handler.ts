@@ -44,9 +44,16 @@ const FROM = `from agent_sessions s left join (select session_id, count(*) as pe
   where workspace = $1 and status = 'pending' group by 1) p on p.session_id = s.session_id`;
 /** An index has the order of the list. Under a policy, a function reaches no index. */
 export const LIST_SQL = `select ${COLUMNS} ${FROM}
+  left join lateral (select e.recorded_at from events e where e.position = s.last_position
+    and ($8::timestamptz is not null or $9::timestamptz is not null)) l on true
   where s.workspace = $1 and s.last_position < $2
     and ($4::text is null or s.agent_id = $4) and ($5::text is null or split_part(s.session_key, ':', 2) = $5)
     and ($6::text is null or position(lower($6) in lower(s.session_key)) > 0)
+    and ($8::timestamptz is null or coalesce(l.recorded_at, s.started_at) >= $8)
+    and ($9::timestamptz is null or coalesce(l.recorded_at, s.started_at) < $9)
+    and ($10::text is null or position(lower($10) in lower(s.agent_id)) > 0)
+    and ($11::text is null or s.session_id = any (array(select antiphon_find_titles($11, $13::bigint))))
+    and ($12::text is null or s.session_id = any (array(select antiphon_forks_of($12, $13::bigint))))
     and case $7::text when 'idle' then s.open_turns = 0 when 'waiting' then p.pending > 0
       when 'working' then s.open_turns > 0 and p.pending is null else true end
   order by s.last_position desc limit $3`;
@@ -66,6 +73,10 @@ const CHATS_SQL = `select data ->> 'chatId' as id, data ->> 'name' as name, type
   where workspace = $1 and stream_id = any ($2) and type in ('ChatCreated', 'ChatRenamed', 'ChatDeleted')
     and position <= $3
   order by stream_id, stream_version`;
+
+const FORKS_SQL = `select stream_id, data #>> '{origin,sessionId}' as origin, (data #>> '{origin,version}')::bigint as version
+  from events where workspace = $1 and stream_id = any ($2) and stream_version <= ${FIRST_EVENTS} and type = 'SessionForked'
+    and position <= $3`;
 
 /** Sessions with an open turn: those of the projection, and those that it has not seen yet. */
 const OPEN_SQL = `select session_id::text as id from agent_sessions where workspace = $1 and open_turns > 0
@@ -118,6 +129,12 @@ interface TitleRow {
   readonly title: string;
 }
 
+interface ForkRow {
+  readonly stream_id: string;
+  readonly origin: string;
+  readonly version: string;
+}
+
 /** Adds what the events of the sessions say to their rows. Only events up to `upTo` count. */
 const toSummaries = async (
   queries: WorkspaceQueries,
@@ -131,6 +148,13 @@ const toSummaries = async (
   const times = await queries.query<{ position: string; recorded_at: Date }>(TIMES_SQL, [
     rows.map((row) => row.last_position),
   ]);
+  const forks = await queries.query<ForkRow>(FORKS_SQL, [workspace, streams, upTo]);
+  const originOf = new Map(
+    forks.rows.map(({ stream_id: stream, origin: sessionId, version }) => [
+      stream,
+      { sessionId, version: Number(version) },
+    ]),
+  );
   const chats = await readChats(queries, workspace, rows, upTo);
   const deleted = new Set(deletions.rows.map(({ turn_id: id }) => id));
   const shown = titles.rows.filter(({ turn_id: id }) => !deleted.has(id));
@@ -147,6 +171,7 @@ const toSummaries = async (
     pendingApprovals: Number(row.pending),
     title: titleOf.get(sessionStream(row.session_id)) ?? null,
     chat: chats.get(chatOfSessionKey(row.session_key) ?? '') ?? null,
+    forkedFrom: originOf.get(sessionStream(row.session_id)) ?? null,
     startedAt: row.started_at.toISOString(),
     lastAt: timeOf.get(row.last_position) ?? null,
     lastPosition: Number(row.last_position),
@@ -189,6 +214,14 @@ const readOrigin = async (
   return { sessionId: first.origin, version: Number(first.version), turns };
 };
 
+/** Returns the filters in the order of the statement. */
+const filterValues = (request: ListRequest): (string | null)[] => {
+  const { agentId, channel, text, state, since, until, agentPart, titles, forkedFrom } = request;
+  const escaped = channel === undefined ? undefined : encodeURIComponent(channel);
+  const values = [agentId, escaped, text, state, since, until, agentPart, titles, forkedFrom];
+  return values.map((value) => value ?? null);
+};
+
 /** Serves lists of sessions from the projection, now or as of a position of the log. */
 @Controller()
 export class ReadSessions {
@@ -196,11 +229,10 @@ export class ReadSessions {
 
   @HandleRequest(listSessions)
   list(request: ListRequest): Promise<ListReply> {
-    const { workspace, agentId, channel, state, text, limit, cursor, at } = request;
-    const escaped = channel === undefined ? null : encodeURIComponent(channel);
-    const filter = [agentId ?? null, escaped, text ?? null, state ?? null];
-    const values = [workspace, positionOfCursor(cursor) ?? Number.MAX_SAFE_INTEGER, limit + 1, ...filter];
+    const { workspace, limit, cursor, at } = request;
+    const page = [workspace, positionOfCursor(cursor) ?? Number.MAX_SAFE_INTEGER, limit + 1];
     return this.past.readAsOf(workspace, at, async (queries, upTo) => {
+      const values = [...page, ...filterValues(request), upTo];
       const { rows } = await queries.query<Row>(LIST_SQL, values).catch(failTranslated);
       const shown = rows.slice(0, limit);
       const last = shown.at(-1);

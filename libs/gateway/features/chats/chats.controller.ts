@@ -41,6 +41,7 @@ import {
 import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
 import { approverOf } from '../agents/approvals.controller.js';
 import { HandleRoute } from '../route/handle-route.js';
+import { toTextQuery, wordsOf } from '../search/search-words.js';
 import { commonOf } from '../sessions/session-methods.js';
 import { SubmitTurns } from '../sessions/submit-turns.js';
 import { toEventId } from './chat-cursor.js';
@@ -94,7 +95,13 @@ export class ChatsController implements OnModuleDestroy {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listChats.reply>> {
     requireWorkspace(principal, params.id);
-    const page = await this.requests.request(listChats, { workspace: principal.workspace, ...query });
+    const { agent: agentId, q, order, limit, cursor, at, ...filter } = query;
+    const isFiltered = [agentId, q, ...Object.values(filter)].some((value) => value !== undefined);
+    const page = await this.requests.request(listChats, {
+      ...{ workspace: principal.workspace, limit, cursor, at, agentId, ...filter },
+      ...(q === undefined ? {} : { titles: toTextQuery(wordsOf(q)) ?? '' }),
+      order: order ?? (isFiltered ? 'recent' : 'created'),
+    });
     return { ...page, chats: await this.access.filter(principal, page.chats, ({ agentId }) => [agentId]) };
   }
 

@@ -31,6 +31,7 @@ import { authorize, CurrentPrincipal } from '../access/access-guard.js';
 import { readDeletedParts, type DeletedPart } from '../frames/deleted-parts.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../route/handle-route.js';
+import { toTextQuery, wordsOf } from '../search/search-words.js';
 import { commonOf, mayUseAnyModel } from './session-methods.js';
 import { findTurn, placesAt, type FoundTurn } from './find-turn.js';
 import { readHistory } from './read-history.js';
@@ -55,12 +56,15 @@ export class SessionsController {
 
   @HandleRoute(SESSION_ROUTES.listSessions)
   async list(
-    { query: { agent: agentId, ...query } }: RouteInput<Routes['listSessions']>,
+    { query: { agent: agentId, q, ...query } }: RouteInput<Routes['listSessions']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<SessionPage> {
     const { workspace } = principal;
     await this.access.require(principal, agentId);
-    const page = await this.requests.request(listSessions, { workspace, agentId, ...query });
+    const page = await this.requests.request(listSessions, {
+      ...{ workspace, agentId, ...query },
+      ...(q === undefined ? {} : { titles: toTextQuery(wordsOf(q)) ?? '' }),
+    });
     return { ...page, sessions: await this.withCosts(workspace, page.sessions, query.at) };
   }
 
