@@ -309,6 +309,10 @@ describe('the dashboard in Chromium', () => {
     const text = await (await fetch(`${stack.gatewayUrl}/metrics`)).text();
     const [, count = ''] = /^antiphon_turn_first_text_seconds_count (\d+)$/m.exec(text) ?? [];
     expect(await row.getByRole('cell').nth(1).innerText()).toBe(count);
+    // The server has counted the turns while no page of metrics was open.
+    const turns = await readEvents(stack, { type: 'TurnRequested' });
+    const caption = page.getByRole('figure', { name: 'Turns', exact: true }).locator('figcaption');
+    expect(await caption.innerText()).toContain(`${turns.length} turns in 1 hour`);
     const { agents } = await readApi<{ agents: object[] }>(world, '/api/v1/agents');
     await page.goto('/agents');
     await page.getByRole('link', { name: 'Researcher', exact: true }).waitFor();

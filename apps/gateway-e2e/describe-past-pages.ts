@@ -31,7 +31,7 @@ export const describePastPages = (worldOf: () => DashboardWorld): void => {
     const counts: Record<string, number> = {
       '/': 2,
       '/audit': 4,
-      '/performance': 5,
+      '/performance': 2,
       '/settings': 1,
       '/settings/providers': 1,
     };

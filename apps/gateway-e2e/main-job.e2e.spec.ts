@@ -291,6 +291,7 @@ describe('the main job', () => {
       'agent-tasks',
       'agent-agents',
       'memory-facts',
+      'memory-log-rates',
       'budget-ledger',
       'budget-usage',
     ]);

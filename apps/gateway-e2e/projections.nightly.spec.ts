@@ -38,6 +38,7 @@ const PROJECTIONS = [
     'agent-tasks',
     'agent-agents',
     'memory-facts',
+    'memory-log-rates',
     'budget-ledger',
     'budget-usage',
   ],

@@ -63,6 +63,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   listArchives: { method: 'get', path: '/api/v1/archives' },
   listBackups: { method: 'get', path: '/api/v1/backups' },
   recordBackup: { method: 'post', path: '/api/v1/backups' },
+  readRates: { method: 'get', path: '/api/v1/rates' },
   search: { method: 'get', path: '/api/v1/search' },
   listSessions: { method: 'get', path: '/api/v1/sessions' },
   getSession: { method: 'get', path: '/api/v1/sessions/{id}' },

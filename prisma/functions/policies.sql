@@ -181,6 +181,13 @@ create policy all_workspaces on leases
 create policy own_workspace on leases
   using (workspace = current_setting('antiphon.workspace'::text, true));
 
+alter table log_rates enable row level security;
+create policy all_workspaces on log_rates
+  to antiphon_agent, antiphon_archiver, antiphon_memory, antiphon_metering, antiphon_reader
+  using (current_setting('antiphon.workspace'::text, true) = '*'::text);
+create policy own_workspace on log_rates
+  using (workspace = current_setting('antiphon.workspace'::text, true));
+
 alter table memory_facts enable row level security;
 create policy all_workspaces on memory_facts
   to antiphon_agent, antiphon_archiver, antiphon_memory, antiphon_metering, antiphon_reader

@@ -68,6 +68,8 @@ alter table leases set (fillfactor=50);
 
 alter table log_archives add constraint log_archives_file CHECK (file !~ '[/\\]'::text AND (file <> ALL (ARRAY[''::text, '.'::text, '..'::text])));
 
+alter table log_rates set (fillfactor=50);
+
 alter table memory_facts add constraint memory_facts_confidence CHECK (confidence >= 0::double precision AND confidence <= 1::double precision);
 CREATE UNIQUE INDEX memory_facts_active_key ON memory_facts USING btree (workspace, key_hash, subject, predicate) WHERE (superseded_at IS NULL);
 

@@ -24,6 +24,7 @@ export {
   verifyReport,
 } from './log-requests.js';
 export type { ProjectionService, ReportKind } from './log-requests.js';
+export { LogRates, RATE_SPANS, RateBucket, RateSpan, readLogRates } from './rate-requests.js';
 export { createUpcast } from './upcast.js';
 export type { StoredForm, Upcast, Upcaster } from './upcast.js';
 export {

@@ -18,6 +18,7 @@ import { PLAN_ROUTES } from './plan-routes.js';
 import { PROVIDER_ROUTES } from './provider-routes.js';
 import { ROUTE_COSTS, type RequestCost } from './request-costs.js';
 import { LOG_ROUTES } from './log-routes.js';
+import { RATE_ROUTES } from './rate-routes.js';
 import { TASK_ROUTES } from './task-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
@@ -40,6 +41,7 @@ export { MESSAGE_ROUTES } from './message-routes.js';
 export { PLAN_ROUTES } from './plan-routes.js';
 export { PROVIDER_ROUTES } from './provider-routes.js';
 export { LOG_ROUTES, RecordedBackup } from './log-routes.js';
+export { RATE_ROUTES } from './rate-routes.js';
 export { METHOD_COSTS, ROUTE_COSTS, isHeavy } from './request-costs.js';
 export type { RequestCost } from './request-costs.js';
 export { SEARCH_ROUTES, SearchPage, SearchResult } from './search-routes.js';
@@ -62,6 +64,7 @@ export const ROUTE_GROUPS = [
   GATEWAY_ROUTES,
   AUDIT_ROUTES,
   LOG_ROUTES,
+  RATE_ROUTES,
   SEARCH_ROUTES,
   SESSION_ROUTES,
   CONTEXT_ROUTES,

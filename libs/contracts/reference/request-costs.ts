@@ -69,6 +69,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   listDeadLetters: 'small',
   replayDeadLetters: 'small',
   listProjections: 'small',
+  readRates: 'past',
   listRoots: 'small',
   listArchives: 'heavy',
   listBackups: 'heavy',

@@ -16,8 +16,8 @@ import { RECALL_FACTS, createRecallFacts } from './context/recall-facts.js';
 import { IDENTITY_STORE, openIdentityStore } from './identity/identity-store.js';
 import type { IdentityStore } from './identity/identity-store.js';
 import { memoryFacts } from './projections/apply-session-events.js';
-import { ReplayParked } from './projections/replay-parked.handler.js';
 import { MemoryEntries } from './recall/memory-entries.handler.js';
+import { ReplayParked } from './replay-parked.handler.js';
 
 const identityProvider: Provider = {
   provide: IDENTITY_STORE,

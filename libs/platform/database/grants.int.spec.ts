@@ -36,6 +36,7 @@ const OWNERS: readonly (readonly [prefix: string, service: string])[] = [
   ['provider_', 'agent'],
   ['budget_', 'metering'],
   ['memory_', 'memory'],
+  ['log_rates', 'memory'],
   ['workspaces', 'gateway'],
   ['api_keys', 'gateway'],
 ];

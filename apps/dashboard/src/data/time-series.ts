@@ -4,16 +4,9 @@ export interface Point {
   readonly value: number | null;
 }
 
-/** An amount that the log has recorded at a time, ms. */
-export interface Amount {
-  readonly at: number;
-  readonly amount: number;
-}
-
 const MINUTE_MS = 60_000;
-/** Number of minutes that a series covers. */
-export const MINUTES = 30;
-export const SPAN_MS = MINUTES * MINUTE_MS;
+/** Time that the readings of this tab cover, ms. */
+export const SPAN_MS = 30 * MINUTE_MS;
 /** Maximum number of points in a series, one every 10 s and some more. */
 export const MAX_POINTS = 200;
 /** Longest time between two reads that follow each other, ms. */
@@ -32,45 +25,6 @@ export const withGaps = (readings: readonly Point[]): readonly Point[] =>
     if (before === undefined || reading.at - before.at <= MAX_STEP_MS) return [reading];
     return [{ at: before.at + MAX_STEP_MS, value: null }, reading];
   });
-
-/** Returns the increase per minute between two readings of a counter, or null where none is known. */
-const rateBetween = (before: Point, after: Point): number | null => {
-  const ms = after.at - before.at;
-  if (before.value === null || after.value === null || ms <= 0 || ms > MAX_STEP_MS) return null;
-  // A counter that is lower began again: what it counted in between is unknown.
-  if (after.value < before.value) return null;
-  return Math.round(((after.value - before.value) * MINUTE_MS * 10) / ms) / 10;
-};
-
-/** Returns the increase of a counter per minute, at the later one of each two readings. */
-export const ratesOf = (readings: readonly Point[]): readonly Point[] =>
-  readings.slice(1).map((after, index) => ({
-    at: after.at,
-    value: rateBetween(readings[index] ?? after, after),
-  }));
-
-/** Time for which amounts are known, ms. */
-interface Known {
-  readonly since: number;
-  readonly until: number;
-}
-
-/**
- * Returns the sum of the amounts in each of the 30 minutes before `until`, at the end of each. A
- * minute that began before `since` is a gap.
- */
-export const sumByMinute = (amounts: readonly Amount[], { since, until }: Known): readonly Point[] => {
-  const sums = Array.from({ length: MINUTES }, () => 0);
-  for (const { at, amount } of amounts) {
-    const index = MINUTES - 1 - Math.floor((until - at) / MINUTE_MS);
-    const sum = sums[index];
-    if (sum !== undefined && at <= until) sums[index] = sum + amount;
-  }
-  return sums.map((sum, index) => {
-    const at = until - (MINUTES - 1 - index) * MINUTE_MS;
-    return { at, value: at - MINUTE_MS < since ? null : sum };
-  });
-};
 
 /** The figures that a sentence about a series needs. */
 export interface Extent {

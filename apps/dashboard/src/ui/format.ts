@@ -20,6 +20,14 @@ export const formatClock = (time: string | number | Date): string => {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 };
 
+const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+
+/** Formats a day and a minute in the zone of the reader, such as `27 Nov 14:00`. */
+export const formatDayClock = (time: string | number | Date): string => {
+  const date = new Date(time);
+  return `${day.format(date)} ${formatClock(date).slice(0, 5)}`;
+};
+
 const zone = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' });
 
 /** Returns the zone of the reader at a time, such as `UTC` or `GMT+1`. */

@@ -1,7 +1,7 @@
 import { useState, type SyntheticEvent } from 'react';
 import { HEIGHT, pathsOf, mostOf, roundUp, slotsOf, WIDTH, type ChartRow } from './chart-scale.js';
 import { download, printCsv } from './download.js';
-import { formatClock, formatNumber } from './format.js';
+import { formatClock, formatDayClock, formatNumber } from './format.js';
 import css from './time-chart.module.css';
 import { Button, Table, Time, numberColumn } from './ui.js';
 
@@ -31,8 +31,14 @@ const isoOf = (at: number, time: TimeChartProps['time']): string => {
   const iso = new Date(at).toISOString();
   return time === 'Time' ? iso : iso.slice(0, 10);
 };
-const shortTime = (at: number, time: TimeChartProps['time']): string =>
-  time === 'Time' ? formatClock(at) : isoOf(at, time);
+/** Length of a chart from which a time needs its day, ms. */
+const DAY_MS = 20 * 3_600_000;
+/** Returns a time as the drawing has it. */
+const shortTime = (at: number, { time, rows }: Pick<TimeChartProps, 'time' | 'rows'>): string => {
+  if (time !== 'Time') return isoOf(at, time);
+  const isLong = (rows.at(-1)?.at ?? at) - (rows[0]?.at ?? at) >= DAY_MS;
+  return isLong ? formatDayClock(at) : formatClock(at);
+};
 
 /** Returns the names of the columns and the cells of the chart, as its table and its file have them. */
 export const cellsOf = ({ time, series, rows }: Pick<TimeChartProps, 'time' | 'series' | 'rows'>) => ({
@@ -70,10 +76,10 @@ const Lines = ({ rows, series, top }: Pick<TimeChartProps, 'rows' | 'series'> & 
 
 /** Draws the values. The pointer shows those of the nearest row, which the table has too. */
 const Drawing = ({ top, ...chart }: TimeChartProps & { readonly top: number }) => {
-  const { rows, shape, series, time, format = formatNumber } = chart;
+  const { rows, shape, series, format = formatNumber } = chart;
   const tipOf = ({ at, values }: ChartRow): string => {
     const texts = values.map((value) => (value === null ? UNKNOWN : format(value)));
-    return `${shortTime(at, time)} · ${texts.map((text, index) => `${series[index]}: ${text}`).join(' · ')}`;
+    return `${shortTime(at, chart)} · ${texts.map((text, index) => `${series[index]}: ${text}`).join(' · ')}`;
   };
   return (
     <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
@@ -138,7 +144,7 @@ const Values = (chart: TimeChartProps) => {
  * by the drawing alone. A gap is a time of which nothing is known.
  */
 export const TimeChart = (chart: TimeChartProps) => {
-  const { label, summary, series, rows, time, format = formatNumber } = chart;
+  const { label, summary, series, rows, format = formatNumber } = chart;
   const top = roundUp(mostOf(rows));
   const [first, last] = [rows[0], rows.at(-1)];
   return (
@@ -153,8 +159,8 @@ export const TimeChart = (chart: TimeChartProps) => {
         </div>
         <Drawing {...chart} top={top} />
         <div className={css.times} aria-hidden="true">
-          {first && last !== first && <span>{shortTime(first.at, time)}</span>}
-          {last && <span>{shortTime(last.at, time)}</span>}
+          {first && last !== first && <span>{shortTime(first.at, chart)}</span>}
+          {last && <span>{shortTime(last.at, chart)}</span>}
         </div>
       </div>
       <div className={css.foot}>

@@ -9,11 +9,12 @@ import {
   listParkedStreams,
   listRestores,
   PROJECTION_SERVICES,
+  readLogRates,
   readLogRoots,
   replayDeadLetter,
   replayParkedContract,
 } from '@antiphon/contracts/log';
-import { LOG_ROUTES, type RecordedBackup, type RouteInput } from '@antiphon/contracts/reference';
+import { LOG_ROUTES, RATE_ROUTES, type RecordedBackup, type RouteInput } from '@antiphon/contracts/reference';
 import { notFound, type Clock, type JsonObject } from '@antiphon/kernel';
 import { CLOCK, DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
 import type { Pool } from 'pg';
@@ -26,7 +27,7 @@ import { IDENTITY_LOG, type IdentityLog } from '../identity/identity-log.js';
 import { requireSignedReport } from './signed-reports.js';
 import { readRecords, requireDefaultWorkspace } from './workspace-records.js';
 
-type Routes = typeof LOG_ROUTES;
+type Routes = typeof LOG_ROUTES & typeof RATE_ROUTES;
 type Reply<Name extends keyof Routes> = Promise<z.input<Routes[Name]['reply']['schema']>>;
 
 const NONE: z.output<typeof listLogArchives.reply> = { folder: null, archives: [], requests: [] };
@@ -87,6 +88,18 @@ export class LogStatusController {
     // Positions count the events of every workspace.
     const own = projections.map((view) => ({ ...view, position: null, lag: null, movedAt: null }));
     return { head: null, projections: own };
+  }
+
+  @HandleRoute(RATE_ROUTES.readRates)
+  async readRates(
+    { query }: RouteInput<Routes['readRates']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Reply<'readRates'> {
+    requireOperator(principal);
+    const { workspace } = principal;
+    const rates = await this.requests.request(readLogRates, { workspace, ...query });
+    if (isPermitted(principal, 'budgets:read')) return rates;
+    return { ...rates, buckets: rates.buckets.map((bucket) => ({ ...bucket, microUsd: null })) };
   }
 
   @HandleRoute(LOG_ROUTES.listRoots)

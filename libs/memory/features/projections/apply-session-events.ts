@@ -144,5 +144,3 @@ export const memoryFacts: ProjectionDefinition = {
   tables: [{ name: 'memory_sessions' }, { name: 'memory_facts' }],
   handle: applySessionEvents,
 };
-
-export const memoryProjections = [memoryFacts] as const;

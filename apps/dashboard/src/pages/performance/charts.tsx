@@ -1,15 +1,25 @@
-import type { ReactNode } from 'react';
-import { usePosition } from '../../data/router.js';
+import { usePosition, setParams, useParam } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
-import { metricsHistory, type MetricsHistory } from '../../data/metrics-history.js';
+import { readings } from '../../data/metrics-history.js';
+import { RATE_SPANS, rateSpanOf, type Rates } from '../../data/rate-series.js';
 import { useStore } from '../../data/store.js';
+import { usePolling } from '../../data/use-polling.js';
 import { useRead } from '../../data/use-read.js';
-import { formatNumber } from '../../ui/format.js';
+import { formatCompact, formatNumber } from '../../ui/format.js';
 import { PresentMark } from '../../ui/present-mark.js';
 import { TimeChart } from '../../ui/time-chart.js';
-import { Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
+import { Button, Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
 import pages from '../pages.module.css';
-import { costView, daysView, eventsView, lagView, turnsView, type ChartView } from './chart-rows.js';
+import {
+  callsView,
+  costView,
+  countsView,
+  daysView,
+  lagView,
+  openView,
+  tokensView,
+  type ChartView,
+} from './chart-rows.js';
 
 const dollars = new Intl.NumberFormat('en-US', {
   style: 'currency',
@@ -18,56 +28,76 @@ const dollars = new Intl.NumberFormat('en-US', {
 });
 const formatDollars = (usd: number): string => dollars.format(usd);
 
-interface LiveChartProps {
-  readonly title: string;
-  readonly isWide?: boolean;
-  readonly children: ReactNode;
+interface RateChart {
+  readonly label: string;
+  readonly shape: 'line' | 'columns';
+  readonly series: readonly string[];
+  readonly view: (rates: Rates) => ChartView;
+  readonly format?: (value: number) => string;
 }
 
-/** A chart of the present. In the past it says so. */
-const LiveChart = ({ title, isWide = false, children }: LiveChartProps) => (
-  <Panel title={title} isPadded className={isWide ? undefined : pages.half} actions={<PresentMark />}>
-    {children}
-  </Panel>
-);
+const CHARTS: readonly RateChart[] = [
+  {
+    ...{ label: 'Turns', shape: 'columns', series: ['Turns'] },
+    view: (rates) => countsView(rates, 'turns', ({ turns }) => turns),
+  },
+  {
+    ...{ label: 'Failures', shape: 'columns', series: ['Failures'] },
+    view: (rates) => countsView(rates, 'failures', ({ failures }) => failures),
+  },
+  { label: 'Open turns and tasks', shape: 'line', series: ['Open turns', 'Open tasks'], view: openView },
+  {
+    ...{ label: 'Cost', shape: 'columns', series: ['US dollars'], format: formatDollars },
+    view: costView,
+  },
+  {
+    ...{ label: 'Tokens', shape: 'line', series: ['Tokens in', 'Tokens out'], format: formatCompact },
+    view: tokensView,
+  },
+  { label: 'Calls', shape: 'line', series: ['Model calls', 'Tool calls'], view: callsView },
+  {
+    ...{ label: 'Events', shape: 'columns', series: ['Events'] },
+    view: (rates) => countsView(rates, 'events', ({ events }) => events),
+  },
+];
 
-type History = Pick<MetricsHistory, 'amounts' | 'problem'>;
+const NOTHING = (): void => undefined;
 
-const FromLog = ({
-  history,
-  draw,
-}: {
-  history: History;
-  draw: (amounts: NonNullable<History['amounts']>) => ReactNode;
-}) => {
-  const { amounts, problem } = history;
+/** Rates of the workspace over an hour, a day or a month: counted by the server as the log grows. */
+const RateCharts = () => {
+  const span = rateSpanOf(useParam('span'));
+  const isPast = usePosition() !== null;
+  const read = useRead('readRates', { query: { span: span.name } });
+  usePolling(isPast ? { ...read, refresh: NOTHING } : read);
+  const { data, problem, refresh } = read;
   return (
     <>
-      {problem && <ProblemBox problem={problem} />}
-      {amounts ? draw(amounts) : !problem && <Loading what="the last 30 minutes" />}
+      <div className={pages.links} role="group" aria-label="Time">
+        {RATE_SPANS.map(({ name, words }) => (
+          <Button
+            key={name}
+            aria-pressed={span.name === name}
+            onClick={() => setParams({ span: name === '1h' ? null : name })}
+          >
+            {words}
+          </Button>
+        ))}
+      </div>
+      {problem && <ProblemBox problem={problem} retry={refresh} />}
+      {!data && !problem && <Loading what="the rates" />}
+      {data &&
+        CHARTS.map(({ label, shape, series, view, format }) => (
+          <Panel key={label} title={label} isPadded className={pages.half}>
+            <TimeChart
+              {...{ ...view(data), label, shape, series, time: 'Time' }}
+              file={`${label.toLowerCase().replaceAll(' ', '-')}-${span.name}.csv`}
+              {...(format && { format })}
+            />
+          </Panel>
+        ))}
     </>
   );
 };
-
-const Waits = () => (
-  <Empty title="The first value comes within 10 s">
-    <p>A rate needs two reads. They continue while this page is open.</p>
-  </Empty>
-);
-
-const EventsChart = ({ view }: { readonly view: ChartView | null }) =>
-  view === null ? (
-    <Waits />
-  ) : (
-    <TimeChart
-      {...view}
-      label="Events a minute"
-      shape="line"
-      series={['Events a minute']}
-      time="Time"
-      file="events-a-minute.csv"
-    />
-  );
 
 const LagChart = ({ view }: { readonly view: ChartView | null }) =>
   view === null ? (
@@ -82,29 +112,6 @@ const LagChart = ({ view }: { readonly view: ChartView | null }) =>
       file="lag.csv"
     />
   );
-
-const TurnsChart = (view: ChartView) => (
-  <TimeChart
-    {...view}
-    label="Turns a minute"
-    shape="columns"
-    series={['Turns']}
-    time="Time"
-    file="turns-a-minute.csv"
-  />
-);
-
-const CostChart = (view: ChartView) => (
-  <TimeChart
-    {...view}
-    label="Cost a minute"
-    shape="columns"
-    series={['US dollars']}
-    time="Time"
-    file="cost-a-minute.csv"
-    format={formatDollars}
-  />
-);
 
 /** Shows the cost of each day, as of the position of the page. */
 const DaysChart = () => {
@@ -143,25 +150,16 @@ const DaysChart = () => {
   );
 };
 
-/** Shows the rate, the cost and the lag of the last 30 minutes, and the cost of the last days. */
+/** Shows the rates of a time, the cost of the last days, and the lag while the page is open. */
 export const Charts = () => {
-  const { readings, amounts, problem } = useStore(metricsHistory);
-  const history = { amounts, problem };
+  const known = useStore(readings);
   return (
     <div className={pages.grid}>
-      <LiveChart title="Turns a minute">
-        <FromLog history={history} draw={(known) => <TurnsChart {...turnsView(known)} />} />
-      </LiveChart>
-      <LiveChart title="Events a minute">
-        <EventsChart view={eventsView(readings)} />
-      </LiveChart>
-      <LiveChart title="Cost a minute">
-        <FromLog history={history} draw={(known) => <CostChart {...costView(known)} />} />
-      </LiveChart>
+      <RateCharts />
       <DaysChart />
-      <LiveChart title="Lag" isWide>
-        <LagChart view={lagView(readings)} />
-      </LiveChart>
+      <Panel title="Lag" isPadded actions={<PresentMark />}>
+        <LagChart view={lagView(known)} />
+      </Panel>
     </div>
   );
 };

@@ -5,7 +5,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import { DATABASE_POOL } from '@antiphon/service-host';
 import type pg from 'pg';
 import type { z } from 'zod';
-import { memoryProjections } from './apply-session-events.js';
+import { memoryProjections } from './projections.js';
 
 const replayParked = replayParkedContract('memory');
 
