@@ -122,6 +122,9 @@ const SPECS = {
     ...{ shows: 'sealed credentials repeat no nonce in 1,000,000', minutes: 15 },
     quick: { ANTIPHON_SEALED_SECRETS: '100000' },
   },
+  'dashboard-agents': {
+    ...{ shows: 'samples of agents come as frames, and a run of five nodes shows its edges', minutes: 10 },
+  },
   'dashboard-announcements': {
     ...{ shows: 'screen readers get answers in whole sentences, at most one message a second', minutes: 5 },
   },
@@ -146,6 +149,12 @@ const SPECS = {
         ANTIPHON_DASHBOARD_TURNS: '2000',
         ANTIPHON_DASHBOARD_TOKENS: '4000',
       },
+    },
+  },
+  'dashboard-files': {
+    ...{
+      shows: '200 uploads, hostile contents, and a folder of 10,000 files within its budgets',
+      minutes: 10,
     },
   },
   'dashboard-foreign-pages': {

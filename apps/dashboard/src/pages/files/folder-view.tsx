@@ -21,8 +21,8 @@ const By = ({ entry }: { readonly entry: FileEntry }) =>
     <VisibleText text={entry.changedBy} />
   );
 
-/** Most rows of a folder next to its tree, which has them all. */
-const MAX_ROWS = 100;
+/** Most rows of a folder next to its tree, which has them all. Both have 100 rows at most. */
+const MAX_ROWS = 50;
 
 /** Entries of a folder, with the time and the actor of the last change. */
 export const FolderView = ({ path, list }: { path: string; list: RouteReply<'listFiles'> }) => (
