@@ -11,8 +11,14 @@ export const SearchResult = z.object({
   title: z.string().describe('Name of the chat, first message of the session, title of the task, or name.'),
   text: z.string().describe('Text around the first word that was found; empty for names.'),
   sessionId: z.uuid().nullable().describe('Session of a message, an answer or a chat.'),
+  chatId: z.string().nullable().describe('Chat of a message or an answer; null for another conversation.'),
   agentId: z.string().nullable(),
   position: z.int().nonnegative().nullable().describe('Position of its event; null for files and agents.'),
+  turnPosition: z
+    .int()
+    .positive()
+    .nullable()
+    .describe('Position at which the turn of a message or an answer begins.'),
   at: z.iso.datetime().nullable().describe('Time of its event.'),
 });
 export type SearchResult = z.infer<typeof SearchResult>;
@@ -51,7 +57,8 @@ export const SEARCH_ROUTES = {
               title: 'Where is my order?',
               text: 'Your order arrives tomorrow.',
             },
-            ...{ sessionId: IDS.session, agentId: 'support', position: 181_076 },
+            ...{ sessionId: IDS.session, chatId: null, agentId: 'support' },
+            ...{ position: 181_076, turnPosition: 181_060 },
             at: '2026-11-22T10:14:02.118Z',
           },
         ],

@@ -28,7 +28,15 @@ const useRested = (text: string): string => {
 const SHOWN = 80;
 const cut = (text: string): string => (text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
 
-const choiceOf = ({ kind, id, title, text }: Result, findPage: FindPage): Choice => {
+/** Returns the page of a conversation, at the turn of a message or an answer. */
+const conversationOf = ({ id, chatId, sessionId, turnPosition }: Result): string => {
+  const from = turnPosition === null ? '' : `?from=${turnPosition}`;
+  if (chatId !== null) return `/chats/${chatId}${from}`;
+  return sessionId === null ? `/why/${id}` : `/sessions/${sessionId}${from}`;
+};
+
+const choiceOf = (result: Result, findPage: FindPage): Choice => {
+  const { kind, id, title, text, chatId } = result;
   const name = cut(title === '' ? id : title);
   const findTarget = (page: string, events: string): string => (findPage(page) ? page : events);
   switch (kind) {
@@ -41,7 +49,10 @@ const choiceOf = ({ kind, id, title, text }: Result, findPage: FindPage): Choice
     case 'task':
       return link(findTarget(`/tasks/${id}`, `/events?stream=task-${id}`), 'check', name, kind, text);
     default:
-      return { ...link(`/why/${id}`, 'sessions', name, kind, text), id: `${kind} ${id}` };
+      return {
+        ...link(conversationOf(result), chatId === null ? 'sessions' : 'chats', name, kind, text),
+        id: `${kind} ${id}`,
+      };
   }
 };
 

@@ -1,6 +1,9 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { offeredText } from '../data/drafts.js';
 import { findById, type Kind } from '../data/find-id.js';
 import { client } from '../data/gateway.js';
+import { useIdentity } from '../data/identity.js';
+import { navigate } from '../data/router.js';
 import { useFetched, type Problem, type Read } from '../data/use-read.js';
 import { Icon } from '../ui/icon.js';
 import { head } from '../data/live-log.js';
@@ -91,11 +94,13 @@ const fixedChoices = (): Choice[] => [
   { id: 'theme', icon: 'auto', title: 'Switch the theme', kind: 'action', run: nextTheme },
 ];
 
+/** Tells whether a text is words: an id, a position and a time are none. */
+const isWords = (text: string): boolean =>
+  text.trim() !== '' && !UUID.test(text.trim()) && !/^[#@]/.test(text.trim());
+
 const useChoices = (text: string, findPage: FindPage): Choices => {
   const wanted = text.trim().toLowerCase();
-  // An id, a position and a time are no words.
-  const isWords = !UUID.test(wanted) && !/^[#@]/.test(wanted);
-  const found = useFoundTexts(isWords ? text.trim() : '', findPage);
+  const found = useFoundTexts(isWords(text) ? text.trim() : '', findPage);
   const { choices: named, ...byId } = useChoicesOfId(wanted);
   const agents = useFetched('palette agents', () => client.http.listAgents());
   const recent = useFetched('palette sessions', () =>
@@ -122,6 +127,23 @@ const useChoices = (text: string, findPage: FindPage): Choices => {
   return { choices, isLooking, problem: byId.problem ?? failureOf(agents, recent, found.read) };
 };
 
+/** Returns the choice of a new chat whose message begins with a text that is found nowhere. */
+const choiceOfText = (text: string): Choice => ({
+  ...{ id: 'chat of text', icon: 'plus', title: 'Start a chat with this text', kind: 'action' },
+  run: () => {
+    offeredText.set(text);
+    navigate('/chats/new');
+  },
+});
+
+/** Returns the choices to show: where nothing is found, a chat with the text. */
+const useOffered = ({ choices, isLooking, problem }: Choices, text: string): readonly Choice[] => {
+  const { permissions } = useIdentity();
+  const mayWrite = permissions?.includes('sessions:write') ?? false;
+  const isOffered = choices.length === 0 && !isLooking && problem === null && isWords(text) && mayWrite;
+  return useMemo(() => (isOffered ? [choiceOfText(text.trim())] : choices), [isOffered, choices, text]);
+};
+
 /** Returns what the list of results does not say. */
 const noteOf = ({ choices, isLooking, problem }: Choices): string => {
   if (problem !== null)
@@ -143,7 +165,8 @@ export const Palette = ({ findPage, onClose }: PaletteProps) => {
   const [text, setText] = useState('');
   const [index, setIndex] = useState(0);
   const found = useChoices(text, findPage);
-  const { choices, isLooking } = found;
+  const { isLooking } = found;
+  const choices = useOffered(found, text);
   const [isEntered, setEntered] = useState(false);
   useEffect(() => {
     const shown = dialog.current;
@@ -157,7 +180,7 @@ export const Palette = ({ findPage, onClose }: PaletteProps) => {
   };
   // Enter before the API has answered opens what it finds.
   useEffect(() => {
-    if (isEntered && choices.length > 0) choose(choices[0]);
+    if (isEntered && found.choices.length > 0) choose(found.choices[0]);
   });
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === 'Enter' && choices.length === 0) setEntered(isLooking);

@@ -1,4 +1,5 @@
 import { identity } from './identity.js';
+import { createStore } from './store.js';
 
 /** A file of the workspace that a message attaches. */
 export interface FileToSend {
@@ -17,6 +18,9 @@ export interface Draft {
 export interface Unsent extends Draft {
   readonly key: string;
 }
+
+/** Text that another part of the page offers for a new chat; empty for none. */
+export const offeredText = createStore('');
 
 const PREFIX = 'antiphon.chat.';
 const EMPTY: Draft = { text: '', files: [] };

@@ -89,8 +89,11 @@ describe('a search of the log', () => {
     const [result] = (await search('husum')).results;
     expect(result).toMatchObject({
       ...{ title: 'When is Low Tide at Husum?', text: 'When is Low Tide at Husum?' },
-      ...{ sessionId, agentId: 'main' },
+      ...{ sessionId, agentId: 'main', chatId: null },
     });
+    const [found] = (await search('harbour')).results;
+    expect(found).toMatchObject({ kind: 'answer', turnPosition: result?.position });
+    expect(found?.position).toBeGreaterThan(Number(result?.position));
   });
 
   it('finds neither deleted texts, at any position, nor replaced ones', async () => {

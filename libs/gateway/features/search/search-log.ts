@@ -22,6 +22,9 @@ const CHATS_SQL = `select stream_id, type, position, data ->> 'name' as name fro
   where workspace = $1 and stream_id = any ($2) and type in ('ChatCreated', 'ChatRenamed', 'ChatDeleted')
     and (type = 'ChatDeleted' or position <= $3) order by position`;
 
+const TURNS_SQL = `select t.id as turn_id, f.position
+  from unnest($1::uuid[]) as t (id) cross join lateral antiphon_find_turn(t.id) f`;
+
 interface Hit {
   readonly position: string;
   readonly stream_id: string;
@@ -54,6 +57,11 @@ interface ChatRow {
   readonly type: string;
   readonly position: string;
   readonly name: string | null;
+}
+
+interface TurnRow {
+  readonly turn_id: string;
+  readonly position: string;
 }
 
 /** Types of events by the kind of result that they are. */
@@ -92,6 +100,7 @@ class Surroundings {
     private readonly sessions: ReadonlyMap<string, SessionRow>,
     private readonly changes: readonly ChangeRow[],
     private readonly chats: ReadonlyMap<string, { readonly name: string; readonly isDeleted: boolean }>,
+    private readonly turns: ReadonlyMap<string | null, number>,
   ) {}
 
   sessionOf(hit: Hit): SessionRow | undefined {
@@ -101,6 +110,12 @@ class Surroundings {
   chatOf(session: SessionRow | undefined) {
     const id = session === undefined ? null : chatOfSessionKey(session.session_key);
     return id === null ? undefined : this.chats.get(chatStream(id));
+  }
+
+  /** Returns where the conversation of a hit is shown: its chat, and the begin of its turn. */
+  placeOf(hit: Hit, session: SessionRow): Pick<SearchResult, 'chatId' | 'turnPosition'> {
+    const chatId = this.chatOf(session) === undefined ? null : chatOfSessionKey(session.session_key);
+    return { chatId, turnPosition: this.turns.get(hit.turn_id) ?? null };
   }
 
   chatOfHit(hit: Hit) {
@@ -158,10 +173,13 @@ const readSurroundings = async (
   const foundChats = hits.filter((hit) => kindOf(hit) === 'chat').map((hit) => hit.stream_id);
   const chatStreams = [...new Set([...sessionChats, ...foundChats])];
   const chats = await db.query<ChatRow>(CHATS_SQL, [workspace, chatStreams, upTo]);
+  const turnIds = [...new Set(hits.map(({ turn_id: id }) => id).filter((id) => id !== null))];
+  const turns = await db.query<TurnRow>(TURNS_SQL, [turnIds]);
   return new Surroundings(
     new Map(sessions.rows.map((row) => [row.stream_id, row])),
     changes.rows,
     foldChats(chats.rows),
+    new Map(turns.rows.map(({ turn_id: id, position }) => [id, Number(position)])),
   );
 };
 
@@ -173,7 +191,7 @@ type Found = Omit<SearchResult, 'position' | 'at'>;
 const toTask = (hit: Hit, words: readonly string[]): Found => ({
   ...{ kind: 'task', id: hit.data['taskId'] ?? hit.stream_id.slice(TASK_PREFIX.length) },
   ...{ title: hit.data['title'] ?? '', text: excerptOf(hit.content, words) },
-  ...{ sessionId: null, agentId: hit.data['agentId'] ?? null },
+  ...{ sessionId: null, chatId: null, turnPosition: null, agentId: hit.data['agentId'] ?? null },
 });
 
 const toChat = (hit: Hit, around: Surroundings): Found | null => {
@@ -183,6 +201,7 @@ const toChat = (hit: Hit, around: Surroundings): Found | null => {
   return {
     ...{ kind: 'chat', id: hit.data['chatId'] ?? '', title: chat.name, text: '' },
     ...{ sessionId: hit.data['sessionId'] ?? null, agentId: hit.data['agentId'] ?? null },
+    ...{ chatId: null, turnPosition: null },
   };
 };
 
@@ -192,7 +211,7 @@ const toMessage = (hit: Hit, around: Surroundings, words: readonly string[]): Fo
   return {
     ...{ kind: partOf(hit), id: hit.turn_id ?? '', title: around.titleOf(session) },
     ...{ text: excerptOf(hit.content, words), sessionId: hit.stream_id.slice(SESSION_PREFIX.length) },
-    agentId: session.agent_id,
+    ...{ agentId: session.agent_id, ...around.placeOf(hit, session) },
   };
 };
 

@@ -40,7 +40,7 @@ const isLogKind = (kind: Kind): kind is LogKind => LOG_KINDS.has(kind);
 const MAX_NAMES = 8;
 const HEAD_SQL = 'select epoch, antiphon_head_position() as head from log_head where id = 1';
 
-const NAMED = { text: '', sessionId: null, position: null, at: null };
+const NAMED = { text: '', sessionId: null, chatId: null, position: null, turnPosition: null, at: null };
 
 /** Serves the search over messages, chats, tasks, files and agents of a workspace. */
 @Controller()

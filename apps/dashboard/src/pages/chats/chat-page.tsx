@@ -3,13 +3,14 @@ import { PageHead } from '../../app/page-head.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { outboxOf } from '../../data/outbox.js';
-import { Link, usePosition } from '../../data/router.js';
+import { Link, setParams, usePosition } from '../../data/router.js';
 import { useStore } from '../../data/store.js';
 import type { Turn } from '../../data/transcript.js';
 import { begunTurns, cancelledTurns, queuedTurns, runningTurn } from '../../data/turn-queue.js';
 import { toolsOf } from '../../data/compare.js';
-import { Empty, Loading, ProblemBox, State } from '../../ui/ui.js';
+import { Button, Empty, Loading, ProblemBox, State } from '../../ui/ui.js';
 import { useSessionLog, type SessionLog } from '../session/session-log.js';
+import { useFrom } from '../session/turn-window.js';
 import { useLiveTexts, useTranscript } from '../session/use-session.js';
 import { useSummary } from '../session/use-summary.js';
 import { filesByTurn } from './attached-files.js';
@@ -58,11 +59,12 @@ const useJoined = ({ chat, family, lineage }: Known, begun: readonly Turn[], has
 const useChat = (known: Known) => {
   const { sessionId } = known.chat;
   const position = usePosition();
-  const log = useSessionLog(sessionId, { position });
+  const from = useFrom();
+  const log = useSessionLog(sessionId, { position, from });
   const transcript = useTranscript(log, position);
   const summary = useSummary(sessionId, log, transcript, false);
   const { turns } = transcript;
-  const running = runningTurn(turns);
+  const running = from !== null && log.hasLater ? null : runningTurn(turns);
   const cancelled = useMemo(() => cancelledTurns(log.events), [log.events]);
   const queued = useMemo(() => queuedTurns(turns, cancelled), [turns, cancelled]);
   const begun = useMemo(() => begunTurns(turns, cancelled), [turns, cancelled]);
@@ -72,7 +74,7 @@ const useChat = (known: Known) => {
     () => new Map([...known.lineage.files, ...filesByTurn(log.events)]),
     [log.events, known.lineage],
   );
-  return { position, log, transcript, summary, running, queued, joined, texts, files };
+  return { position, from, log, transcript, summary, running, queued, joined, texts, files };
 };
 
 /** Notes what of a chat has been shown, for the marks of the list. */
@@ -127,6 +129,18 @@ const PastNote = ({ sessionId }: Pick<FamilyChat, 'sessionId'>) => (
   </p>
 );
 
+interface FootProps extends WriteProps {
+  readonly position: number | null;
+  /** True if the page has only earlier turns of the chat. */
+  readonly isPart: boolean;
+}
+
+const Foot = ({ position, isPart, ...write }: FootProps) => {
+  if (position !== null) return <PastNote sessionId={write.chat.sessionId} />;
+  if (!isPart) return <Write {...write} />;
+  return <Button onClick={() => setParams({ from: null }, {})}>Go to the end of the chat</Button>;
+};
+
 /** Keeps which message is edited, and begins branches. */
 const useActions = (chat: FamilyChat) => {
   const [edited, edit] = useState<string | null>(null);
@@ -142,8 +156,8 @@ const useActions = (chat: FamilyChat) => {
 
 const ChatView = (known: Known) => {
   const { chat } = known;
-  const { id, sessionId, name } = chat;
-  const { position, log, transcript, summary, running, queued, joined, texts, files } = useChat(known);
+  const { id, name } = chat;
+  const { position, from, log, transcript, summary, running, queued, joined, texts, files } = useChat(known);
   const { edited, edit, actions, view } = useActions(chat);
   const panel = usePanel();
   const [isFinding, setFinding] = useFind();
@@ -172,21 +186,19 @@ const ChatView = (known: Known) => {
           />
         )}
         <ChatThread
+          key={from}
           {...joined}
-          {...{ texts, files, log, edited }}
+          {...{ texts, files, log, edited, from }}
           actions={position === null ? actions : null}
           before={log.hasLater ? 0 : Math.max(0, summary.count - own)}
         />
         {view}
-        {position === null ? (
-          <Write
-            {...{ chat, running, queued }}
-            called={transcript.turns.findLast(({ model }) => model !== null) ?? null}
-            onEditLast={() => edit(lastEnded(turns))}
-          />
-        ) : (
-          <PastNote sessionId={sessionId} />
-        )}
+        <Foot
+          {...{ chat, running, queued, position }}
+          isPart={log.hasLater}
+          called={transcript.turns.findLast(({ model }) => model !== null) ?? null}
+          onEditLast={() => edit(lastEnded(turns))}
+        />
       </section>
       {panel.isOpen && <ChatPanel {...{ chat, log, transcript, summary }} close={panel.toggle} />}
     </>

@@ -1,3 +1,4 @@
+import { useEffect } from 'react';
 import type { Turn } from '../../data/transcript.js';
 import { partsOf } from '../../data/turn-parts.js';
 import { Button } from '../../ui/ui.js';
@@ -24,17 +25,36 @@ interface ThreadProps {
   /** Turn whose message is edited; null for none. */
   readonly edited: string | null;
   readonly actions: TurnActions | null;
+  /** Position of the turn that is shown first; null for the end of the chat. */
+  readonly from: number | null;
 }
+
+/** Turns that are shown before the one that the address names. */
+const TURNS_BEFORE = 20;
+
+/** Brings the turn that the address names into view, and marks it. */
+const useNamedTurn = (turns: readonly Turn[], from: number | null): void => {
+  const turnId = from === null ? undefined : turns.find((turn) => turn.firstPosition >= from)?.turnId;
+  useEffect(() => {
+    if (turnId === undefined) return;
+    const shown = document.querySelector(`[data-turn="${CSS.escape(turnId)}"]`);
+    shown?.scrollIntoView({ block: 'center' });
+    shown?.setAttribute('data-found', '');
+    return () => shown?.removeAttribute('data-found');
+  }, [turnId]);
+};
 
 const NO_FILES: readonly AttachedFile[] = [];
 
 /** The messages of a chat with their answers, of which a long one has a part in the page. */
 export const ChatThread = (props: ThreadProps) => {
-  const { turns, sessionOf, texts, files, forks, log, before, edited, actions } = props;
-  const { shown, earlier, later } = useShownTurns(turns, log, false);
+  const { turns, sessionOf, texts, files, forks, log, before, edited, actions, from } = props;
+  const begin = from === null ? null : { position: from, before: TURNS_BEFORE };
+  const { shown, earlier, later } = useShownTurns(turns, log, begin);
+  useNamedTurn(turns, from);
   const last = turns.at(-1);
   const length = last ? (texts.get(last.turnId)?.length ?? 0) : 0;
-  useFollowEnd(`${last?.turnId} ${last ? partsOf(last).length : 0} ${length}`, true);
+  useFollowEnd(`${last?.turnId} ${last ? partsOf(last).length : 0} ${length}`, from === null);
   const first = shown[0] ? turns.indexOf(shown[0]) : 0;
   return (
     <>

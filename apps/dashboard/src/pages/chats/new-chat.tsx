@@ -1,9 +1,10 @@
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { useAct } from '../../data/act.js';
-import { readDraft, writeDraft, type Draft } from '../../data/drafts.js';
+import { offeredText, readDraft, writeDraft, type Draft } from '../../data/drafts.js';
 import { newKey } from '../../data/outbox.js';
 import { navigate, useParam } from '../../data/router.js';
+import { useStore } from '../../data/store.js';
 import { ProblemBox } from '../../ui/ui.js';
 import { ChatComposer, type ComposerHandle } from './chat-composer.js';
 import { RolePicker, speakerOf } from './role-picker.js';
@@ -24,6 +25,13 @@ export const NewChat = () => {
   const { run, isBusy, problem } = useAct();
   const composer = useRef<ComposerHandle | null>(null);
   const last = useRef<Attempt | null>(null);
+  const offered = useStore(offeredText);
+  useEffect(() => {
+    const text = offeredText.get();
+    if (text === '') return;
+    offeredText.set('');
+    composer.current?.give({ text, files: [] });
+  }, [offered]);
   const start = async (draft: Draft): Promise<void> => {
     // The same text again is a repeat of the same request.
     const text = JSON.stringify([draft, value]);

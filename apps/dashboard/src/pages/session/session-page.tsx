@@ -1,7 +1,7 @@
 import { lazy, Suspense, useCallback, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { isScrubbing, Link, setParams, useParam, usePosition } from '../../data/router.js';
+import { isScrubbing, Link, setParams, usePosition } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useStore } from '../../data/store.js';
@@ -19,6 +19,7 @@ import { ReplayBar } from './replay-bar.js';
 import { ScrubbedTurns } from './scrubbed-turns.js';
 import { TurnList, type OpenBranch } from './turn-list.js';
 import { useSessionLog, type SessionLog } from './session-log.js';
+import { useFrom } from './turn-window.js';
 import { useLiveTexts, useTranscript } from './use-session.js';
 import css from './session.module.css';
 
@@ -134,12 +135,6 @@ const useBranch = (sessionId: string, transcript: Transcript, before: number | n
   return { open, dialog };
 };
 
-/** Position of the turn that the page begins with; null shows the end. */
-const useFrom = (): number | null => {
-  const from = useParam('from');
-  return /^\d{1,15}$/.test(from) ? Number(from) : null;
-};
-
 interface ConversationProps {
   readonly sessionId: string;
   readonly log: SessionLog;
@@ -166,7 +161,7 @@ const Conversation = ({ sessionId, log, transcript, summary, openBranch }: Conve
           {...{ sessionId, texts, openBranch, log }}
           turns={transcript.turns}
           count={summary.count}
-          isAtStart={from !== null}
+          from={from}
         />
       )}
       {from === null ? (

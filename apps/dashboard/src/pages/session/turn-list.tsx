@@ -108,8 +108,8 @@ interface TurnListProps {
   /** Number of all turns of the session; null if `turns` has them all. */
   readonly count?: number;
   readonly log?: Pick<SessionLog, 'hasEarlier' | 'hasLater' | 'loadEarlier' | 'loadLater'>;
-  /** True if the list begins with its first turn, not with the end of the conversation. */
-  readonly isAtStart?: boolean;
+  /** Position of the turn with which the list begins; null for the end of the conversation. */
+  readonly from?: number | null;
 }
 
 const WHOLE = {
@@ -121,12 +121,13 @@ const WHOLE = {
 
 /** Shows a part of the turns, and more of them on request. */
 export const TurnList = (props: TurnListProps) => {
-  const { sessionId, turns, texts, openBranch, log = WHOLE, isAtStart = false } = props;
-  const { shown, earlier, later } = useShownTurns(turns, log, isAtStart);
+  const { sessionId, turns, texts, openBranch, log = WHOLE, from = null } = props;
+  const begin = from === null ? null : { position: from, before: 0 };
+  const { shown, earlier, later } = useShownTurns(turns, log, begin);
   const count = props.count ?? turns.length;
   const last = turns.at(-1);
   const length = last ? (texts.get(last.turnId)?.length ?? 0) : 0;
-  useFollowEnd(`${last?.turnId} ${last ? partsOf(last).length : 0} ${length}`, !isAtStart);
+  useFollowEnd(`${last?.turnId} ${last ? partsOf(last).length : 0} ${length}`, from === null);
   return (
     <>
       {count > shown.length && (
@@ -149,7 +150,7 @@ export const TurnList = (props: TurnListProps) => {
           <Button onClick={later}>Show later turns</Button>
         </div>
       )}
-      <AnswerSpeaker turns={turns} texts={texts} isOff={isAtStart} />
+      <AnswerSpeaker turns={turns} texts={texts} isOff={from !== null} />
     </>
   );
 };

@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState, type FormEvent } from 'react';
-import { setParams, usePosition } from '../../data/router.js';
+import { setParams, useParam, usePosition } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import type { Turn } from '../../data/transcript.js';
@@ -21,16 +21,34 @@ interface ShownTurns {
   readonly later: (() => void) | null;
 }
 
+/** Position of the turn that the address names; null shows the end. */
+export const useFrom = (): number | null => {
+  const from = useParam('from');
+  return /^\d{1,15}$/.test(from) ? Number(from) : null;
+};
+
+/** Turn of the log with which a page begins, and the number of turns that are shown before it. */
+export interface Begin {
+  readonly position: number;
+  readonly before: number;
+}
+
+/** Returns the last turn of the first view; null for the end of the conversation. */
+const lastOf = (turns: readonly Turn[], begin: Begin | null): string | null => {
+  if (begin === null) return null;
+  const index = turns.findIndex(({ firstPosition }) => firstPosition >= begin.position);
+  const last = index < 0 ? turns.length - 1 : index - begin.before + PAGE - 1;
+  return turns[Math.max(0, Math.min(last, turns.length - 1))]?.turnId ?? null;
+};
+
 /** Chooses which turns are in the page: the last ones, or those around an earlier one. */
 export const useShownTurns = (
   turns: readonly Turn[],
   log: Pick<SessionLog, 'hasEarlier' | 'hasLater' | 'loadEarlier' | 'loadLater'>,
-  isAtStart: boolean,
+  begin: Begin | null,
 ): ShownTurns => {
   // Null keeps to the newest turn.
-  const [last, setLast] = useState<string | null>(() =>
-    isAtStart ? (turns[PAGE - 1]?.turnId ?? null) : null,
-  );
+  const [last, setLast] = useState<string | null>(() => lastOf(turns, begin));
   const [size, setSize] = useState(PAGE);
   const found = last === null ? -1 : turns.findIndex(({ turnId }) => turnId === last);
   const end = found < 0 ? turns.length : found + 1;
