@@ -169,8 +169,31 @@ describe('the palette', () => {
   });
 });
 
+/** Records the notifications of the page, which Chromium shows too, and lets the tab seem hidden. */
+const WATCH = `
+  const [shown, Real] = [[], Notification];
+  class Recorded extends Real {
+    constructor(title, options) {
+      super(title, options);
+      shown.push(title + ': ' + options.body);
+    }
+  }
+  Object.assign(globalThis, { Notification: Recorded, shown, isTabHidden: false });
+  Object.defineProperty(document, 'hidden', { get: () => isTabHidden });`;
+const watchNotifications = async (): Promise<void> => {
+  await page.context().grantPermissions(['notifications']);
+  await page.addInitScript({ content: WATCH });
+};
+const hideTab = (isHidden: boolean) =>
+  page.evaluate((value) => void Reflect.set(globalThis, 'isTabHidden', value), isHidden);
+const readNotifications = () => page.evaluate(() => [...(Reflect.get(globalThis, 'shown') as string[])]);
+
 describe('the page of attention', () => {
-  it('shows an approval and a refused turn once each, and neither once they are solved or put away', async () => {
+  it('shows an approval, a refused turn and a stuck task once each, until they are solved or put away', async () => {
+    await watchNotifications();
+    const { id: stuck } = await post('/api/v1/tasks', {
+      ...{ title: 'Survey the reef', prompt: 'dive', capabilities: ['diving'] },
+    });
     const waiting = send('please calculate');
     await waiting.waitFor('the approval', ({ event }) => event === 'approval');
     await send('pay the invoice').done();
@@ -181,10 +204,19 @@ describe('the page of attention', () => {
     const failure = list.getByText(/^2 × .*PROVIDER\.ERROR/);
     await approval.waitFor();
     await failure.waitFor();
-    expect(await list.getByRole('listitem').count()).toBe(2);
+    await list.getByText('The task Survey the reef has no agent').waitFor();
+    await list.getByText('no agent has diving').waitFor();
+    expect(await list.getByRole('listitem').count()).toBe(3);
     expect(await findViolations(page)).toEqual([]);
     await savePictures(page, 'attention');
-    await page.getByRole('button', { name: /^Dismiss: 2 ×/ }).click();
+    await page.getByRole('button', { name: 'Attention: 3', exact: true }).click();
+    const drawer = page.getByRole('dialog', { name: 'Attention' });
+    await drawer.getByText(/asks to call calculator/).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(page, 'attention-drawer');
+    await drawer.getByRole('button', { name: /^Dismiss: 2 ×/ }).click();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Attention: 2', exact: true }).waitFor();
     await failure.waitFor({ state: 'detached' });
     await page.reload();
     await approval.waitFor();
@@ -197,9 +229,32 @@ describe('the page of attention', () => {
       return (await readEvents(world.stack, { type: 'ApprovalGranted' }))[0];
     });
     await waiting.done();
+    await fetch(`${world.stack.gatewayUrl}/api/v1/tasks/${stuck}`, {
+      ...{ method: 'PATCH', body: JSON.stringify({ action: 'cancel' }) },
+      headers: { 'content-type': 'application/json' },
+    });
+    await page.getByRole('button', { name: 'Attention: 0', exact: true }).waitFor();
     await page.keyboard.press('g');
     await page.keyboard.press('n');
     await page.getByText('Nothing needs you').waitFor();
+  });
+
+  it('asks about notifications after the first decision, and sends one of a cause to a hidden tab', async () => {
+    await page
+      .getByRole('region', { name: 'Notifications' })
+      .getByRole('button', { name: 'Notify me' })
+      .click();
+    await send('pay the invoice once more').done();
+    await page.getByRole('button', { name: 'Attention: 1', exact: true }).waitFor();
+    expect(await readNotifications()).toEqual([]);
+    await page.getByRole('button', { name: /^Dismiss: 3 ×/ }).click();
+    await hideTab(true);
+    for (let count = 4; count <= 5; count++) {
+      await send('pay the invoice again and again').done();
+      await page.getByText(new RegExp(`^${count} × .*PROVIDER`)).waitFor();
+    }
+    expect(await readNotifications()).toEqual(['Antiphon: Something needs your attention.']);
+    await hideTab(false);
   });
 
   it('causes no error of the page and no request to elsewhere', () => {

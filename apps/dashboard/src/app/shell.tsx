@@ -6,7 +6,9 @@ import { outdated } from '../data/use-read.js';
 import { usePendingApprovals } from '../data/waiting.js';
 import { Icon } from '../ui/icon.js';
 import { Button, classes, css as ui, Empty, IconButton, Loading, ProblemBox } from '../ui/ui.js';
+import { AttentionButton } from './attention-button.js';
 import { KeyList, useKeys } from './keys.js';
+import { NotifyQuestion } from './notify-question.js';
 import { PageHead } from './page-head.js';
 import { NAVIGATION, type FindPage } from './pages.js';
 import { Palette } from './palette.js';
@@ -102,10 +104,12 @@ const Top = ({ isMenuOpen, toggleMenu, openPalette, openWorkspace }: TopProps) =
           <span>Go to …</span>
           <kbd>Ctrl K</kbd>
         </Button>
+        <AttentionButton />
         <ThemeButton />
       </div>
       <PositionBar />
       <SessionEnd />
+      <NotifyQuestion />
       {state === 'lost' && (
         <div className={css.banner} role="alert">
           <Icon name="lost" />

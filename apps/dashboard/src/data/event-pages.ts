@@ -13,6 +13,7 @@ export const pageOf = ({ streamId, category, position, data }: LogEvent): string
   if (category === 'agent' && typeof agentId === 'string') return `/agents/${encodeURIComponent(agentId)}`;
   const id = streamId.slice(category.length + 1);
   if (category === 'session' && !id.startsWith('key-')) return `/sessions/${id}`;
+  if (category === 'task') return `/tasks/${id}`;
   if (category === 'run') return `/runs/${id}`;
   return `/events?open=${position}`;
 };

@@ -11,7 +11,7 @@ const page = (pattern: string, title: string, load: () => Promise<ComponentType<
 /** Every page of the application. */
 export const PAGES: readonly Page[] = [
   page('/', 'Overview', async () => (await import('./overview.js')).Overview),
-  page('/attention', 'Attention', async () => (await import('./attention/attention.js')).Attention),
+  page('/attention', 'Attention', async () => (await import('./attention.js')).Attention),
   page('/chats', 'Chats', async () => (await import('./chats/chats-page.js')).ChatsPage),
   page('/chats/:chat', 'Chat', async () => (await import('./chats/chats-page.js')).ChatsPage),
   page('/agents', 'Agents', async () => (await import('./agents/agent-list.js')).AgentList),

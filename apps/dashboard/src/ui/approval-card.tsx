@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState, type RefObject } from 'react';
 import { useAct, useRefusal } from '../data/act.js';
+import { hasDecided } from '../data/decisions.js';
 import { client } from '../data/gateway.js';
 import { ActButton } from './act-button.js';
 import { CopyRecord } from './copy-record.js';
@@ -75,7 +76,11 @@ const Answer = ({ approval }: { readonly approval: AskedApproval }) => {
   const answer = (decision: 'approve' | 'deny') => (): void => {
     const isTooSoon = hasMoved();
     setRefused(isTooSoon);
-    if (!isTooSoon) run(() => client.approvals.answer({ approvalId, decision, reason, digest }));
+    if (isTooSoon) return;
+    run(async () => {
+      await client.approvals.answer({ approvalId, decision, reason, digest });
+      hasDecided.set(true);
+    });
   };
   const isOff = isBusy || !isSettled;
   return (

@@ -15,6 +15,7 @@ import css from './ui.module.css';
 import { showsWhole } from './whole-values.js';
 
 export { css };
+export { Field } from './field.js';
 export const classes = (...names: (string | false | null | undefined)[]): string =>
   names.filter(Boolean).join(' ');
 
@@ -221,10 +222,12 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ReactNode;
+  /** Shows it at the side, over the whole height. */
+  readonly isDrawer?: boolean;
 }
 
 /** A modal dialog. The browser keeps the focus in it, and returns it to the opener. */
-export const Dialog = ({ title, onClose, children }: DialogProps) => {
+export const Dialog = ({ title, onClose, children, isDrawer = false }: DialogProps) => {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   // Before it leaves the page: only then its end returns the focus.
@@ -239,47 +242,18 @@ export const Dialog = ({ title, onClose, children }: DialogProps) => {
     onClose();
   };
   return (
-    <dialog ref={dialog} className={css.dialog} aria-labelledby={id} onCancel={cancel}>
+    <dialog
+      ref={dialog}
+      className={css.dialog}
+      data-drawer={isDrawer ? '' : undefined}
+      aria-labelledby={id}
+      onCancel={cancel}
+    >
       <div className={css.dialogHead}>
         <h2 id={id}>{title}</h2>
         <IconButton icon="close" label="Close" onClick={onClose} />
       </div>
       <div className={css.dialogBody}>{children}</div>
     </dialog>
-  );
-};
-
-interface FieldProps {
-  readonly label: string;
-  readonly hint?: string;
-  /** Says what is wrong with the value. It describes the field, before the hint. */
-  readonly error?: string | undefined;
-  readonly children: (props: {
-    id: string;
-    className: string;
-    'aria-describedby'?: string;
-    'aria-invalid'?: true;
-  }) => ReactNode;
-}
-
-export const Field = ({ label, hint, error, children }: FieldProps) => {
-  const id = useId();
-  const describedBy = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ');
-  return (
-    <div className={css.field}>
-      <label htmlFor={id}>{label}</label>
-      {children({
-        id,
-        className: css.input ?? '',
-        ...(describedBy && { 'aria-describedby': describedBy }),
-        ...(error && { 'aria-invalid': true as const }),
-      })}
-      {error && (
-        <small id={`${id}-error`} className={css.fieldError}>
-          <Icon name="warning" size={12} /> {error}
-        </small>
-      )}
-      {hint && <small id={`${id}-hint`}>{hint}</small>}
-    </div>
   );
 };

@@ -1,5 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
 import { serverNow } from '../../data/gateway.js';
+import { isRootLate } from '../../data/late-roots.js';
 import { useRead } from '../../data/use-read.js';
 import { countOf, formatNumber } from '../../ui/format.js';
 import { css as ui, Loading, numberColumn, ProblemBox, State, Table, Time } from '../../ui/ui.js';
@@ -8,14 +9,6 @@ import css from '../pages.module.css';
 const anyEvent = (): boolean => true;
 
 type RootState = RouteReply<'listRoots'>;
-
-const GRACE_MS = 60_000;
-
-/** A root is late a minute after half of its interval has passed without it. */
-const isRootLate = ({ uncovered, nextAt, everySeconds }: RootState): boolean =>
-  (uncovered ?? 0) > 0 &&
-  nextAt !== null &&
-  new Date(nextAt).getTime() + everySeconds * 500 + GRACE_MS < serverNow();
 
 interface SigningProps extends Pick<RootState, 'signs' | 'everySeconds'> {
   readonly isLate: boolean;
@@ -42,7 +35,7 @@ export const Roots = () => {
   if (!data) return <Loading what="signed roots" />;
   const { signs, refusal, position, uncovered, everySeconds, nextAt, roots } = data;
   const [newest] = roots;
-  const isLate = isRootLate(data);
+  const isLate = isRootLate(data, serverNow());
   return (
     <dl className={`${ui.facts} ${css.pad}`}>
       <dt>Signing</dt>

@@ -1,5 +1,6 @@
 import { useState, type ReactNode } from 'react';
 import { PageHead } from '../../app/page-head.js';
+import { canNotify, notifies, setNotifies } from '../../app/attention/notifications.js';
 import { hasSingleKeys, setSingleKeys } from '../../app/keys.js';
 import { signOut } from '../../app/sign-in.js';
 import { setTheme, theme, THEMES } from '../../app/theme.js';
@@ -64,6 +65,7 @@ const Check = ({ isOn, set, children }: CheckProps) => (
 
 const Preferences = () => {
   const current = useStore(theme);
+  const isNotified = useStore(notifies) === 'on';
   return (
     <div className={css.stack}>
       <Check isOn={useStore(hasSingleKeys)} set={setSingleKeys}>
@@ -75,6 +77,11 @@ const Preferences = () => {
       <Check isOn={useStore(speaksAnswers)} set={setSpeaksAnswers}>
         Announce answers to screen readers while they arrive, in whole sentences
       </Check>
+      {canNotify() && (
+        <Check isOn={isNotified} set={(isOn) => void setNotifies(isOn)}>
+          Notify me while this tab is hidden, without saying what has happened
+        </Check>
+      )}
       <fieldset className={css.choices}>
         <legend>Theme</legend>
         {THEMES.map((name) => (

@@ -1,8 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { attentionItems, shownItems, type AttentionReads } from './attention-items.js';
 
-const reads = (given: object): AttentionReads => given as AttentionReads;
-const titles = (given: object): string[] => attentionItems(reads(given)).map(({ title }) => title);
+const NOW = Date.parse('2026-11-27T10:00:00Z');
+const itemsOf = (given: object) => attentionItems(given as AttentionReads, NOW);
+const titles = (given: object): string[] => itemsOf(given).map(({ title }) => title);
 const failure = (position: number, type: string, code: string, stream = 'session-s') => ({
   ...{
     position,
@@ -74,7 +75,7 @@ describe('what needs attention', () => {
       failure(8, 'TurnFailed', 'PROVIDER.ERROR'),
       failure(7, 'TurnFailed', 'BUDGET.EXCEEDED'),
     ];
-    const items = attentionItems(reads({ failures: { events } }));
+    const items = itemsOf({ failures: { events } });
     expect(items.map(({ id, to }) => [id, to])).toEqual([
       ['failure 9', '/events?severity=error&type=TurnFailed'],
       ['failure 8', '/sessions/s'],
@@ -83,11 +84,76 @@ describe('what needs attention', () => {
     expect(items[0]?.reason).toBe('because of 9');
   });
 
+  it('is a task without an agent, a plan with conflicts, a late root and a key that ends in 7 days', () => {
+    const task = (id: string, missing: readonly string[], reason = 'no_agent') => ({
+      ...{ id, title: id, queuedAt: '2026-11-27T09:00:00Z' },
+      waiting: { reason, missing, agentId: null, place: null, until: null },
+    });
+    const key = (name: string, expiresAt: string | null, status = 'active') => ({
+      ...{ id: name, name, status, expiresAt },
+    });
+    const root = { uncovered: 3, nextAt: '2026-11-27T09:53:00Z', everySeconds: 600 };
+    const given = {
+      tasks: {
+        tasks: [
+          task('Survey', ['tide']),
+          task('Chart', ['tide']),
+          task('Count', ['birds']),
+          task('x', [], 'busy'),
+        ],
+      },
+      plans: {
+        plans: [
+          { path: 'a b.plan.md', conflicts: 2, changedAt: '2026-11-27T09:00:00Z' },
+          { path: 'c.plan.md', conflicts: 0 },
+        ],
+      },
+      roots: root,
+      keys: {
+        keys: [
+          key('soon', '2026-12-03T10:00:00Z'),
+          key('later', '2026-12-05T10:00:00Z'),
+          key('never', null),
+          key('gone', '2026-11-28T10:00:00Z', 'revoked'),
+        ],
+      },
+    };
+    expect(itemsOf(given).map(({ title, reason, to }) => [title, reason, to])).toEqual([
+      ['2 tasks have no agent', 'no agent has tide', '/tasks?tab=queued'],
+      ['The task Count has no agent', 'no agent has birds', '/tasks/Count'],
+      ['The plan a b.plan.md has conflicts', expect.stringContaining('2 parts'), '/plans/a%20b.plan.md'],
+      ['A signed root of the log is late', expect.stringContaining('3 events'), '/audit'],
+      ['The key soon ends soon', expect.any(String), '/settings'],
+    ]);
+    expect(titles({ roots: { ...root, nextAt: '2026-11-27T09:56:00Z' } })).toEqual([]);
+  });
+
+  it('groups agents in error by their code, and failed tasks of the queue by their text', () => {
+    const agent = (id: string, code: string) => ({
+      id,
+      name: id,
+      state: 'error',
+      error: { code, failures: 3 },
+    });
+    const agents = {
+      agents: [agent('a', 'PROVIDER.ERROR'), agent('b', 'PROVIDER.ERROR'), agent('c', 'X.Y')],
+    };
+    expect(titles({ agents })).toEqual(['2 agents are in error: PROVIDER.ERROR', 'Agent c is in error']);
+    const end = (position: number, status: string) => ({
+      ...failure(position, 'TaskEnded', '', `task-${position}`),
+      ...{ category: 'task', data: { status, message: 'no strike is left' } },
+    });
+    const ended = { events: [end(9, 'failed'), end(8, 'completed'), end(7, 'failed')] };
+    expect(itemsOf({ ended }).map(({ title, to }) => [title, to])).toEqual([
+      ['2 × Task failed', '/tasks?tab=failed'],
+    ]);
+  });
+
   it('is hidden until its time once a person has put it away, and a newer failure is not', () => {
-    const items = attentionItems(reads({ failures: { events: [failure(9, 'RunFailed', 'X')] } }));
+    const items = itemsOf({ failures: { events: [failure(9, 'RunFailed', 'X')] } });
     expect(shownItems(items, { 'failure 9': 100 }, 99)).toEqual([]);
     expect(shownItems(items, { 'failure 9': 100 }, 101)).toHaveLength(1);
-    const newer = attentionItems(reads({ failures: { events: [failure(10, 'RunFailed', 'X')] } }));
+    const newer = itemsOf({ failures: { events: [failure(10, 'RunFailed', 'X')] } });
     expect(shownItems(newer, { 'failure 9': 100 }, 99)).toHaveLength(1);
   });
 });

@@ -1,0 +1,49 @@
+import { lazy, Suspense, useEffect, useState } from 'react';
+import { usePosition } from '../data/router.js';
+import { useStore } from '../data/store.js';
+import { Icon } from '../ui/icon.js';
+import { classes, css as ui } from '../ui/ui.js';
+import { attentionCount } from './attention/attention-count.js';
+import css from './shell.module.css';
+
+const WatchAttention = lazy(async () => ({
+  default: (await import('./attention/watch-attention.js')).WatchAttention,
+}));
+
+/** Delay of the reads of the count: those of the page come first. */
+const LATER_MS = 1_500;
+
+/** Shows how many things need attention, and opens the drawer that lists them. */
+export const AttentionButton = () => {
+  const count = useStore(attentionCount);
+  const isPast = usePosition() !== null;
+  const [isOpen, setOpen] = useState(false);
+  const [isOn, setOn] = useState(false);
+  useEffect(() => {
+    // A page of the past reads nothing of the present unless it is asked to.
+    if (isPast) return;
+    const timer = setTimeout(() => setOn(true), LATER_MS);
+    return () => clearTimeout(timer);
+  }, [isPast]);
+  const words = count === null ? '' : `: ${count}${isPast ? ' now' : ''}`;
+  return (
+    <>
+      <button
+        type="button"
+        className={classes(ui.button, css.attention)}
+        aria-haspopup="dialog"
+        aria-label={`Attention${words}`}
+        onClick={() => setOpen(true)}
+      >
+        <Icon name="bell" />
+        <span>Attention</span>
+        {count !== null && count > 0 && <span className={css.count}>{count}</span>}
+      </button>
+      {(isOn || isOpen) && (
+        <Suspense>
+          <WatchAttention isOpen={isOpen} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
+    </>
+  );
+};
