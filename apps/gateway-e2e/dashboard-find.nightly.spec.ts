@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { Route } from 'playwright-core';
 import { connectClient } from '@antiphon/testing/client';
-import { readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { readApi, savePictures, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { readEvents, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
@@ -102,6 +102,7 @@ describe('a list of the dashboard', () => {
     await page.goto('/events');
     const rows = page.getByRole('table', { name: 'Events, newest first' }).getByRole('button');
     await rows.first().waitFor();
+    await button('More').click();
     await page.getByLabel('From', { exact: true }).fill('2099-01-01T00:00:00');
     await page.getByText('No event matches').waitFor();
     expect(new URL(page.url()).searchParams.get('since')).toMatch(/Z$/);
@@ -110,6 +111,66 @@ describe('a list of the dashboard', () => {
     await rows.first().waitFor();
     await page.getByLabel('Until', { exact: true }).fill('2020-01-01T00:00:00');
     await page.getByText('No event matches').waitFor();
+  });
+
+  it('filters events by usual questions, and keeps other filters behind More', async () => {
+    const { page } = world;
+    await page.goto('/events');
+    const table = page.getByRole('table', { name: 'Events, newest first' });
+    await table.getByRole('button').first().waitFor();
+    expect(await page.getByLabel('Stream', { exact: true }).count()).toBe(0);
+    for (const [name, query, type] of [
+      ['Money', 'category=budget', /^Budget/],
+      ['Messages', 'type=TurnRequested%2CAgentMessageSent', /^(TurnRequested|AgentMessageSent)$/],
+    ] as const) {
+      await button(name).click();
+      await page.waitForURL(`**/events?${query}`);
+      await waitForValue(`only ${name}`, async () => {
+        const types = await table.getByRole('button').allInnerTexts();
+        return types.length > 0 && types.every((each) => type.test(each)) ? true : undefined;
+      });
+      expect(await button(name).getAttribute('aria-pressed')).toBe('true');
+    }
+    await button('Failures').click();
+    await page.getByText('No event matches').waitFor();
+    await button('Failures').click();
+    await page.waitForURL('**/events');
+    await button('More').click();
+    await page.getByLabel('Category', { exact: true }).fill('chat');
+    await page.waitForURL('**/events?category=chat');
+    // A filter that is set stays in view.
+    await button('Less').click();
+    expect(await page.getByLabel('Category', { exact: true }).inputValue()).toBe('chat');
+    expect(await page.getByLabel('Stream', { exact: true }).count()).toBe(0);
+  });
+
+  it('says what an event is about on a phone, in a second line', async () => {
+    const { page } = world;
+    const size = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto('/events?type=TurnRequested');
+    const row = page.getByRole('row').filter({ hasText: 'TurnRequested' }).first();
+    const [type, about] = [row.getByRole('cell').nth(1), row.getByRole('cell').nth(2)];
+    const [above, below] = [await type.boundingBox(), await about.boundingBox()];
+    expect(await about.innerText()).toMatch(/hello|calculate/i);
+    expect(below?.y).toBeGreaterThan((above?.y ?? 0) + 10);
+    expect(below?.width).toBeGreaterThan(200);
+    await savePictures(page, 'events');
+    await page.setViewportSize(size ?? { width: 1_440, height: 900 });
+  });
+
+  it('finds the memory of an agent by its id or name', async () => {
+    const { page } = world;
+    await page.goto('/memory');
+    const field = page.getByRole('combobox', { name: 'Agent', exact: true });
+    const before = await waitForValue('the agents', async () => (await field.inputValue()) || undefined);
+    const [name, id] = before === 'gpt' ? ['Claude', 'claude'] : ['Gpt', 'gpt'];
+    await field.fill(name);
+    await page.waitForURL(`**/memory?agent=${id}`);
+    await field.fill('no such agent');
+    await field.blur();
+    expect(await field.inputValue()).toBe(id);
+    expect(new URL(page.url()).search).toBe(`?agent=${id}`);
   });
 
   it('filters sessions by their state, channel and key', async () => {
@@ -248,5 +309,41 @@ describe('the palette, by keyboard', () => {
   it('goes to a position and to an agent by its name', async () => {
     await openFound('#7', '/settings?at=7');
     await openFound('Claude', '/agents/claude');
+  });
+});
+
+describe('the list of approvals', () => {
+  it('goes from one approval that waits to the next by j, the oldest first', async () => {
+    const { page } = world;
+    const client = await connectClient(world.stack.wsUrl);
+    const send = (peer: string) =>
+      client.stream('chat.send', {
+        ...{ channel: 'phone', account: 'web', peer, agent: 'gpt', content: 'please calculate it' },
+      });
+    void send('bob')
+      .done()
+      .catch(() => undefined);
+    const asked = await waitForValue('two approvals', async () => {
+      const { approvals } = await readApi<{ approvals: { sessionId: string }[] }>(
+        world,
+        '/api/v1/approvals?status=pending&order=asc',
+      );
+      return approvals.length === 2 ? approvals.map(({ sessionId }) => sessionId) : undefined;
+    });
+    await page.goto('/approvals');
+    const links = page.getByRole('link', { name: 'its session' });
+    await links.nth(1).waitFor();
+    const hrefs = (await links.all()).map((link) => link.getAttribute('href'));
+    expect(await Promise.all(hrefs)).toEqual(asked.map((id) => `/sessions/${id}`));
+    const focused = () =>
+      page.evaluate<string | null>(
+        `document.activeElement.querySelector('[href^="/sessions/"]')?.getAttribute('href') ?? null`,
+      );
+    for (const id of [asked[0], asked[1], asked[0]]) {
+      await page.keyboard.press('j');
+      expect(await focused()).toBe(`/sessions/${id}`);
+    }
+    await page.getByLabel('Reason of the decision about calculator').first().fill('j');
+    await client.close();
   });
 });

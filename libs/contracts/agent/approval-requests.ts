@@ -101,6 +101,8 @@ export const listApprovals = defineRequest({
     sessionId: z.uuid().optional(),
     /** Root of a tree of agents: only approvals of its agents, at any depth. */
     rootId: AgentId.optional(),
+    /** Default: newest first. */
+    order: z.enum(['asc', 'desc']).optional(),
     limit: z.int().min(1).max(200),
     cursor: z.string().max(200).optional(),
     ...asOfRequest,

@@ -196,6 +196,7 @@ export const ApprovalsQuery = z.strictObject({
   status: ApprovalStatus.optional(),
   session: z.uuid().optional().describe('Only approvals of this session.'),
   root: AgentId.optional().describe('Only approvals of agents in the tree of this root.'),
+  order: z.enum(['asc', 'desc']).default('desc').describe('`asc`: oldest first.'),
   at: At,
   limit: PageLimit,
   cursor: Cursor,

@@ -13,7 +13,7 @@ export const APPROVAL_ROUTES = {
     access: 'approvals:read',
     tag: 'Approvals',
     summary: 'List approvals',
-    description: 'Returns the approvals of all sessions, newest first.',
+    description: 'Returns the approvals of all sessions, newest first; with `order=asc` oldest first.',
     query: ApprovalsQuery,
     reply: { schema: listApprovals.reply },
     example: { query: { status: 'pending' }, reply: { approvals: [APPROVAL], nextCursor: null } },

@@ -100,6 +100,10 @@ export const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
       </dt>
       <dd>In a turn of a session: fork after it</dd>
       <dt>
+        <kbd>j</kbd>
+      </dt>
+      <dd>In the list of approvals: the next one</dd>
+      <dt>
         <kbd>↑</kbd> <kbd>↓</kbd>
       </dt>
       <dd>In the list of events: one row up or down; Enter opens it</dd>

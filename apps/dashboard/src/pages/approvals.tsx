@@ -1,4 +1,6 @@
 import type { RouteReply } from '@antiphon/client';
+import { useEffect, useRef } from 'react';
+import { hasSingleKeys, isTyping } from '../app/keys.js';
 import { PageHead } from '../app/page-head.js';
 import { Link, setFilters, useParam } from '../data/router.js';
 import { isAbout } from '../data/event-pages.js';
@@ -6,7 +8,7 @@ import { useList } from '../data/use-list.js';
 import { useRead } from '../data/use-read.js';
 import { ApprovalCard } from '../ui/approval-card.js';
 import { ShowMore } from './show-more.js';
-import { css as ui, Empty, Loading, ProblemBox, Time } from '../ui/ui.js';
+import { Button, css as ui, Empty, Loading, ProblemBox, Time } from '../ui/ui.js';
 import css from './pages.module.css';
 
 type Approval = RouteReply<'listApprovals'>['approvals'][number];
@@ -15,7 +17,7 @@ const STATUSES = ['pending', 'granted', 'denied', 'expired', 'voided', 'withdraw
 type Status = (typeof STATUSES)[number];
 
 const Asked = ({ approval }: { readonly approval: Approval }) => (
-  <li className={css.stack}>
+  <li className={css.stack} tabIndex={-1} data-approval>
     <p className={ui.muted}>
       <Link to={`/agents/${encodeURIComponent(approval.agentId)}`}>{approval.path.join(' → ')}</Link> asks in{' '}
       <Link to={`/sessions/${approval.sessionId}`}>its session</Link> · <Time at={approval.requestedAt} />
@@ -45,11 +47,48 @@ const One = ({ id }: { readonly id: string }) => {
   );
 };
 
+/** Focuses the approval after the one that has the focus, or the first one. */
+const focusNext = (list: HTMLElement | null): void => {
+  const cards = [...(list?.querySelectorAll<HTMLElement>('[data-approval]') ?? [])];
+  const current = cards.findIndex((card) => card.contains(document.activeElement));
+  const next = cards[(current + 1) % cards.length];
+  next?.focus({ preventScroll: true });
+  next?.scrollIntoView({ block: 'start' });
+};
+
+/** Goes to the next approval by the key `j`. */
+const useNextKey = (goToNext: () => void): void => {
+  const latest = useRef(goToNext);
+  latest.current = goToNext;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (event.key !== 'j' || !isPlain || !hasSingleKeys.get() || isTyping(event.target)) return;
+      if (document.querySelector('dialog[open]')) return;
+      event.preventDefault();
+      latest.current();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+};
+
+/** Those that wait are in the order in which they were asked for, all others newest first. */
 const List = ({ status }: { readonly status: Status | undefined }) => {
-  const list = useList('listApprovals', { query: { limit: 100, ...(status && { status }) } }, { changesOn });
+  const order = status === 'pending' ? 'asc' : 'desc';
+  const query = { limit: 100, order, ...(status && { status }) } as const;
+  const list = useList('listApprovals', { query }, { changesOn });
   const { data, problem, refresh } = list;
+  const cards = useRef<HTMLUListElement>(null);
+  const goToNext = (): void => focusNext(cards.current);
+  useNextKey(goToNext);
   return (
     <>
+      {(data?.approvals.length ?? 0) > 1 && (
+        <p>
+          <Button onClick={goToNext}>Next (J)</Button>
+        </p>
+      )}
       {problem && <ProblemBox problem={problem} retry={refresh} />}
       {!data && !problem && <Loading what="approvals" />}
       {data?.approvals.length === 0 && (
@@ -57,7 +96,7 @@ const List = ({ status }: { readonly status: Status | undefined }) => {
           <p>An agent asks here before it calls a tool that a rule of [[agents.approvals]] guards.</p>
         </Empty>
       )}
-      <ul className={css.cards}>
+      <ul ref={cards} className={css.cards}>
         {data?.approvals.map((approval) => (
           <Asked key={approval.id} approval={approval} />
         ))}

@@ -1,5 +1,5 @@
 import type { RouteReply } from '@antiphon/client';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { PageHead } from '../app/page-head.js';
 import { Link, setFilters, setParams, useParam } from '../data/router.js';
 import { isAbout } from '../data/event-pages.js';
@@ -118,6 +118,39 @@ const Entries = ({
   );
 };
 
+type Agents = RouteReply<'listAgents'>['agents'];
+
+/** A field that takes the id or the name of an agent, and offers those that match. */
+const AgentField = ({ agents, value }: { readonly agents: Agents; readonly value: string }) => {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const choose = (given: string): void => {
+    setText(given);
+    const found = agents.find(({ id, name }) => id === given || name === given);
+    if (found && found.id !== value) setFilters({ agent: found.id });
+  };
+  return (
+    <label>
+      Agent
+      <input
+        type="search"
+        list="agents-of-memory"
+        value={text}
+        placeholder="id or name"
+        onChange={(event) => choose(event.target.value)}
+        onBlur={() => setText(value)}
+      />
+      <datalist id="agents-of-memory">
+        {agents.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </datalist>
+    </label>
+  );
+};
+
 export const Memory = () => {
   const chosen = useParam('agent');
   const text = useParam('query');
@@ -130,14 +163,7 @@ export const Memory = () => {
     <>
       <PageHead title="Memory" question="What does this agent believe, since when, and from which event?" />
       <div className={css.filters}>
-        <label>
-          Agent
-          <select value={agent ?? ''} onChange={(event) => setFilters({ agent: event.target.value })}>
-            {agents.map(({ id }) => (
-              <option key={id}>{id}</option>
-            ))}
-          </select>
-        </label>
+        <AgentField agents={agents} value={agent ?? ''} />
         <TypedFilter name="query" label="Words" value={text} />
         <label>
           Replaced facts

@@ -83,6 +83,24 @@ const count = async (sessionId: string, type: RegExp) =>
   (await world.types(sessionId)).filter((name) => type.test(name)).length;
 
 describe('a tool that requires an approval', () => {
+  it('is listed newest first, or oldest first, page by page', async () => {
+    const agent = start();
+    const asked = [(await waits(agent)).approvalId, (await waits(agent)).approvalId];
+    const list = async (order?: 'asc' | 'desc'): Promise<string[]> => {
+      const ids: string[] = [];
+      for (let cursor: string | undefined, more = true; more;) {
+        const query = { workspace: WORKSPACE, status: 'pending' as const, limit: 1, order, cursor };
+        const { approvals, nextCursor } = await agent.runtime.approvals.list(query);
+        ids.push(...approvals.map(({ id }) => id));
+        [cursor, more] = [nextCursor ?? undefined, nextCursor !== null];
+      }
+      return ids.filter((id) => asked.includes(id));
+    };
+    expect(await list('asc')).toEqual(asked);
+    expect(await list('desc')).toEqual(asked.toReversed());
+    expect(await list()).toEqual(asked.toReversed());
+  });
+
   // @shows agents-A11
   it('is called once, after the approval', async () => {
     uses('echo', 'once');

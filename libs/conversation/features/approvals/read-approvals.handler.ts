@@ -64,13 +64,16 @@ const toView = (row: Row, path: string[], isDeleted: boolean): ApprovalView => (
 
 const FROM = `select a.*, s.agent_id from agent_approvals a
   left join agent_sessions s on s.workspace = a.workspace and s.session_id = a.session_id`;
-const LIST_SQL = listPageSql(
-  `${FROM} where a.workspace = $1 and ($2::bigint is null or a.first_position < $2)
+const listSql = (order: 'asc' | 'desc'): string =>
+  listPageSql(
+    `${FROM} where a.workspace = $1
+    and ($2::bigint is null or a.first_position ${order === 'asc' ? '>' : '<'} $2)
     and ($4::text is null or a.status = $4) and ($5::uuid is null or a.session_id = $5)
     and ($6::text[] is null or s.agent_id = any($6))
-  order by a.first_position desc limit $3`,
-  `octet_length(r.input::text) + coalesce(octet_length(r.preview), 0)`,
-);
+  order by a.first_position ${order} limit $3`,
+    `octet_length(r.input::text) + coalesce(octet_length(r.preview), 0)`,
+  );
+const LIST_SQL = { asc: listSql('asc'), desc: listSql('desc') };
 const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;
 
 const DELETED_SQL = `select data ->> 'turnId' as turn_id from events where workspace = $1
@@ -140,7 +143,7 @@ export class ReadApprovals {
     @Inject(PAST_READS) private readonly past: PastReads,
   ) {}
 
-  /** Returns approvals of all sessions of a workspace, newest first. */
+  /** Returns approvals of all sessions of a workspace, newest or oldest first. */
   @HandleRequest(listApprovals)
   list(query: ListQuery): Promise<z.input<typeof listApprovals.reply>> {
     const { workspace, at } = query;
@@ -148,7 +151,7 @@ export class ReadApprovals {
   }
 
   private async readList(
-    { workspace, status, sessionId, rootId, limit, cursor }: ListQuery,
+    { workspace, status, sessionId, rootId, order = 'desc', limit, cursor }: ListQuery,
     queries: WorkspaceQueries,
   ): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> {
     const values = [
@@ -159,7 +162,7 @@ export class ReadApprovals {
       sessionId ?? null,
       rootId === undefined ? null : await readMembers(this.store, workspace, rootId),
     ];
-    const rows = await queryRows<Row & ListedRow>(queries, LIST_SQL, values);
+    const rows = await queryRows<Row & ListedRow>(queries, LIST_SQL[order], values);
     const { shown, hasMore } = cutListPage(rows, limit);
     const last = shown.at(-1);
     const nextCursor = hasMore && last ? encodeCursor(Number(last.first_position)) : null;

@@ -1,96 +1,24 @@
 import type { LogEvent } from '@antiphon/client';
 import { memo, useEffect, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
-import { setFilters, setParams, useAddress, useParam, usePosition } from '../../data/router.js';
+import { setParams, useAddress, useParam, usePosition } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { summaryOf } from '../../data/event-pages.js';
+import { useMedia } from '../../data/use-media.js';
 import { download } from '../../ui/download.js';
 import { countOf, formatNumber, shortId } from '../../ui/format.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
-import { TypedFilter } from '../../ui/typed-filter.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { VirtualRows } from '../../ui/virtual-rows.js';
 import { EventDetail } from './event-detail.js';
-import { fromLocalTime, toLocalTime } from './local-time.js';
-import { filtersOf, FILTERS, type FilterName, type Filters } from './event-query.js';
+import { FilterBar } from './event-filters.js';
+import { filtersOf, type Filters } from './event-query.js';
 import { readWhole, useEventList, type EventList } from './use-event-list.js';
-import pages from '../pages.module.css';
 import css from './events.module.css';
 
+/** Height of a row. On a narrow screen it has two lines. */
 const ROW_PX = 34;
-
-const LABELS: Readonly<Record<FilterName, string>> = {
-  type: 'Types',
-  excludeType: 'Without types',
-  category: 'Category',
-  agent: 'Agent',
-  session: 'Session',
-  run: 'Run',
-  stream: 'Stream',
-  severity: 'Severity',
-  text: 'Text',
-  since: 'From',
-  until: 'Until',
-};
-const HINTS: Readonly<Partial<Record<FilterName, string>>> = {
-  type: 'TurnFailed, RunFailed',
-  excludeType: 'ModelCallStarted',
-  category: 'session',
-  text: 'in the data',
-};
-/** Filters that are always shown; the others appear when the URL has them. */
-const SHOWN: readonly FilterName[] = ['type', 'excludeType', 'category', 'agent', 'text'];
-
-/** Filters with a control of their own. */
-const OWN: readonly FilterName[] = ['severity', 'since', 'until'];
-
-/** A time of the zone of this browser, to the second. The URL has it in UTC. */
-const TimeFilter = ({ name, value }: { readonly name: 'since' | 'until'; readonly value: string }) => (
-  <label>
-    {LABELS[name]}
-    <input
-      type="datetime-local"
-      step={1}
-      value={toLocalTime(value)}
-      onChange={(event) => setFilters({ [name]: fromLocalTime(event.target.value) })}
-    />
-  </label>
-);
-
-const FilterBar = ({ filters }: { readonly filters: Filters }) => (
-  <div className={pages.filters} role="search" aria-label="Filters">
-    {FILTERS.filter(
-      (name) => !OWN.includes(name) && (SHOWN.includes(name) || filters[name] !== undefined),
-    ).map((name) => (
-      <TypedFilter
-        key={name}
-        name={name}
-        label={LABELS[name]}
-        value={filters[name] ?? ''}
-        hint={HINTS[name]}
-      />
-    ))}
-    <label>
-      Severity
-      <select
-        value={filters.severity ?? ''}
-        onChange={(event) => setFilters({ severity: event.target.value })}
-      >
-        <option value="">any</option>
-        <option>info</option>
-        <option>warning</option>
-        <option>error</option>
-      </select>
-    </label>
-    <TimeFilter name="since" value={filters.since ?? ''} />
-    <TimeFilter name="until" value={filters.until ?? ''} />
-    {Object.keys(filters).length > 0 && (
-      <Button onClick={() => setFilters(Object.fromEntries(FILTERS.map((name) => [name, null])))}>
-        Clear
-      </Button>
-    )}
-  </div>
-);
+const TALL_ROW_PX = 52;
 
 const idOf = ({ streamId, category }: LogEvent): string => streamId.slice(category.length + 1);
 
@@ -175,6 +103,7 @@ export const EventListPage = () => {
   const at = usePosition();
   const opened = Number(useParam('open'));
   const [isPaused, setPaused] = useState(false);
+  const isNarrow = useMedia('(width < 40rem)');
   const list = useEventList(filters, at, isPaused);
   const { events, hasOlder, dropped, isLoading, problem, waiting, loadOlder } = list;
   const onView = useDropped(list);
@@ -206,7 +135,7 @@ export const EventListPage = () => {
             <VirtualRows
               label="Events, newest first"
               count={dropped + events.length}
-              rowHeight={ROW_PX}
+              rowHeight={isNarrow ? TALL_ROW_PX : ROW_PX}
               columns={['Position', 'Type', 'About', 'When']}
               onEnd={loadOlder}
               onView={onView}

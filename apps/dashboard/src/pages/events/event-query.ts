@@ -17,6 +17,18 @@ export const FILTERS = [
 export type FilterName = (typeof FILTERS)[number];
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
+/** Filters that answer a usual question. */
+export const PRESETS: readonly { readonly name: string; readonly filters: Filters }[] = [
+  { name: 'Failures', filters: { severity: 'error' } },
+  { name: 'Money', filters: { category: 'budget' } },
+  { name: 'Files', filters: { category: 'file' } },
+  { name: 'Messages', filters: { type: 'TurnRequested,AgentMessageSent' } },
+];
+
+/** Returns true if two sets of filters are the same. */
+export const areSame = (one: Filters, other: Filters): boolean =>
+  FILTERS.every((name) => one[name] === other[name]);
+
 export type EventsQuery = NonNullable<RouteRequest<'readEvents'>['query']>;
 
 /** Returns the filters in the parameters of a URL. */
