@@ -1,10 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { pngOf } from '@antiphon/testing/sample-files';
-import type { MockScript } from '@antiphon/testing/providers';
 import { until } from '@antiphon/testing/waits';
 import type { Page } from 'playwright-core';
+import { createChatModel, SETTINGS } from './chats-page-model.js';
 import { dropFiles, pasteFiles, pasteText } from './chat-browser.js';
 import {
   findViolations,
@@ -19,58 +19,6 @@ jest.setTimeout(120_000);
 
 const { promise: released, resolve: release } = Promise.withResolvers<void>();
 
-const callsOf = (count: number, ...more: readonly { readonly name: string; readonly input: unknown }[]) => ({
-  tools: [...Array.from({ length: count }, (_, n) => ({ name: 'echo', input: { n } })), ...more].map(
-    (call) => ({
-      id: `call_${randomUUID()}`,
-      ...call,
-    }),
-  ),
-});
-
-/** Calls 40 tools: one fails, and the last needs an approval. */
-const callForty = (results: number) => {
-  if (results === 0) return callsOf(20);
-  if (results === 20) return callsOf(9, { name: 'no_such_tool', input: {} });
-  if (results === 30) return callsOf(9, { name: 'calculator', input: { expression: '40 + 2' } });
-  return { text: ['All forty are done.'] };
-};
-
-/** Holds an answer after its first words when it is asked to, and repeats the message otherwise. */
-const model: MockScript = ({ user, toolResults }) => {
-  if (user.includes('hold'))
-    return {
-      reply: { text: ['These are partial words. ', 'never'] },
-      before: (piece) => (piece.includes('never') ? released : undefined),
-    };
-  if (user.includes('read them')) return { text: ['I have read them.'] };
-  if (user.includes('call forty tools')) return callForty(toolResults.length);
-  if (user.includes('write the file'))
-    return toolResults.length > 0
-      ? { text: ['It is written.'] }
-      : {
-          tools: [{ id: `call_${randomUUID()}`, name: 'write', input: { path: 'notes.md', content: 'one' } }],
-        };
-  return { text: ['You said: ', user.slice(-40)] };
-};
-
-/** The calculator needs an approval, and a member of the team writes files. */
-const SETTINGS = `
-[[agents.approvals]]
-tool = "calculator"
-
-[[agents]]
-id = "writer"
-workspace = "*"
-name = "Writer"
-provider = "openai"
-model = "gpt-4o"
-tools = ["write"]
-
-[files]
-max_file_bytes = 200000
-`;
-
 /** Sums the moves of the layout that no input explains. */
 const OBSERVE_SHIFTS = `window.shifts = 0;
   new PerformanceObserver((list) => {
@@ -81,7 +29,7 @@ let world: DashboardWorld;
 let page: Page;
 
 beforeAll(async () => {
-  world = await startDashboardWorld({ model, settings: SETTINGS });
+  world = await startDashboardWorld({ model: createChatModel(released), settings: SETTINGS });
   page = world.page;
 });
 afterAll(async () => {
@@ -266,6 +214,63 @@ describe('branches of a chat', () => {
   });
 });
 
+describe('the list of chats', () => {
+  const list = () => page.getByRole('navigation', { name: 'Chats' });
+  const rows = () => list().getByRole('listitem');
+
+  it('finds words, roles and states of all chats, and renames and deletes in place', async () => {
+    const kept = await beginChat('the harbour opens');
+    await said('You said: the harbour opens').waitFor();
+    await page.goto('/chats/new?agent=gpt');
+    await send('the harbour closes');
+    await said('You said: the harbour closes').waitFor();
+    await list().getByRole('searchbox').fill('harb');
+    await until(async () => (await rows().count()) === 2);
+    await list().getByRole('combobox', { name: 'Chats with' }).selectOption('gpt');
+    await until(async () => (await rows().count()) === 1);
+    await list().getByRole('combobox', { name: 'Chats that are' }).selectOption('waiting');
+    await list().getByText('No chat matches.').waitFor();
+    await savePictures(page, 'list');
+    await list().getByRole('combobox', { name: 'Chats that are' }).selectOption('');
+    await list().getByRole('combobox', { name: 'Chats with' }).selectOption('');
+    await until(async () => (await rows().count()) === 2);
+    await button('Actions of the harbour opens').click();
+    await button('Rename').click();
+    await page.getByRole('dialog').getByLabel('Name').fill('quay of the north');
+    await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await list().getByRole('searchbox').fill('quay');
+    await list().getByText('quay of the north').waitFor();
+    expect((await chatOf(kept)).name).toBe('quay of the north');
+    expect(await findViolations(page)).toEqual([]);
+    await button('Actions of quay of the north').click();
+    await button('Delete').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await list().getByText('No chat matches.').waitFor();
+    await expect(chatOf(kept)).rejects.toThrow('there is no chat');
+    // Another chat is open, and stays.
+    expect(await said('You said: the harbour closes').isVisible()).toBe(true);
+  });
+
+  it('is a tab of a phone, next to the overview, the files, what waits, and more', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const tabs = page.getByRole('navigation', { name: 'Main pages' });
+    expect((await tabs.locator('a, button').allInnerTexts()).map((text) => text.trim())).toEqual([
+      ...['Overview', 'Chats', 'Files', 'Attention', 'More'],
+    ]);
+    await tabs.getByRole('link', { name: 'Chats' }).click();
+    await page.getByRole('heading', { name: 'Chats', level: 1 }).waitFor();
+    expect(await tabs.getByRole('link', { name: 'Chats' }).getAttribute('aria-current')).toBe('page');
+    await tabs.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Audit' }).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(page, 'tabs');
+    await tabs.getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+    await page.setViewportSize({ width: 1_440, height: 900 });
+  });
+});
+
 describe('files of a message', () => {
   const chip = (name: string) =>
     page.getByRole('list', { name: 'Files of the message' }).getByRole('listitem').filter({ hasText: name });
@@ -334,12 +339,24 @@ describe('files of a message', () => {
     await chip('tides.md').getByText('15 B · attached').waitFor();
     await page.keyboard.press('Enter');
     await said('You said: see tables/tides.md').waitFor();
+    const chat = page.url().slice(-36);
     await page.keyboard.press('Control+f');
     await page.getByRole('searchbox', { name: 'Find in the chat' }).fill('you said');
     await page.getByText('1 of 1', { exact: true }).waitFor();
     await field().fill('/new');
     await page.getByRole('option', { name: '/new' }).click();
     await page.waitForURL('**/chats/new');
+    for (const path of ['/chats/new', `/chats/${chat}`])
+      for (const type of ['fill', 'pressSequentially'] as const) {
+        await page.goto(path);
+        const chooser = page.waitForEvent('filechooser');
+        await field()[type]('/attach');
+        await page.keyboard.press('Enter');
+        await (
+          await chooser
+        ).setFiles({ name: 'chosen.txt', mimeType: 'text/plain', buffer: Buffer.from('chosen') });
+        await chip('chosen.txt').last().getByText('6 B · attached').waitFor();
+      }
   });
 });
 

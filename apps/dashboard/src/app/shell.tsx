@@ -21,12 +21,13 @@ import { Toasts } from './toasts.js';
 import { WorkspaceMenu } from './workspace-menu.js';
 import css from './shell.module.css';
 
+const isCurrentPage = (path: string, to: string): boolean =>
+  to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
+
 const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly onFollow: () => void }) => {
   const { path } = useAddress();
   const waiting = usePendingApprovals();
   const at = usePosition();
-  const isCurrent = (to: string): boolean =>
-    to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
   return (
     <div className={css.side} data-open={isOpen ? '' : undefined} id="navigation">
       <Link to="/" className={css.brand} onClick={onFollow}>
@@ -39,7 +40,12 @@ const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly o
       </Link>
       <nav aria-label="Pages" className={css.nav}>
         {NAVIGATION.map(({ to, title, icon }) => (
-          <Link key={to} to={to} aria-current={isCurrent(to) ? 'page' : undefined} onClick={onFollow}>
+          <Link
+            key={to}
+            to={to}
+            aria-current={isCurrentPage(path, to) ? 'page' : undefined}
+            onClick={onFollow}
+          >
             <Icon name={icon} />
             {title}
             {to === '/approvals' && waiting > 0 && (
@@ -52,6 +58,49 @@ const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly o
         ))}
       </nav>
     </div>
+  );
+};
+
+/** Pages of the tabs on a phone. */
+const TABS = ['/', '/chats', '/files', '/attention'];
+
+interface TabsProps {
+  readonly isMenuOpen: boolean;
+  readonly toggleMenu: () => void;
+  readonly closeMenu: () => void;
+}
+
+/** The main pages, at the bottom of a narrow screen. */
+const Tabs = ({ isMenuOpen, toggleMenu, closeMenu }: TabsProps) => {
+  const { path } = useAddress();
+  return (
+    <nav aria-label="Main pages" className={css.tabs}>
+      {NAVIGATION.filter(({ to }) => TABS.includes(to))
+        .toSorted((a, b) => TABS.indexOf(a.to) - TABS.indexOf(b.to))
+        .map(({ to, title, icon }) => (
+          <Link
+            key={to}
+            to={to}
+            aria-current={isCurrentPage(path, to) ? 'page' : undefined}
+            onClick={closeMenu}
+          >
+            <Icon name={icon} />
+            {title}
+          </Link>
+        ))}
+      <button
+        type="button"
+        aria-expanded={isMenuOpen}
+        aria-controls="navigation"
+        onClick={() => {
+          toggleMenu();
+          scrollTo(0, 0);
+        }}
+      >
+        <Icon name="menu" />
+        More
+      </button>
+    </nav>
   );
 };
 
@@ -195,6 +244,11 @@ export const Shell = ({ findPage }: ShellProps) => {
       >
         <CurrentPage findPage={findPage} />
       </main>
+      <Tabs
+        isMenuOpen={isMenuOpen}
+        toggleMenu={() => setMenuOpen(!isMenuOpen)}
+        closeMenu={() => setMenuOpen(false)}
+      />
       <Toasts />
       <Tips />
       {opened === 'palette' && <Palette findPage={findPage} onClose={() => setOpened(null)} />}

@@ -21,9 +21,17 @@ const toEntries = (sessions: readonly Session[]): readonly ChatEntry[] =>
     chat ? [{ ...chat, agentId, state, turns, lastPosition, lastAt: lastAt ?? startedAt }] : [],
   );
 
+/** Filters of the list, which the server applies. */
+export interface ChatFilter {
+  /** Words of the name, or of the beginning of the first message. */
+  readonly q?: string;
+  readonly agent?: string;
+  readonly state?: Session['state'];
+}
+
 /** Lists the chats of the workspace, the one with the newest activity first. */
-export const useChats = () => {
-  const query = { limit: PAGE, channel: 'chat' };
+export const useChats = (filter: ChatFilter) => {
+  const query = { limit: PAGE, channel: 'chat', ...filter };
   const list = useList('listSessions', { query }, { changesOn: isOfChats });
   const entries = useMemo(() => toEntries(list.data?.sessions ?? []), [list.data]);
   return { entries, list };

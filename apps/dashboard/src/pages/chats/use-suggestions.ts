@@ -18,8 +18,9 @@ const MAX_FILES = 1_000;
 /** Returns the name after an `@` at the end of a text; null for none. */
 export const mentionIn = (text: string): string | null => /(?:^|\s)@([^\s@]{0,200})$/.exec(text)?.[1] ?? null;
 
-/** Returns the command that a whole text begins; null for none. */
-export const commandIn = (text: string): string | null => /^\/([a-z]{0,20})$/.exec(text)?.[1] ?? null;
+/** Returns the command that a whole text begins, in any case of its letters; null for none. */
+export const commandIn = (text: string): string | null =>
+  /^\/([a-z]{0,20}) ?$/i.exec(text)?.[1]?.toLowerCase() ?? null;
 
 interface Options {
   readonly text: string;

@@ -45,6 +45,24 @@ interface FactsProps {
   readonly summary: Summary;
 }
 
+interface LinksProps {
+  readonly sessionId: string;
+  /** Session that it was forked from. */
+  readonly origin: string | null;
+}
+
+const SessionLinks = ({ sessionId, origin }: LinksProps) => (
+  <p className={css.links}>
+    <Link to={`/events?session=${sessionId}`}>Events</Link>
+    <Link to={origin ? `/compare?a=${origin}&b=${sessionId}` : `/compare?a=${sessionId}`}>
+      {origin ? 'Compare with its origin' : 'Compare with another'}
+    </Link>
+    <a href={`/api/v1/sessions/${sessionId}/export`} download={`session-${sessionId}.jsonl`}>
+      Export with hashes
+    </a>
+  </p>
+);
+
 const Facts = ({ sessionId, transcript, summary }: FactsProps) => {
   const { turns, version } = transcript;
   const { agentId, startedAt, forkedFrom, count, tokens, costMicroUsd } = summary;
@@ -86,22 +104,18 @@ const Facts = ({ sessionId, transcript, summary }: FactsProps) => {
         <dd>{tokens}</dd>
         <dt>Cost</dt>
         <dd>{costMicroUsd === null ? 'unknown' : formatUsd(costMicroUsd)}</dd>
+        {transcript.sessionKey && (
+          <>
+            <dt>Key</dt>
+            <dd className={ui.mono}>{transcript.sessionKey}</dd>
+          </>
+        )}
         <dt>Id</dt>
         <dd>
           <Id id={sessionId} isWhole />
         </dd>
       </dl>
-      <p className={css.links}>
-        <Link to={`/events?session=${sessionId}`}>Events</Link>
-        <Link
-          to={forkedFrom ? `/compare?a=${forkedFrom.sessionId}&b=${sessionId}` : `/compare?a=${sessionId}`}
-        >
-          {forkedFrom ? 'Compare with its origin' : 'Compare with another'}
-        </Link>
-        <a href={`/api/v1/sessions/${sessionId}/export`} download={`session-${sessionId}.jsonl`}>
-          Export with hashes
-        </a>
-      </p>
+      <SessionLinks sessionId={sessionId} origin={forkedFrom?.sessionId ?? null} />
     </Panel>
   );
 };
