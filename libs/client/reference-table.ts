@@ -43,6 +43,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   removeWorkspaceLimit: { method: 'delete', path: '/api/v1/budgets/{scope}' },
   readUsage: { method: 'get', path: '/api/v1/usage' },
   listPlugins: { method: 'get', path: '/api/v1/plugins' },
+  listTools: { method: 'get', path: '/api/v1/tools' },
   readEvents: { method: 'get', path: '/api/v1/events' },
   health: { method: 'get', path: '/api/v1/health' },
   readConfig: { method: 'get', path: '/api/v1/config' },

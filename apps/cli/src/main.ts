@@ -16,6 +16,7 @@ import { addKey } from './gateway/key.command.js';
 import { addLogRecords } from './gateway/log-records.command.js';
 import { addMemory } from './gateway/memory.command.js';
 import { addSearch } from './gateway/search.command.js';
+import { addTool } from './gateway/tool.command.js';
 import { addBudget } from './gateway/budget.command.js';
 import { addMessage } from './gateway/message.command.js';
 import { addPlan } from './gateway/plan.command.js';
@@ -63,6 +64,7 @@ const COMMANDS = [
   addMessage,
   addMemory,
   addSearch,
+  addTool,
   addWorkflow,
   addRun,
   addApprovals,

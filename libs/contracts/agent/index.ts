@@ -35,6 +35,7 @@ export * from './task-events.js';
 export * from './task-requests.js';
 export * from './task-waits.js';
 export * from './turn-ends.js';
+export * from './tool-requests.js';
 export * from './workflow-definition.js';
 export * from './workflow-events.js';
 export * from './workflow-requests.js';

@@ -53,6 +53,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   readUsage: 'heavy',
   // The installation
   listPlugins: 'small',
+  listTools: 'heavy',
   readEvents: 'heavy',
   health: 'small',
   readConfig: 'small',

@@ -31,6 +31,8 @@ export const ToolDescription = z.object({
   retry: ToolRetry.optional(),
   /** Timeout of one try, ms: the tool's own, at most the operator's limit. */
   timeoutMs: z.int().positive().optional(),
+  /** Memory limit of its module, MiB. */
+  memoryMb: z.int().positive().optional(),
   moduleDigest: z.string(),
   /** Capabilities of its module, sorted. */
   grants: z.array(z.string()).default([]),

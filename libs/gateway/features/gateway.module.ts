@@ -31,6 +31,7 @@ import { AgentMetricsController, AgentMetricsMethods } from './agents/agent-metr
 import { AgentMethods, AgentsController } from './agents/agents.controller.js';
 import { ApprovalMethods, ApprovalsController } from './agents/approvals.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
+import { ToolsController } from './agents/tools.controller.js';
 import { MemoryController, MemoryMethods } from './agents/memory.controller.js';
 import { MessageMethods, MessagesController } from './agents/messages.controller.js';
 import { ChatStreams } from './chats/chat-streams.js';
@@ -121,6 +122,7 @@ const statusProvider: Provider = {
     AgentsController,
     AgentMetricsController,
     BudgetsController,
+    ToolsController,
     ApprovalsController,
     AuditsController,
     ChatsController,

@@ -52,6 +52,21 @@ export class ToolCatalog {
     return names.flatMap((name) => NATIVE_DESCRIPTIONS.get(name) ?? byName.get(name) ?? []);
   }
 
+  /** Returns all tools, from the sandbox; the native ones alone if it does not respond. */
+  async allTools(
+    workspace: string,
+  ): Promise<{ readonly tools: readonly ToolDescription[]; readonly hasPlugins: boolean }> {
+    const native = [...NATIVE_DESCRIPTIONS.values()];
+    try {
+      const { byName } = await this.fetch(workspace);
+      const others = [...byName.values()].filter(({ name }) => !isNativeTool(name));
+      return { tools: [...native, ...others], hasPlugins: true };
+    } catch (error) {
+      this.logger.warn({ err: error }, 'tool list refresh failed');
+      return { tools: native, hasPlugins: false };
+    }
+  }
+
   /** Returns the cached description of a tool. */
   known(workspace: string, name: string): ToolDescription | undefined {
     return NATIVE_DESCRIPTIONS.get(name) ?? this.entries.get(workspace)?.byName.get(name);

@@ -65,6 +65,7 @@ const toToolDescription = (plugin: LoadedPlugin): ToolDescription => {
     ...{ name: source.name, description, inputSchema, idempotent },
     ...(policy.retry ? { retry: policy.retry } : {}),
     timeoutMs: policy.timeoutMs,
+    memoryMb: source.memoryMb,
     moduleDigest: image.digest,
     grants: sortedGrants(plugin),
   } as ToolDescription;
