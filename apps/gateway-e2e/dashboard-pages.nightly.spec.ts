@@ -48,6 +48,8 @@ const MORE = [
   '/chats',
   '/chats/new',
   '/attention',
+  '/tools',
+  '/tools?tool=calculator',
   '/no-such-page',
 ];
 const WIDTHS = [1_440, 390];
@@ -63,6 +65,7 @@ const PAST = [
     '/memory',
     '/audit',
     '/files',
+    '/tools?tool=calculator',
   ],
   '/runs',
 ];

@@ -93,6 +93,7 @@ const fill = async (names: Names): Promise<readonly string[]> => {
       '/money',
       '/money?by=model',
       '/memory',
+      '/tools?tool=calculator',
       '/files',
       '/tasks',
       '/plans',

@@ -23,6 +23,7 @@ export const describeAccessibilityChecks = (worldOf: () => DashboardWorld, token
       '/events',
       '/money',
       '/memory',
+      '/tools',
       '/files',
       '/tasks',
       '/plans',

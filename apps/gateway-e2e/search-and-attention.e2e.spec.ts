@@ -25,12 +25,22 @@ interface Found {
   readonly results: readonly { kind: string; id: string; title: string; text: string; sessionId: string }[];
 }
 
+/** The calculator needs an approval, and a plug-in has no file. */
+const SETTINGS = `
+[[agents.approvals]]
+tool = "calculator"
+
+[[plugins]]
+name = "survey"
+path = "missing.wasm"
+`;
+
 let world: DashboardWorld;
 let client: SocketClient;
 let page: Page;
 let peers = 0;
 beforeAll(async () => {
-  world = await startDashboardWorld({ model });
+  world = await startDashboardWorld({ model, settings: SETTINGS });
   client = await connectClient(world.stack.wsUrl);
   page = world.page;
 });
@@ -255,6 +265,61 @@ describe('the page of attention', () => {
     }
     expect(await readNotifications()).toEqual(['Antiphon: Something needs your attention.']);
     await hideTab(false);
+  });
+});
+
+describe('the catalogue of tools', () => {
+  interface Tool {
+    readonly name: string;
+    readonly calls: { readonly count: number; readonly failures: number };
+    readonly agents: readonly { readonly id: string; readonly approval: object | null }[];
+  }
+  const region = (name: string) => page.getByRole('region', { name, exact: true });
+
+  // @shows I8 I9
+  it('shows arguments, agents, approval rules and calls of each tool, and plug-ins without a file', async () => {
+    const { tools } = await readApi<{ tools: readonly Tool[] }>(world, '/api/v1/tools');
+    const calculator = tools.find(({ name }) => name === 'calculator');
+    const asked = calculator?.agents.filter(({ approval }) => approval !== null).map(({ id }) => id);
+    expect(asked).toEqual(['gpt']);
+    expect(calculator?.calls).toMatchObject({ count: 1, failures: 0 });
+    await page.goto('/agents');
+    await openPalette('/', 'calculator');
+    await option(/^calculator .*tool$/).click();
+    await page.waitForURL('**/tools?tool=calculator');
+    await region('Arguments of calculator').getByText('expression', { exact: true }).waitFor();
+    await region('Agents that have calculator')
+      .getByText(/each call, by operator or above/)
+      .waitFor();
+    const row = (name: string) => page.locator(`[data-tool="${name}"]`);
+    expect(await row('calculator').getByText('1', { exact: true }).count()).toBeGreaterThan(0);
+    await row('echo').getByText('never called').waitFor();
+    await row('send_message').getByText('native').waitFor();
+    await region('Plug-ins that are not loaded').getByText('the file does not exist').waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(page, 'tools');
+    const cli = await runCli(world.stack, ['tool', 'show', 'calculator']);
+    expect([cli.code, cli.stdout]).toEqual([0, expect.stringMatching(/1, 0 failed[^]*gpt: approval always/)]);
+  });
+
+  it('shows the agents and calls of a position, and says what has no past', async () => {
+    await page.goto('/tools?at=30');
+    await page.getByText(/no fact records them/).waitFor();
+    await page.locator('[data-tool="calculator"]').getByText('never called').waitFor();
+    await savePictures(page, 'tools-past');
+    expect(await findViolations(page)).toEqual([]);
+  });
+
+  it('says to a role without the right that it lacks it, and reads nothing', async () => {
+    const me = await readApi<{ permissions: string[] }>(world, '/api/v1/me');
+    const reads: string[] = [];
+    page.on('request', (request) => void (/v1\/tools/.test(request.url()) && reads.push(request.url())));
+    const permissions = me.permissions.filter((name) => name !== 'plugins:read');
+    await page.route('**/api/v1/me', (route) => route.fulfill({ json: { ...me, permissions } }));
+    await page.goto('/tools');
+    await page.getByText(/lacks plugins:read/).waitFor();
+    expect(reads).toEqual([]);
+    await page.unroute('**/api/v1/me');
   });
 
   it('causes no error of the page and no request to elsewhere', () => {

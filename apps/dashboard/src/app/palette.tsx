@@ -103,6 +103,9 @@ const useChoices = (text: string, findPage: FindPage): Choices => {
   const found = useFoundTexts(isWords(text) ? text.trim() : '', findPage);
   const { choices: named, ...byId } = useChoicesOfId(wanted);
   const agents = useFetched('palette agents', () => client.http.listAgents());
+  const { permissions } = useIdentity();
+  const mayRead = permissions?.includes('plugins:read') ?? false;
+  const tools = useFetched(mayRead ? 'palette tools' : null, () => client.http.listTools());
   const recent = useFetched('palette sessions', () =>
     client.http.listSessions({ query: { limit: MAX_SESSIONS } }),
   );
@@ -111,6 +114,9 @@ const useChoices = (text: string, findPage: FindPage): Choices => {
       ...fixedChoices(),
       ...(agents.data?.agents ?? []).map(({ id, name }) =>
         link(`/agents/${encodeURIComponent(id)}`, 'agents', name === id ? id : `${name} (${id})`, 'agent'),
+      ),
+      ...(tools.data?.tools ?? []).map(({ name, description }) =>
+        link(`/tools?tool=${name}`, 'tools', name, 'tool', description.slice(0, 80)),
       ),
       ...(recent.data?.sessions ?? []).map(({ id, title, agentId }) =>
         link(`/sessions/${id}`, 'sessions', `${title?.slice(0, 80) ?? id} (${agentId})`, 'session'),
@@ -122,7 +128,7 @@ const useChoices = (text: string, findPage: FindPage): Choices => {
     const isListed = new Set(others.map(({ id }) => id));
     const texts = found.choices.filter(({ id }) => !isNamed.has(id) && !isListed.has(id));
     return [...choicesOfTime(text.trim()), ...choicesOfPosition(wanted), ...named, ...others, ...texts];
-  }, [agents.data, recent.data, text, wanted, named, found.choices]);
+  }, [agents.data, tools.data, recent.data, text, wanted, named, found.choices]);
   const isLooking = byId.isLooking || agents.isLoading || recent.isLoading || found.isLooking;
   return { choices, isLooking, problem: byId.problem ?? failureOf(agents, recent, found.read) };
 };

@@ -10,7 +10,7 @@ import { AttentionButton } from './attention-button.js';
 import { KeyList, useKeys } from './keys.js';
 import { NotifyQuestion } from './notify-question.js';
 import { PageHead } from './page-head.js';
-import { NAVIGATION, type FindPage } from './pages.js';
+import { NAVIGATION, NAVIGATION_GROUPS, type FindPage } from './pages.js';
 import { Palette } from './palette.js';
 import { PositionBar } from './position-bar.js';
 import { Link, useAddress, usePosition } from '../data/router.js';
@@ -39,22 +39,27 @@ const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly o
         <kbd>c</kbd>
       </Link>
       <nav aria-label="Pages" className={css.nav}>
-        {NAVIGATION.map(({ to, title, icon }) => (
-          <Link
-            key={to}
-            to={to}
-            aria-current={isCurrentPage(path, to) ? 'page' : undefined}
-            onClick={onFollow}
-          >
-            <Icon name={icon} />
-            {title}
-            {to === '/approvals' && waiting > 0 && (
-              <span className={css.count} aria-label={`${waiting} waiting${at === null ? '' : ' now'}`}>
-                {waiting}
-                {at !== null && ' now'}
-              </span>
-            )}
-          </Link>
+        {NAVIGATION_GROUPS.map((group) => (
+          <div key={group.title} role="group" aria-label={group.title} className={css.navGroup}>
+            <span aria-hidden="true">{group.title}</span>
+            {group.pages.map(({ to, title, icon }) => (
+              <Link
+                key={to}
+                to={to}
+                aria-current={isCurrentPage(path, to) ? 'page' : undefined}
+                onClick={onFollow}
+              >
+                <Icon name={icon} />
+                {title}
+                {to === '/approvals' && waiting > 0 && (
+                  <span className={css.count} aria-label={`${waiting} waiting${at === null ? '' : ' now'}`}>
+                    {waiting}
+                    {at !== null && ' now'}
+                  </span>
+                )}
+              </Link>
+            ))}
+          </div>
         ))}
       </nav>
     </div>

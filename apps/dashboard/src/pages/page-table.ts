@@ -32,6 +32,7 @@ export const PAGES: readonly Page[] = [
   page('/tasks/:id', 'Task', async () => (await import('./tasks/task-page.js')).TaskPage),
   page('/plans/*', 'Plans', async () => (await import('./plans/plan-page.js')).PlanPage),
   page('/memory', 'Memory', async () => (await import('./memory.js')).Memory),
+  page('/tools', 'Tools', async () => (await import('./tools/tools.js')).ToolsPage),
   page('/audit', 'Audit', async () => (await import('./audit/audit.js')).Audit),
   page('/performance', 'Metrics', async () => (await import('./performance/performance.js')).Performance),
   page('/dev/states', 'States', async () => (await import('./dev/states.js')).StatesPage),

@@ -213,7 +213,7 @@ export const Settings = () => {
           </Panel>
         </Allowed>
         <Allowed permission="plugins:read" title="Plug-ins">
-          <Panel title="Plug-ins" className={css.half}>
+          <Panel title="Plug-ins" className={css.half} actions={<Link to="/tools">All tools</Link>}>
             <Plugins />
           </Panel>
         </Allowed>

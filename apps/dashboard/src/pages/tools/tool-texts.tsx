@@ -1,0 +1,48 @@
+import type { LogEvent, RouteReply } from '@antiphon/client';
+import { Link } from '../../data/router.js';
+import { css as ui } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
+import pages from '../pages.module.css';
+
+export type Catalogue = RouteReply<'listTools'>;
+export type Tool = Catalogue['tools'][number];
+
+const CALLS: ReadonlySet<string> = new Set([
+  ...['ToolCallRequested', 'ToolCallCompleted', 'ToolCallFailed', 'ToolCallUnknown'],
+]);
+const AGENTS = /^Agent(?:Spawned|Redefined|OverridesSet|Terminated)$/;
+
+/** Selects the events after which the catalogue may be another one. */
+export const changesTools = ({ type }: LogEvent): boolean => CALLS.has(type) || AGENTS.test(type);
+
+/** Says which calls of a tool a person has to approve. */
+export const approvalOf = ({ agents, agentCount }: Tool): string => {
+  const asked = agents.filter(({ approval }) => approval !== null).length;
+  if (agents.length === 0) return agentCount === 0 ? 'no agent has it' : 'not shown to you';
+  if (asked === 0) return 'none';
+  return asked === agents.length && agents.length === agentCount ? 'each call' : `for ${asked} of its agents`;
+};
+
+interface NamesProps {
+  readonly names: readonly string[];
+  readonly none: string;
+  /** Beginning of the path of each name's page. */
+  readonly linkTo?: string;
+}
+
+export const Names = ({ names, none, linkTo }: NamesProps) =>
+  names.length === 0 ? (
+    <span className={ui.muted}>{none}</span>
+  ) : (
+    <span className={pages.tags}>
+      {names.map((name) => (
+        <span key={name} className={pages.tag}>
+          {linkTo === undefined ? (
+            <VisibleText text={name} />
+          ) : (
+            <Link to={`${linkTo}${encodeURIComponent(name)}`}>{name}</Link>
+          )}
+        </span>
+      ))}
+    </span>
+  );
