@@ -8,7 +8,7 @@ import {
   startDashboardWorld,
   type DashboardWorld,
 } from './dashboard-world.js';
-import { waitForValue } from './stack-under-test.js';
+import { readEvents, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(60_000);
 
@@ -19,7 +19,10 @@ workspace = "*"
 name = "Planner"
 provider = "openai"
 model = "gpt-4o"
-tools = ["calculator", "plan_step"]
+tools = ["calculator", "plan_step", "echo"]
+
+[[agents.approvals]]
+tool = "echo"
 `;
 
 const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -29,6 +32,9 @@ const model: MockScript = ({ user, toolResults }) => {
   const report = (input: object) => ({
     tools: [{ id: `call_${step}_${toolResults.length}`, name: 'plan_step', input: { path, step, ...input } }],
   });
+  if (user.includes('fail this')) return { status: 400, body: { error: { message: 'no such thing' } } };
+  if (user.includes('ask first') && toolResults.length === 0)
+    return { tools: [{ id: 'ask', name: 'echo', input: { text: 'may I' } }] };
   if (user.includes('hold')) return { reply: { text: ['released'] }, before: () => released };
   if (step === '' || toolResults.length > 1) return { text: ['High water is at **noon**.'] };
   if (user.includes('cannot'))
@@ -68,7 +74,6 @@ describe('the pages of tasks in Chromium', () => {
     const { page } = world;
     await page.goto('/tasks');
     await page.getByText('No task is here').waitFor();
-    expect(await findViolations(page)).toEqual([]);
     await button('Create a task').click();
     await page.getByLabel('Prompt').fill('When is high water?');
     await dialog().getByLabel('Title').fill('Tide tables');
@@ -76,6 +81,7 @@ describe('the pages of tasks in Chromium', () => {
     await dialog().getByText('No agent has tide-data').waitFor();
     await page.getByText('Priority, deadline, tries').click();
     await page.getByLabel('Priority').fill('2');
+    await page.getByLabel('Budget in US dollars').fill('0.25');
     await savePictures(world.page, 'task-create');
     await button('Create').click();
     await page.getByRole('heading', { level: 1, name: 'Tide tables' }).waitFor();
@@ -84,13 +90,22 @@ describe('the pages of tasks in Chromium', () => {
     expect(await taskOf(id)).toMatchObject({ priority: 2, waiting: { missing: ['tide-data'] } });
     await page.goto('/tasks?tab=queued');
     await row(/Tide tables.*no agent has tide-data/).waitFor();
-    await send('POST', '/agents', { name: 'Harbour', base: 'gpt', capabilities: ['tide-data'] });
+    const [queued] = await readEvents(world.stack, { type: 'TaskQueued' });
+    expect(queued?.data['budget']).toEqual({ tokens: null, microUsd: 250_000 });
+    await page.getByRole('button', { name: 'Needs me 1' }).click();
+    await row(/Tide tables/)
+      .getByRole('link', { name: 'Spawn an agent' })
+      .click();
+    expect(await dialog().getByLabel('Capabilities').inputValue()).toBe('tide-data');
+    await dialog().getByLabel('Name').fill('Harbour');
+    await dialog().getByLabel('Base').selectOption('gpt');
+    await dialog().getByRole('button', { name: 'Spawn', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Harbour' }).waitFor();
     await page.goto(`/tasks/${id}`);
     await page.getByText('High water is at noon.').waitFor();
     expect((await taskOf(id)).state).toBe('completed');
     await page.getByRole('heading', { name: '1 attempt' }).waitFor();
     await page.getByRole('link', { name: 'Why' }).waitFor();
-    expect(await findViolations(page)).toEqual([]);
     await savePictures(world.page, 'task');
   });
 
@@ -141,6 +156,58 @@ describe('the pages of tasks in Chromium', () => {
   });
 });
 
+describe('the tasks that need a person', () => {
+  it('are on a tab: those that wait for a person first, and none that continues alone', async () => {
+    const { page } = world;
+    const create = (title: string, spec: object) => send<TaskItem>('POST', '/tasks', { title, ...spec });
+    await create('Broken', { prompt: 'fail this', agent: 'claude', retry: { strikes: 1 } });
+    await create('Deep', { prompt: 'listen', capabilities: ['sonar'] });
+    const asking = await create('Careful', { prompt: 'ask first', agent: 'planner' });
+    await page.goto('/tasks?tab=needs');
+    await page.getByRole('button', { name: 'Needs me 3' }).waitFor();
+    const careful = row(/Careful.*waits for approval/);
+    await careful.waitFor();
+    await row(/Deep.*no agent has sonar/).waitFor();
+    await row(/Broken.*no such thing/).waitFor();
+    const titles = await page
+      .locator('[data-task]')
+      .evaluateAll((rows) => rows.map((one) => one.querySelector('a')?.textContent));
+    expect(titles).toEqual(['Careful', 'Deep', 'Broken']);
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(world.page, 'task-needs');
+    const decide = await careful.getByRole('link', { name: 'Decide' }).getAttribute('href');
+    const approval = new URLSearchParams(decide?.split('?')[1]).get('id');
+    await send('POST', `/approvals/${approval}/answer`, { decision: 'approve' });
+    await page.getByRole('button', { name: 'Needs me 2' }).waitFor();
+    await waitForValue('its end', async () => (await taskOf(asking.id)).endedAt ?? undefined);
+  });
+
+  it('and all others are a board of their states, equal to the counts of the API', async () => {
+    const { page } = world;
+    await page.goto('/tasks?view=board');
+    const column = (name: string) => page.getByRole('region', { name, exact: true });
+    await column('Failed').getByRole('link', { name: 'Broken' }).waitFor();
+    await column('Queued').getByText('no agent has sonar').waitFor();
+    const { counts } = await readApi<{ counts: Record<string, number> }>(
+      world,
+      '/api/v1/tasks?kind=task&counts=true&limit=1',
+    );
+    const ended = (counts['completed'] ?? 0) + (counts['cancelled'] ?? 0);
+    for (const [name, count] of [
+      ['Queued', counts['queued']],
+      ['Failed', counts['failed']],
+      ['Ended', ended],
+    ] as const) {
+      await column(name)
+        .getByRole('heading', { name: `${name} ${count}` })
+        .waitFor();
+      expect([name, await column(name).getByRole('listitem').count()]).toEqual([name, count]);
+    }
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(world.page, 'task-board');
+  });
+});
+
 describe('the pages of plans in Chromium', () => {
   it('run the steps, link their evidence, and stop at a failing step', async () => {
     const { page } = world;
@@ -172,7 +239,6 @@ describe('the pages of plans in Chromium', () => {
     expect(page.url()).toContain('/why/');
     await page.goto('/plans');
     await row(/tides\.plan\.md.*failed.*1 of 3.*1 failed step/).waitFor();
-    expect(await findViolations(page)).toEqual([]);
   });
 
   it('show an edit that contradicts the facts next to them, and lead to the file', async () => {

@@ -2,7 +2,7 @@ import { isAbout } from '../../data/event-pages.js';
 import { Link, usePosition } from '../../data/router.js';
 import { useList } from '../../data/use-list.js';
 import { useRead } from '../../data/use-read.js';
-import { formatNumber, formatUsd, shortId } from '../../ui/format.js';
+import { formatNumber, formatUsd } from '../../ui/format.js';
 import {
   css as ui,
   Empty,
@@ -17,6 +17,7 @@ import {
 import { VisibleText } from '../../ui/visible-text.js';
 import { Meter } from '../money/meter.js';
 import { ShowMore } from '../show-more.js';
+import { TaskTable } from '../tasks/task-row.js';
 import css from '../pages.module.css';
 
 /** Tasks that an agent has had, the newest first. */
@@ -37,31 +38,7 @@ export const AgentTasks = ({ agentId }: { readonly agentId: string }) => {
     );
   return (
     <>
-      <Table
-        label="Tasks"
-        columns={['Task', 'State', numberColumn('Priority'), 'Queued', 'Ended', 'Session']}
-      >
-        {data.tasks.map((task) => (
-          <tr key={task.id}>
-            <td className={css.contentCell}>
-              <Link to={`/tasks/${encodeURIComponent(task.id)}`} className={css.name}>
-                <VisibleText text={task.title} />
-              </Link>
-            </td>
-            <td>
-              <State of={task.state} />
-            </td>
-            <td data-end="">{task.priority}</td>
-            <td>
-              <Time at={task.queuedAt} />
-            </td>
-            <td>{task.endedAt && <Time at={task.endedAt} />}</td>
-            <td>
-              {task.sessionId && <Link to={`/sessions/${task.sessionId}`}>{shortId(task.sessionId)}</Link>}
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <TaskTable label="Tasks" tasks={data.tasks} />
       <ShowMore list={list} what="tasks" count={data.tasks.length} />
     </>
   );

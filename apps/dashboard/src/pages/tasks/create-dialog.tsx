@@ -21,10 +21,19 @@ const namesOf = (text: string): string[] =>
     .map((name) => name.trim())
     .filter((name) => name !== '');
 
+type Budget = NonNullable<TaskSpec['budget']>;
+
+/** Returns the budget of both fields; undefined if both are empty. */
+const budgetOf = (tokens: number | undefined, usd: number | undefined): Budget | undefined =>
+  tokens === undefined && usd === undefined
+    ? undefined
+    : { tokens: tokens ?? null, microUsd: usd === undefined ? null : Math.round(usd * 1e6) };
+
 const specOf = (form: FormData): TaskSpec => {
   const text = (name: string): string => String(form.get(name) ?? '').trim();
   const count = (name: string): number | undefined => (text(name) === '' ? undefined : Number(text(name)));
-  const [strikes, backoffMs, tokens] = [count('strikes'), count('backoffMs'), count('tokens')];
+  const [strikes, backoffMs] = [count('strikes'), count('backoffMs')];
+  const budget = budgetOf(count('tokens'), count('usd'));
   return {
     prompt: text('prompt'),
     priority: count('priority') ?? 5,
@@ -38,7 +47,7 @@ const specOf = (form: FormData): TaskSpec => {
     ...((strikes ?? backoffMs) !== undefined && {
       retry: { ...(strikes !== undefined && { strikes }), ...(backoffMs !== undefined && { backoffMs }) },
     }),
-    ...(tokens !== undefined && { budget: { tokens } }),
+    ...(budget && { budget }),
   };
 };
 

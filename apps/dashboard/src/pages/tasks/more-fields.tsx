@@ -42,6 +42,22 @@ const TryFields = ({ start, errors }: FieldsProps) => (
         <input {...props} name="tokens" type="number" min={1} defaultValue={start.budget?.tokens ?? ''} />
       )}
     </Field>
+    <Field
+      label="Budget in US dollars"
+      error={errors['usd']}
+      hint="For all attempts, next to the tokens. Empty: no limit of its own."
+    >
+      {(props) => (
+        <input
+          {...props}
+          name="usd"
+          type="number"
+          min={0.000_001}
+          step={0.000_001}
+          defaultValue={start.budget?.microUsd ? start.budget.microUsd / 1e6 : ''}
+        />
+      )}
+    </Field>
     <Field label="Parent task" hint="Id of the task that this one is a part of.">
       {(props) => (
         <input {...props} name="parentTask" autoComplete="off" defaultValue={start.parentTask ?? ''} />

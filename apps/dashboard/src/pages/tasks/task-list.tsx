@@ -1,52 +1,28 @@
-import type { RouteReply, RouteRequest } from '@antiphon/client';
-import { useEffect, useState } from 'react';
+import type { RouteReply } from '@antiphon/client';
+import { useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
-import { hasSingleKeys, isTyping } from '../../app/keys.js';
-import { isAbout } from '../../data/event-pages.js';
 import { client } from '../../data/gateway.js';
-import { keepPosition, navigate, setFilters, setParams, useParam } from '../../data/router.js';
-import { useList } from '../../data/use-list.js';
+import { setFilters, setParams, useParam } from '../../data/router.js';
 import { useRead, type Read } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { CopyRecord } from '../../ui/copy-record.js';
 import { countOf, formatNumber } from '../../ui/format.js';
 import { TypedFilter } from '../../ui/typed-filter.js';
-import { Empty, Loading, numberColumn, Panel, ProblemBox, Table } from '../../ui/ui.js';
+import { Button, Empty, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
 import { ShowMore } from '../show-more.js';
 import { CreateDialog } from './create-dialog.js';
-import { pageOfTask, TaskRow, type Task } from './task-row.js';
-import { countOfTab, TABS, type Counts, type TaskTab } from './task-tabs.js';
+import { useListKeys } from './list-keys.js';
+import { TaskBoard } from './task-board.js';
+import type { TaskNeed } from './task-needs.js';
+import { CHOSEN_COLUMNS, TaskRow, type Task } from './task-row.js';
+import { ALL, countOfTab, NEEDS, TABS, type Counts, type TaskTab } from './task-tabs.js';
+import { changesTasks, useNeedyTasks, useTaskFilter, useTasks, type TaskFilter } from './use-tasks.js';
 import pages from '../pages.module.css';
 import css from './tasks.module.css';
 
 const QUESTION = 'What is queued, who has it, and what is stuck?';
-/** Agents and turns change why a task waits. */
-const changesTasks = isAbout('task', 'run', 'agent', 'session');
-
-type Query = NonNullable<RouteRequest<'listTasks'>['query']>;
-
-/** Returns the filters of the address. Nodes of runs are left out unless a person wants them. */
-const useFilter = (): Query => {
-  const [q, capability, agent, project, parent, all] = [
-    useParam('q'),
-    useParam('capability'),
-    useParam('agent'),
-    useParam('project'),
-    useParam('parent'),
-    useParam('nodes'),
-  ];
-  return {
-    ...(q && { q }),
-    ...(capability && { capability }),
-    ...(agent && { agent }),
-    ...(project && { project }),
-    ...(parent && { parent }),
-    ...(all === '' && { kind: 'task' as const }),
-  };
-};
-
-const Filters = ({ filter }: { readonly filter: Query }) => (
+const Filters = ({ filter }: { readonly filter: TaskFilter }) => (
   <div className={pages.filters}>
     <TypedFilter name="q" label="Title" value={filter.q ?? ''} />
     <TypedFilter name="capability" label="Capability" value={filter.capability ?? ''} />
@@ -65,52 +41,35 @@ const Filters = ({ filter }: { readonly filter: Query }) => (
   </div>
 );
 
-const Tabs = ({ current, counts }: { readonly current: TaskTab; readonly counts: Counts | undefined }) => (
+interface TabsProps {
+  /** Null while the board shows all states. */
+  readonly current: TaskTab | null;
+  readonly counts: Counts | undefined;
+  /** Number of tasks that wait for a person; null while it is not known. */
+  readonly waiting: number | null;
+}
+
+const countText = (tab: TaskTab, { counts, waiting }: TabsProps): string | null => {
+  if (!counts) return null;
+  if (tab !== NEEDS) return formatNumber(countOfTab(tab, counts));
+  return waiting === null ? null : formatNumber(waiting + counts.failed);
+};
+
+const Tabs = (props: TabsProps) => (
   <nav aria-label="States of tasks" className={css.tabs}>
     {TABS.map((tab) => (
       <button
         key={tab.id}
         type="button"
-        aria-current={tab.id === current.id ? 'true' : undefined}
-        onClick={() => setFilters({ tab: tab.id })}
+        aria-current={tab === props.current ? 'true' : undefined}
+        onClick={() => setFilters({ tab: tab.id, view: null })}
       >
         {tab.title}
-        {counts && <span className={css.count}>{formatNumber(countOfTab(tab, counts))}</span>}
+        {countText(tab, props) !== null && <span className={css.count}>{countText(tab, props)}</span>}
       </button>
     ))}
   </nav>
 );
-
-/** Returns true for a key without Ctrl, Alt or a dialog, while no person types. */
-const isListKey = (event: globalThis.KeyboardEvent): boolean => {
-  const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
-  const isFree = hasSingleKeys.get() && !isTyping(event.target);
-  return isPlain && isFree && !document.querySelector('dialog[open]');
-};
-
-/** Keys of the list: `j` and `k` move, `x` chooses, Enter opens. */
-const useListKeys = (tasks: readonly Task[], choose: (task: Task) => void) => {
-  const [current, setCurrent] = useState('');
-  useEffect(() => {
-    const onKey = (event: globalThis.KeyboardEvent): void => {
-      if (!isListKey(event)) return;
-      const index = tasks.findIndex(({ id }) => id === current);
-      const task = tasks[index];
-      const step = { j: 1, k: -1 }[event.key];
-      const next =
-        step === undefined ? undefined : tasks[Math.min(tasks.length - 1, Math.max(0, index + step))];
-      if (next) {
-        setCurrent(next.id);
-        document.querySelector(`[data-task="${CSS.escape(next.id)}"]`)?.scrollIntoView({ block: 'nearest' });
-      } else if (event.key === 'x' && task) choose(task);
-      else if (event.key === 'Enter' && task && event.target === document.body)
-        navigate(keepPosition(pageOfTask(task)));
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, [tasks, current, choose]);
-  return current;
-};
 
 const canCancel = ({ kind, endedAt }: Task): boolean => kind === 'task' && endedAt === null;
 
@@ -135,18 +94,13 @@ const CancelDialog = ({ tasks, onClose }: CancelProps) => (
   </ConfirmDialog>
 );
 
-const COLUMNS = [
-  '',
-  'Task',
-  'State',
-  numberColumn('Priority'),
-  'Needs',
-  'Agent',
-  'Since',
-  numberColumn('Strikes'),
-];
+interface RowsProps {
+  readonly tasks: readonly Task[];
+  /** Reasons for which tasks need a person, by their ids. */
+  readonly needs?: ReadonlyMap<string, TaskNeed>;
+}
 
-const Rows = ({ tasks }: { readonly tasks: readonly Task[] }) => {
+const Rows = ({ tasks, needs }: RowsProps) => {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [isCancelling, setCancelling] = useState(false);
   const toggle = ({ id }: Task): void =>
@@ -168,16 +122,19 @@ const Rows = ({ tasks }: { readonly tasks: readonly Task[] }) => {
           </ActButton>
         </div>
       )}
-      <Table label="Tasks" columns={COLUMNS}>
-        {tasks.map((task) => (
-          <TaskRow
-            key={task.id}
-            task={task}
-            isCurrent={task.id === current}
-            isChosen={chosen.has(task.id)}
-            choose={canCancel(task) ? () => toggle(task) : null}
-          />
-        ))}
+      <Table label="Tasks" columns={CHOSEN_COLUMNS}>
+        {tasks.map((task) => {
+          const need = needs?.get(task.id);
+          return (
+            <TaskRow
+              key={task.id}
+              task={task}
+              isCurrent={task.id === current}
+              choice={canCancel(task) ? { isChosen: chosen.has(task.id), toggle: () => toggle(task) } : null}
+              {...(need && { need })}
+            />
+          );
+        })}
       </Table>
       {isCancelling && (
         <CancelDialog
@@ -192,44 +149,81 @@ const Rows = ({ tasks }: { readonly tasks: readonly Task[] }) => {
   );
 };
 
-/** Reads the tasks of a tab. Two states of one tab are two lists, which are shown together. */
-const useTasks = (tab: TaskTab, filter: Query) => {
-  const [first, second] = tab.states;
-  const options = { changesOn: changesTasks };
-  const list = useList(
-    'listTasks',
-    { query: { ...filter, limit: 100, ...(first && { state: first }) } },
-    options,
+const emptyText = (filter: TaskFilter): string =>
+  Object.keys(filter).length > 1 ? 'Change the filters.' : 'Create one, or let an agent create it.';
+
+interface TabProps {
+  readonly tab: TaskTab;
+  readonly filter: TaskFilter;
+}
+
+/** Tasks of the states of a tab. */
+const StatePanel = ({ tab, filter }: TabProps) => {
+  const { list, tasks } = useTasks(tab, filter);
+  const { problem, data, refresh } = list;
+  return (
+    <Panel title={tab === ALL ? 'All tasks, newest first' : `${tab.title} tasks, newest first`}>
+      {problem && <ProblemBox problem={problem} retry={refresh} />}
+      {!data && !problem && <Loading what="tasks" />}
+      {data && tasks.length === 0 && (
+        <Empty title="No task is here">
+          <p>{emptyText(filter)}</p>
+        </Empty>
+      )}
+      {tasks.length > 0 && <Rows tasks={tasks} />}
+      <ShowMore list={list} what="tasks" count={tasks.length} />
+    </Panel>
   );
-  const other = useList(
-    'listTasks',
-    { query: { ...filter, limit: 100, ...(second && { state: second }) } },
-    { ...options, isOff: second === undefined },
-  );
-  const tasks = [...(list.data?.tasks ?? []), ...(second ? (other.data?.tasks ?? []) : [])];
-  const byTime = tasks.toSorted((a, b) => b.queuedAt.localeCompare(a.queuedAt));
-  return {
-    list,
-    tasks: second ? byTime : tasks,
-    hasMore: list.hasMore || (second !== undefined && other.hasMore),
-  };
 };
 
-const emptyText = (filter: Query): string =>
-  Object.keys(filter).length > 1 ? 'Change the filters.' : 'Create one, or let an agent create it.';
+/** Tasks that need a person, with the reason and a link to the place where it is solved. */
+const NeedsPanel = ({ read }: { readonly read: ReturnType<typeof useNeedyTasks> }) => {
+  const { needy, failed, isLoading } = read;
+  const problem = read.problem ?? failed.problem;
+  const isRead = !isLoading && failed.data !== undefined;
+  return (
+    <Panel title="Tasks that failed, wait for an approval, or have no agent">
+      {problem && <ProblemBox problem={problem} retry={failed.refresh} />}
+      {!isRead && !problem && <Loading what="tasks" />}
+      {isRead && needy.length === 0 && (
+        <Empty title="No task needs you">
+          <p>Tasks appear here when they fail, wait for an approval, or when no agent can do them.</p>
+        </Empty>
+      )}
+      {needy.length > 0 && (
+        <Rows
+          tasks={needy.map(({ task }) => task)}
+          needs={new Map(needy.map(({ task, need }) => [task.id, need]))}
+        />
+      )}
+      <ShowMore list={failed} what="failed tasks" count={failed.data?.tasks.length ?? 0} />
+    </Panel>
+  );
+};
+
+const ViewSwitch = ({ isBoard }: { readonly isBoard: boolean }) => (
+  <div className={css.views} role="group" aria-label="View of tasks">
+    <Button icon="events" look="quiet" aria-pressed={!isBoard} onClick={() => setParams({ view: null })}>
+      List
+    </Button>
+    <Button icon="layout" look="quiet" aria-pressed={isBoard} onClick={() => setParams({ view: 'board' })}>
+      Board
+    </Button>
+  </div>
+);
 
 export const TaskList = () => {
   const wanted = useParam('tab');
-  const tab = TABS.find(({ id }) => id === wanted) ?? (TABS[0] as TaskTab);
-  const filter = useFilter();
+  const tab = TABS.find(({ id }) => id === wanted) ?? ALL;
+  const isBoard = useParam('view') === 'board';
+  const filter = useTaskFilter();
   const isCreating = useParam('create') !== '';
   const counted: Read<RouteReply<'listTasks'>> = useRead(
     'listTasks',
     { query: { ...filter, limit: 1, counts: 'true' } },
     { changesOn: changesTasks },
   );
-  const { list, tasks } = useTasks(tab, filter);
-  const { problem, data, refresh } = list;
+  const needs = useNeedyTasks(filter, tab === NEEDS && !isBoard);
   return (
     <>
       <PageHead
@@ -249,19 +243,23 @@ export const TaskList = () => {
           </>
         }
       />
-      <Tabs current={tab} counts={counted.data?.counts} />
+      <div className={css.bar}>
+        <Tabs
+          current={isBoard ? null : tab}
+          counts={counted.data?.counts}
+          waiting={needs.isLoading ? null : needs.waiting}
+        />
+        <ViewSwitch isBoard={isBoard} />
+      </div>
       <Filters filter={filter} />
-      {problem && <ProblemBox problem={problem} retry={refresh} />}
-      <Panel title={tab.title === 'All' ? 'All tasks, newest first' : `${tab.title} tasks, newest first`}>
-        {!data && !problem && <Loading what="tasks" />}
-        {data && tasks.length === 0 && (
-          <Empty title="No task is here">
-            <p>{emptyText(filter)}</p>
-          </Empty>
-        )}
-        {tasks.length > 0 && <Rows tasks={tasks} />}
-        <ShowMore list={list} what="tasks" count={tasks.length} />
-      </Panel>
+      {counted.problem && <ProblemBox problem={counted.problem} retry={counted.refresh} />}
+      {isBoard ? (
+        <TaskBoard filter={filter} counts={counted.data?.counts} />
+      ) : tab === NEEDS ? (
+        <NeedsPanel read={needs} />
+      ) : (
+        <StatePanel tab={tab} filter={filter} />
+      )}
       {isCreating && <CreateDialog onClose={() => setParams({ create: null, from: null })} />}
     </>
   );

@@ -12,12 +12,12 @@ import { CopyRecord } from '../../ui/copy-record.js';
 import { countOf, wordsOfType } from '../../ui/format.js';
 import { Code } from '../../ui/json.js';
 import { Markdown } from '../../ui/markdown.js';
-import { css as ui, Id, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { css as ui, Id, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { CreateDialog } from './create-dialog.js';
 import { Attempts } from './attempts.js';
 import { promptOf, specOfTask } from './task-history.js';
-import { Capabilities, Holder, pageOfTask, type Task } from './task-row.js';
+import { Capabilities, Holder, TaskTable, type Task } from './task-row.js';
 import pages from '../pages.module.css';
 
 const changesTask = isAbout('task', 'agent', 'session');
@@ -80,23 +80,7 @@ const Children = ({ id }: { readonly id: string }) => {
   if (!data || data.tasks.length === 0) return null;
   return (
     <Panel title={countOf(data.tasks.length, 'child task')}>
-      <Table label="Child tasks" columns={['Task', 'State', 'Agent']}>
-        {data.tasks.map((task) => (
-          <tr key={task.id}>
-            <td className={pages.contentCell}>
-              <Link to={pageOfTask(task)}>
-                <VisibleText text={task.title} />
-              </Link>
-            </td>
-            <td>
-              <State of={task.state} />
-            </td>
-            <td>
-              <Holder task={task} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <TaskTable label="Child tasks" tasks={data.tasks} />
     </Panel>
   );
 };

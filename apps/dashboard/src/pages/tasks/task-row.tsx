@@ -1,8 +1,9 @@
 import type { RouteReply } from '@antiphon/client';
 import { textOfTaskWait } from '@antiphon/contracts/task-waits';
 import { Link } from '../../data/router.js';
-import { css as ui, Id, State, Time } from '../../ui/ui.js';
+import { css as ui, Id, numberColumn, State, Table, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import type { TaskNeed } from './task-needs.js';
 import pages from '../pages.module.css';
 
 export type Task = RouteReply<'listTasks'>['tasks'][number];
@@ -36,23 +37,44 @@ export const Holder = ({ task: { agentId, worker, waiting } }: { readonly task: 
   </>
 );
 
-const isOpen = ({ endedAt }: Task): boolean => endedAt === null;
+/** Time since which a task waits or works, or at which it ended. */
+export const Since = ({ task }: { readonly task: Task }) => {
+  const { queuedAt, endedAt, deadline } = task;
+  return (
+    <>
+      {endedAt === null ? 'queued ' : 'ended '}
+      <Time at={endedAt ?? queuedAt} />
+      {deadline !== null && endedAt === null && (
+        <div className={ui.muted}>
+          until <Time at={deadline} isExact />
+        </div>
+      )}
+    </>
+  );
+};
 
 interface TaskRowProps {
   readonly task: Task;
-  readonly isCurrent: boolean;
-  readonly isChosen: boolean;
-  /** Null for a task that cannot be chosen. */
-  readonly choose: (() => void) | null;
+  readonly isCurrent?: boolean;
+  /** Absent in a table whose rows are not chosen. Null for a task that cannot be chosen. */
+  readonly choice?: { readonly isChosen: boolean; readonly toggle: () => void } | null;
+  readonly need?: TaskNeed;
 }
 
-export const TaskRow = ({ task, isCurrent, isChosen, choose }: TaskRowProps) => (
+export const TaskRow = ({ task, isCurrent = false, choice, need }: TaskRowProps) => (
   <tr aria-current={isCurrent} data-task={task.id}>
-    <td>
-      {choose && (
-        <input type="checkbox" aria-label={`Choose ${task.title}`} checked={isChosen} onChange={choose} />
-      )}
-    </td>
+    {choice !== undefined && (
+      <td>
+        {choice && (
+          <input
+            type="checkbox"
+            aria-label={`Choose ${task.title}`}
+            checked={choice.isChosen}
+            onChange={choice.toggle}
+          />
+        )}
+      </td>
+    )}
     <td className={pages.contentCell}>
       <Link to={pageOfTask(task)} className={pages.name}>
         <VisibleText text={task.title} />
@@ -68,7 +90,14 @@ export const TaskRow = ({ task, isCurrent, isChosen, choose }: TaskRowProps) => 
       </div>
     </td>
     <td>
-      <State of={task.state} />
+      <State of={need?.reason === 'approval' ? 'pending' : task.state}>
+        {need?.reason === 'approval' ? need.text : task.state}
+      </State>
+      {need && (
+        <div>
+          <Link to={need.to}>{need.action}</Link>
+        </div>
+      )}
     </td>
     <td data-end="">{task.priority}</td>
     <td>
@@ -76,16 +105,41 @@ export const TaskRow = ({ task, isCurrent, isChosen, choose }: TaskRowProps) => 
     </td>
     <td>
       <Holder task={task} />
-    </td>
-    <td>
-      {isOpen(task) ? 'queued ' : 'ended '}
-      <Time at={isOpen(task) ? task.queuedAt : (task.endedAt ?? task.queuedAt)} />
-      {task.deadline !== null && isOpen(task) && (
+      {need?.reason === 'failed' && (
         <div className={ui.muted}>
-          until <Time at={task.deadline} isExact />
+          <VisibleText text={need.text.slice(0, 200)} />
         </div>
       )}
     </td>
+    <td>
+      <Since task={task} />
+    </td>
     <td data-end="">{task.strikes.length}</td>
   </tr>
+);
+
+const COLUMNS = [
+  'Task',
+  'State',
+  numberColumn('Priority'),
+  'Needs',
+  'Agent',
+  'Since',
+  numberColumn('Strikes'),
+];
+/** Columns of a table whose rows can be chosen. */
+export const CHOSEN_COLUMNS = ['', ...COLUMNS];
+
+interface TaskTableProps {
+  readonly tasks: readonly Task[];
+  readonly label: string;
+}
+
+/** Tasks as rows that lead to their pages. */
+export const TaskTable = ({ tasks, label }: TaskTableProps) => (
+  <Table label={label} columns={COLUMNS}>
+    {tasks.map((task) => (
+      <TaskRow key={task.id} task={task} />
+    ))}
+  </Table>
 );

@@ -11,13 +11,17 @@ export interface TaskTab {
   readonly states: readonly TaskState[];
 }
 
-export const TABS: readonly TaskTab[] = [
-  { id: '', title: 'All', states: [] },
+export const ALL: TaskTab = { id: '', title: 'All', states: [] };
+/** Tasks that failed, wait for an approval, or have no agent. */
+export const NEEDS: TaskTab = { id: 'needs', title: 'Needs me', states: [] };
+/** Columns of the board. */
+export const STATE_TABS: readonly TaskTab[] = [
   { id: 'queued', title: 'Queued', states: ['queued'] },
   { id: 'running', title: 'Running', states: ['assigned', 'running'] },
   { id: 'failed', title: 'Failed', states: ['failed'] },
   { id: 'ended', title: 'Ended', states: ['completed', 'cancelled'] },
 ];
+export const TABS: readonly TaskTab[] = [NEEDS, ALL, ...STATE_TABS];
 
 /** Returns the number of tasks of a tab. */
 export const countOfTab = ({ states }: TaskTab, counts: Counts): number =>
