@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { AGENTS, AgentsOnPage, AskedModel } from './agents-on-page.js';
-import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import {
+  findViolations,
+  readApi,
+  savePictures,
+  startDashboardWorld,
+  type DashboardWorld,
+} from './dashboard-world.js';
 import { waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(90_000);
@@ -48,9 +54,13 @@ describe('the cards of agents', () => {
     expect(await agents.read('Researcher')).toMatchObject({ state: 'working', phase: 'speaking' });
     await agents.say('Writer', 'please calculate');
     await agents.card('Writer').getByText('waits for approval').waitFor();
-    const { current } = await agents.read('Writer');
+    // The frame of the card may be earlier than the fold of the list.
+    const approval = await waitForValue(
+      'the approval',
+      async () => (await agents.read('Writer')).current?.approvalId ?? undefined,
+    );
     expect(await agents.card('Writer').getByRole('link', { name: 'Decide' }).getAttribute('href')).toBe(
-      `/approvals?id=${current?.approvalId}`,
+      `/approvals?id=${approval}`,
     );
     // Those that need a person come first, then those that work.
     const first = await page
@@ -90,6 +100,45 @@ describe('the cards of agents', () => {
       .getByText('waits for approval')
       .waitFor();
     expect(new URL(page.url()).search).toBe('?state=working&view=table');
+  });
+});
+
+describe('the agents that agents spawn', () => {
+  it('are below their parents in a tree, which folds', async () => {
+    const { page } = world;
+    const child = { name: 'Diver', role: 'research', model: 'gpt-4o', capabilities: '' };
+    await agents.spawn(child, { parent: agents.idOf('Researcher') });
+    await page.goto('/agents');
+    await button('Tree').click();
+    const below = page.getByRole('list', { name: 'Agents below Researcher' });
+    await below.getByRole('link', { name: 'Diver' }).waitFor();
+    expect(await agents.read('Diver')).toMatchObject({ parentId: agents.idOf('Researcher') });
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(world.page, 'agent-tree');
+    await page.getByRole('button', { name: 'Agents below Researcher' }).click();
+    await below.waitFor({ state: 'detached' });
+    await page.getByText('1 agent below').waitFor();
+  });
+
+  it('take the settings of a role file, whose text is their prompt', async () => {
+    const { page } = world;
+    const text = '---\nname: Mapper\nmodel: gpt-4o-mini\ntools: [echo]\n---\n\nDraw maps.\n';
+    const path = '/workspaces/default/files/system/agents/mapper.md';
+    expect((await agents.call('', 'PUT', path, { text })).status).toBeLessThan(300);
+    await page.goto('/agents?spawn=1');
+    const dialog = page.getByRole('dialog', { name: 'Spawn an agent' });
+    await dialog.getByLabel('Role file').selectOption('mapper');
+    await dialog.getByText('Its text is the prompt.').waitFor();
+    await waitForValue('the name of the file', async () =>
+      (await dialog.getByLabel('Name').inputValue()) === 'Mapper' ? true : undefined,
+    );
+    await dialog.getByLabel('Base').selectOption('gpt');
+    await dialog.getByRole('button', { name: 'Spawn', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Mapper' }).waitFor();
+    const id = new URL(page.url()).pathname.split('/')[2];
+    expect(await readApi(world, `/api/v1/agents/${id}`)).toMatchObject({
+      ...{ role: 'mapper', model: 'gpt-4o-mini', tools: ['echo'] },
+    });
   });
 });
 

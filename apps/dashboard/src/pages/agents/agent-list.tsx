@@ -12,7 +12,9 @@ import { TypedFilter } from '../../ui/typed-filter.js';
 import { Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
 import { AgentGrid } from './agent-grid.js';
 import { AgentTable } from './agent-table.js';
-import { StateCounts, useAgentView, ViewSwitch } from './agent-views.js';
+import { AgentTree } from './agent-tree-view.js';
+import type { Agent } from './agent-card.js';
+import { ALL_VIEWS, StateCounts, useAgentView, ViewSwitch, type AgentView } from './agent-views.js';
 import { SpawnDialog } from './spawn-dialog.js';
 import css from '../pages.module.css';
 
@@ -80,10 +82,20 @@ const queryOf = ({ state, ...texts }: Filters) => ({
   ...Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== '')),
 });
 
+const Shown = ({ agents, view }: { readonly agents: readonly Agent[]; readonly view: AgentView }) => {
+  if (view === 'table') return <AgentTable agents={agents} />;
+  if (view === 'tree') return <AgentTree agents={agents} />;
+  return (
+    <div className={css.pad}>
+      <AgentGrid agents={agents} label="Agents" />
+    </div>
+  );
+};
+
 export const AgentList = () => {
   useLiveAgents();
   const filters = useFilters();
-  const view = useAgentView();
+  const view = useAgentView(ALL_VIEWS);
   const isSpawning = useParam('spawn') !== '';
   const list = useList(
     'listAgents',
@@ -115,23 +127,16 @@ export const AgentList = () => {
         actions={
           <>
             <StateCounts agents={agents} />
-            <ViewSwitch view={view} />
+            <ViewSwitch view={view} views={ALL_VIEWS} />
           </>
         }
       >
         {!data && !problem && <Loading what="agents" />}
         {data && agents.length === 0 && <NoAgent />}
-        {agents.length > 0 &&
-          (view === 'table' ? (
-            <AgentTable agents={agents} />
-          ) : (
-            <div className={css.pad}>
-              <AgentGrid agents={agents} label="Agents" />
-            </div>
-          ))}
+        {agents.length > 0 && <Shown agents={agents} view={view} />}
         <ShowMore list={list} what="agents" count={agents.length} />
       </Panel>
-      {isSpawning && <SpawnDialog onClose={() => setParams({ spawn: null })} />}
+      {isSpawning && <SpawnDialog onClose={() => setParams({ spawn: null, can: null })} />}
     </>
   );
 };

@@ -4,24 +4,39 @@ import { Button, State } from '../../ui/ui.js';
 import type { Agent } from './agent-card.js';
 import css from './agent-card.module.css';
 
-const VIEWS = ['grid', 'table'] as const;
-export type AgentView = (typeof VIEWS)[number];
+const VIEWS = {
+  grid: { title: 'Grid', icon: 'overview' },
+  table: { title: 'Table', icon: 'events' },
+  tree: { title: 'Tree', icon: 'layout' },
+} as const;
+export type AgentView = keyof typeof VIEWS;
+/** Views of a part of the agents, of which the parents may not be there. */
+export const FLAT_VIEWS: readonly AgentView[] = ['grid', 'table'];
+export const ALL_VIEWS: readonly AgentView[] = [...FLAT_VIEWS, 'tree'];
 
-/** Returns the view of agents that the address names. */
-export const useAgentView = (): AgentView => (useParam('view') === 'table' ? 'table' : 'grid');
+/** Returns the view of agents that the address names; the grid for one that is not offered. */
+export const useAgentView = (views: readonly AgentView[]): AgentView => {
+  const wanted = useParam('view');
+  return views.find((name) => name === wanted) ?? 'grid';
+};
 
-/** Chooses cards or a table. */
-export const ViewSwitch = ({ view }: { readonly view: AgentView }) => (
+interface ViewSwitchProps {
+  readonly view: AgentView;
+  readonly views: readonly AgentView[];
+}
+
+/** Chooses how agents are shown. */
+export const ViewSwitch = ({ view, views }: ViewSwitchProps) => (
   <div className={css.views} role="group" aria-label="View of agents">
-    {VIEWS.map((name) => (
+    {views.map((name) => (
       <Button
         key={name}
-        icon={name === 'grid' ? 'overview' : 'events'}
+        icon={VIEWS[name].icon}
         look="quiet"
         aria-pressed={view === name}
         onClick={() => setParams({ view: name === 'grid' ? null : name })}
       >
-        {name === 'grid' ? 'Grid' : 'Table'}
+        {VIEWS[name].title}
       </Button>
     ))}
   </div>

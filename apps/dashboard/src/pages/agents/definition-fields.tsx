@@ -20,6 +20,8 @@ interface DefinitionFieldsProps {
   readonly onProvider: (name: string) => void;
   /** Text for empty fields, such as what applies then. */
   readonly hint: string;
+  /** Capabilities that a new agent begins with, such as those that a task needs. */
+  readonly needed?: string;
 }
 
 type ProviderFieldProps = Pick<DefinitionFieldsProps, 'initial' | 'provider' | 'onProvider'> & {
@@ -79,7 +81,7 @@ const ModelField = ({ initial, provider }: ModelFieldProps) => {
 };
 
 /** Fields of a definition that a new agent and a changed one share. */
-export const DefinitionFields = ({ initial, provider, onProvider, hint }: DefinitionFieldsProps) => {
+export const DefinitionFields = ({ initial, provider, onProvider, hint, needed }: DefinitionFieldsProps) => {
   const providers = useRead('listProviders', {}, { hasPast: false }).data?.providers ?? [];
   const names = providers.map(({ name }) => name);
   const isListed = providers.some(({ name, scripted }) => name === provider && !scripted);
@@ -101,7 +103,7 @@ export const DefinitionFields = ({ initial, provider, onProvider, hint }: Defini
             {...props}
             name="capabilities"
             autoComplete="off"
-            defaultValue={initial?.capabilities.join(', ')}
+            defaultValue={initial?.capabilities.join(', ') ?? needed}
           />
         )}
       </Field>

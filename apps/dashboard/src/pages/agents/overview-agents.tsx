@@ -8,7 +8,7 @@ import { css as ui, Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
 import { AgentGrid } from './agent-grid.js';
 import { AgentTable } from './agent-table.js';
 import type { Agent } from './agent-card.js';
-import { StateCounts, useAgentView, ViewSwitch, type AgentView } from './agent-views.js';
+import { FLAT_VIEWS, StateCounts, useAgentView, ViewSwitch, type AgentView } from './agent-views.js';
 import css from '../pages.module.css';
 
 /** Number of agents on the overview: those that need or do something first. */
@@ -26,7 +26,7 @@ const Shown = ({ agents, view }: { readonly agents: readonly Agent[]; readonly v
 /** The agents of the overview, with a link to all of them. */
 export const OverviewAgents = ({ read }: { readonly read: Read<RouteReply<'listAgents'>> }) => {
   useLiveAgents();
-  const view = useAgentView();
+  const view = useAgentView(FLAT_VIEWS);
   const { data, problem, refresh } = read;
   const agents = data?.agents ?? [];
   const shown = orderAgents(agents).slice(0, SHOWN);
@@ -37,7 +37,7 @@ export const OverviewAgents = ({ read }: { readonly read: Read<RouteReply<'listA
       actions={
         <>
           {data && <StateCounts agents={agents} />}
-          <ViewSwitch view={view} />
+          <ViewSwitch view={view} views={FLAT_VIEWS} />
           <Link to="/agents?spawn=1" className={ui.button}>
             Spawn an agent
           </Link>

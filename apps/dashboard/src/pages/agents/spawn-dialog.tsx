@@ -1,6 +1,7 @@
 import type { RouteRequest } from '@antiphon/client';
-import { useState } from 'react';
-import { navigate } from '../../data/router.js';
+import { useRef, useState } from 'react';
+import type { RoleSettings } from '../../data/role-file.js';
+import { navigate, useParam } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { ActButton } from '../../ui/act-button.js';
@@ -9,6 +10,7 @@ import { Button, css as ui, Dialog, Field, ProblemBox } from '../../ui/ui.js';
 import { useRead } from '../../data/use-read.js';
 import type { Agent } from './agent-card.js';
 import { DefinitionFields, namesOf } from './definition-fields.js';
+import { RoleFileField } from './role-file-field.js';
 
 interface SpawnDialogProps {
   readonly onClose: () => void;
@@ -33,10 +35,25 @@ const specOf = (form: FormData): Spec => {
   };
 };
 
+/** Sets fields that a person may still change. */
+const fill = (form: HTMLFormElement | null, values: Readonly<Record<string, string | undefined>>): void => {
+  for (const [name, value] of Object.entries(values)) {
+    const field = form?.elements.namedItem(name);
+    if (value !== undefined && (field instanceof HTMLInputElement || field instanceof HTMLSelectElement))
+      field.value = value;
+  }
+};
+
 /** Spawns an agent from a configured one, and opens it. */
 export const SpawnDialog = ({ onClose }: SpawnDialogProps) => {
   const { run, isBusy, problem } = useAct();
   const [provider, setProvider] = useState('');
+  const needed = useParam('can');
+  const place = useRef<HTMLFormElement>(null);
+  const takeRole = (role: string, { name, base, model, tools, ...settings }: RoleSettings): void => {
+    fill(place.current, { role, name: name ?? role, base, model, tools: tools?.join(', ') });
+    if (settings.provider !== undefined) setProvider(settings.provider);
+  };
   const bases: readonly Agent[] = useRead('listAgents', {}).data?.agents ?? [];
   const configured = bases
     .filter(({ origin, state }) => origin === 'configuration' && state !== 'paused')
@@ -49,8 +66,9 @@ export const SpawnDialog = ({ onClose }: SpawnDialogProps) => {
   );
   return (
     <Dialog title="Spawn an agent" onClose={onClose}>
-      <form {...form} style={{ display: 'contents' }}>
+      <form {...form} ref={place} style={{ display: 'contents' }}>
         {problem && <ProblemBox problem={problem} />}
+        <RoleFileField onChoose={takeRole} />
         <Field label="Name" error={errors['name']}>
           {(props) => (
             <input {...props} name="name" required pattern=".*\S.*" maxLength={200} autoComplete="off" />
@@ -69,6 +87,7 @@ export const SpawnDialog = ({ onClose }: SpawnDialogProps) => {
           provider={provider}
           onProvider={setProvider}
           hint="Empty fields are as in the base."
+          needed={needed}
         />
         <Field label="System prompt" hint="Empty: the one of the base.">
           {(props) => <textarea {...props} name="systemPrompt" rows={3} />}
