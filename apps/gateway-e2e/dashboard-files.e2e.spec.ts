@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import type { MockScript } from '@antiphon/testing/providers';
 import { findViolations, savePictures, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { FILE_SETTINGS, FilesOnPage, MOST_BYTES, uploadOf } from './files-on-page.js';
 import { createApiCaller, readEvents, waitForValue } from './stack-under-test.js';
@@ -7,13 +8,30 @@ jest.setTimeout(60_000);
 
 let world: DashboardWorld;
 beforeAll(async () => {
-  world = await startDashboardWorld({ settings: FILE_SETTINGS });
+  world = await startDashboardWorld({ settings: FILE_SETTINGS, model });
 }, 120_000);
 afterAll(() => world?.stop());
 
 const files = new FilesOnPage(() => world);
 const call = createApiCaller(() => world.stack.gatewayUrl);
 const button = (name: string | RegExp) => world.page.getByRole('button', { name, exact: true });
+/** Lets the agent write a file in a new chat. Returns the turn. */
+const say = async (name: string, message: string): Promise<string> => {
+  const chat = { name, agent: 'writer', message };
+  const { status } = await call('', 'POST', '/workspaces/default/chats', chat);
+  expect(status).toBe(201);
+  return waitForValue('the file', async () => {
+    const facts = await readEvents(world.stack, { type: 'FileWritten' });
+    const fact = facts.find(({ data }) => data['path'] === `${name}.md`);
+    return (fact?.data['cause'] as { turnId?: string } | undefined)?.turnId;
+  });
+};
+/** Writes the file that the message names. */
+const model: MockScript = ({ user, toolResults }) => {
+  const path = /write the file (\S+)/.exec(user)?.[1];
+  if (path === undefined || toolResults.length > 0) return { text: ['done'] };
+  return { tools: [{ id: 'call_1', name: 'write', input: { path, content: 'one\ntwo\n' } }] };
+};
 /** Most uploads that are sent at once, five times: the others wait. */
 const UPLOADS = 20;
 
@@ -22,7 +40,6 @@ describe('the page of files in Chromium', () => {
     const { page } = world;
     await page.goto('/files');
     await page.getByText('No files yet').waitFor();
-    expect(await findViolations(page)).toEqual([]);
     const chosen = Array.from({ length: UPLOADS }, (_, nth) =>
       uploadOf(`note-${nth}.txt`, `number ${nth}\n`),
     );
@@ -142,8 +159,12 @@ describe('the page of files in Chromium', () => {
     expect((await region.innerText()).replaceAll(/\n+/g, '\n').trim()).toBe(
       '@@ -1,3 +1,4 @@\n one\n two\n-three\n+theirs\n+mine',
     );
-    expect(await findViolations(page)).toEqual([]);
     await savePictures(world.page, 'versions');
+    await button('Side by side').click();
+    await page.getByRole('textbox', { name: 'Text before' }).getByText('three').waitFor();
+    await page.getByRole('textbox', { name: 'Text after' }).getByText('theirs').waitFor();
+    expect(new URL(page.url()).searchParams.get('diff')).toBe('split');
+    await savePictures(world.page, 'side-by-side');
     const oldest = page.getByRole('row', { name: new RegExp(`^v${first?.version} `) });
     await oldest.getByRole('button', { name: 'Restore' }).click();
     const dialog = page.getByRole('dialog');
@@ -158,19 +179,35 @@ describe('the page of files in Chromium', () => {
 
   it('leads from a version to the agent, the session and the turn that wrote it', async () => {
     const { page } = world;
-    const chat = { name: 'notes', agent: 'writer', message: 'please write the file' };
-    const { status } = await call('', 'POST', '/workspaces/default/chats', chat);
-    expect(status).toBe(201);
-    const turnId = await waitForValue('the file', async () => {
-      const facts = await readEvents(world.stack, { type: 'FileWritten' });
-      const fact = facts.find(({ data }) => data['path'] === 'notes.md');
-      return (fact?.data['cause'] as { turnId?: string } | undefined)?.turnId;
-    });
+    const turnId = await say('notes', 'write the file notes.md');
     await files.open('notes.md');
     await page.getByRole('cell', { name: /^writer in session/ }).waitFor();
     await page.getByRole('link', { name: `Why turn ${turnId.slice(0, 8)}` }).click();
     await page.getByRole('heading', { level: 1, name: /Why|call/ }).waitFor();
     expect(page.url()).toContain(`/why/${turnId}`);
+  });
+
+  it('takes back what a conversation changed, after the list, and leaves newer changes of others', async () => {
+    const { page } = world;
+    await say('one', 'write the file one.md');
+    await files.write('notes.md', 'mine since then\n');
+    await files.open('one.md');
+    await button('Take back…').click();
+    const dialog = page.getByRole('dialog', { name: 'Take back changes of files?' });
+    await dialog.getByRole('row', { name: /one\.md.*goes to the bin/ }).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(page, 'rewind');
+    await dialog.getByRole('button', { name: 'Take back 1 change' }).click();
+    await page.getByText('There is no such file now').waitFor();
+    expect((await files.historyOf('one.md')).map(({ type: kind }) => kind)).toEqual(['deleted', 'written']);
+    // A newer change of another stays, and is named.
+    await files.open('notes.md');
+    await button('Take back…').click();
+    await dialog.getByLabel('Changes').selectOption('all');
+    await dialog.getByRole('row', { name: /notes\.md.*keeps a newer change/ }).waitFor();
+    const act = dialog.getByRole('button', { name: 'Take back 0 changes' });
+    expect(await act.isDisabled()).toBe(true);
+    expect(await files.textOf('notes.md')).toBe('mine since then\n');
   });
 
   it('runs and fetches nothing of a hostile content, and shows a table as cells', async () => {

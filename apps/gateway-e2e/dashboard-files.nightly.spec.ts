@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { checkFigure, measureContention, percentile } from '@antiphon/testing/load';
-import { findViolations, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { findViolations, savePictures, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { FILE_SETTINGS, FilesOnPage, uploadOf } from './files-on-page.js';
-import { createApiCaller } from './stack-under-test.js';
+import { createApiCaller, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(240_000);
 
@@ -112,6 +112,55 @@ describe('the page of files', () => {
     const download = page.waitForEvent('download');
     await button('Download').click();
     expect((await download).suggestedFilename()).toBe('long.txt');
+  });
+
+  it('makes, renames and removes folders by buttons', async () => {
+    const { page } = world;
+    await page.goto('/files');
+    await button('New folder').click();
+    await page.getByRole('dialog').getByLabel('Path').fill('drafts/old');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { level: 2, name: 'drafts/old: 1 item' }).waitFor();
+    await button('Rename or move').click();
+    await page.getByLabel('New path').fill('drafts/new');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 2, name: 'drafts/new: 1 item' }).waitFor();
+    expect((await files.list('drafts')).map(({ path }) => path)).toEqual(['drafts/new']);
+    await button('To the bin').click();
+    await page.getByText('a folder with 1 file').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Move to the bin' }).click();
+    await waitForValue('no such folder', async () => {
+      const entries = await files.list('');
+      return entries.some(({ path }) => path === 'drafts') ? undefined : true;
+    });
+  });
+
+  it('shows and edits a role by a form and as its text', async () => {
+    const { page } = world;
+    const path = 'system/agents/critic.md';
+    await files.write(path, '---\nname: Critic\nmodel: gpt-4o\n---\n\nBe kind.\n');
+    await files.open(path);
+    await page.getByText('those of its base').waitFor();
+    await button('Edit').click();
+    await page.getByLabel('Tools').fill('read, search');
+    await page.getByLabel('Prompt').fill('Be strict.\n');
+    await savePictures(page, 'role-form');
+    expect(await findViolations(page)).toEqual([]);
+    await button('Raw text').click();
+    await files.editor.getByText('tools: [read, search]').waitFor();
+    await button('Raw text').click();
+    await page.getByLabel('Description').fill('Finds: what is wrong');
+    await button('Save').click();
+    await page.getByText('Finds: what is wrong').waitFor();
+    expect(await files.textOf(path)).toBe(
+      '---\nname: Critic\ndescription: "Finds: what is wrong"\nmodel: gpt-4o\ntools: [read, search]\n---\n\nBe strict.\n',
+    );
+    await savePictures(page, 'role');
+    // A form that cannot show all of a file does not edit it.
+    await files.write(path, '---\nthinking: high\n---\n\nBe strict.\n');
+    await files.open(path, '?edit=1');
+    await page.getByText('The form has no field for “thinking: high”').waitFor();
+    await files.editor.getByText('thinking: high').waitFor();
   });
 });
 

@@ -153,7 +153,7 @@ const SPECS = {
   },
   'dashboard-files': {
     ...{
-      shows: '200 uploads, hostile contents, and a folder of 10,000 files within its budgets',
+      shows: '200 uploads, folders, roles, hostile contents, and a folder of 10,000 files within its budgets',
       minutes: 10,
     },
   },

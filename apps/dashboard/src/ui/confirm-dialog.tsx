@@ -8,6 +8,8 @@ interface ConfirmDialogProps {
   /** Label of the button that acts. */
   readonly action: string;
   readonly permission: string;
+  /** True while there is nothing to confirm. */
+  readonly isOff?: boolean;
   /** Closes the dialog if it resolves. */
   readonly onConfirm: () => Promise<unknown>;
   readonly onClose: (isDone: boolean) => void;
@@ -16,7 +18,7 @@ interface ConfirmDialogProps {
 
 /** Asks before something is ended or removed. A failed action leaves the dialog open with its reason. */
 export const ConfirmDialog = (props: ConfirmDialogProps) => {
-  const { title, action, permission, onConfirm, onClose, children } = props;
+  const { title, action, permission, isOff = false, onConfirm, onClose, children } = props;
   const { run, isBusy, problem } = useAct();
   const confirm = (): void => run(() => onConfirm().then(() => onClose(true)));
   return (
@@ -25,7 +27,7 @@ export const ConfirmDialog = (props: ConfirmDialogProps) => {
       {problem && <ProblemBox problem={problem} />}
       <div className={ui.dialogFoot}>
         <Button onClick={() => onClose(false)}>Keep it</Button>
-        <ActButton permission={permission} look="danger" isOff={isBusy} onClick={confirm}>
+        <ActButton permission={permission} look="danger" isOff={isBusy || isOff} onClick={confirm}>
           {action}
         </ActButton>
       </div>

@@ -10,6 +10,7 @@ const VersionDiff = lazy(async () => ({ default: (await import('./version-diff.j
 /** The difference between two versions of a file, of which each can be chosen. */
 export const Comparison = ({ changes, shown }: { changes: readonly FileChange[]; shown: Shown }) => {
   const from = useParam('from');
+  const isSplit = useParam('diff') === 'split';
   const stored = changes.filter(({ digest }) => digest !== null);
   const before = stored.find(({ version }) => String(version) === from);
   const after = shown.change;
@@ -30,7 +31,14 @@ export const Comparison = ({ changes, shown }: { changes: readonly FileChange[];
   return (
     <Panel
       title="Difference"
-      actions={<Button onClick={() => setParams({ from: null })}>Close the difference</Button>}
+      actions={
+        <>
+          <Button aria-pressed={isSplit} onClick={() => setParams({ diff: isSplit ? null : 'split' })}>
+            Side by side
+          </Button>
+          <Button onClick={() => setParams({ from: null, diff: null })}>Close the difference</Button>
+        </>
+      }
       isPadded
     >
       <p className={css.compared}>
@@ -42,6 +50,7 @@ export const Comparison = ({ changes, shown }: { changes: readonly FileChange[];
             before={placeOf(before)}
             after={placeOf(after)}
             label={`Changes from version ${before.version} to version ${after.version}`}
+            isSplit={isSplit}
           />
         </Suspense>
       ) : (

@@ -1,10 +1,12 @@
 import { lazy, Suspense, useMemo } from 'react';
 import { formOf, MAX_TABLE_ROWS, readCsv, type FileContent } from '../../data/file-content.js';
+import { roleOfPath } from '../../data/role-file.js';
 import { useParam } from '../../data/router.js';
 import { formatBytes, formatNumber } from '../../ui/format.js';
 import { Markdown } from '../../ui/markdown.js';
 import { Empty, Id, Loading, css as ui } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import { RoleView } from './role-view.js';
 import css from './files.module.css';
 
 const CodeText = lazy(async () => ({ default: (await import('./code.js')).CodeText }));
@@ -81,6 +83,7 @@ export const Content = ({ path, content, size, digest }: ContentProps) => {
       </Empty>
     );
   const form = isSource || lines ? 'code' : formOf(path);
+  if (form === 'markdown' && roleOfPath(path) !== null) return <RoleView text={content.text} />;
   if (form === 'markdown')
     return (
       <div className={css.markdown}>

@@ -2,6 +2,7 @@ import { lazy, Suspense, useEffect, useState } from 'react';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useIdentity } from '../../data/identity.js';
+import { readRoleFile, roleOfPath } from '../../data/role-file.js';
 import { guardLeave, setParams } from '../../data/router.js';
 import { toProblem } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
@@ -12,6 +13,7 @@ import { readBytes } from './use-content.js';
 import css from './files.module.css';
 
 const CodeText = lazy(async () => ({ default: (await import('./code.js')).CodeText }));
+const RoleForm = lazy(async () => ({ default: (await import('./role-view.js')).RoleForm }));
 const MergeText = lazy(async () => ({ default: (await import('./merge.js')).MergeText }));
 
 /** A version that was stored after the edited one was read. A digest of null: the file is gone. */
@@ -125,11 +127,48 @@ const ConflictDialog = ({ editor, conflict, takeTheirs }: ConflictProps) => {
   );
 };
 
+interface TextProps {
+  readonly path: string;
+  readonly editor: ReturnType<typeof useEditor>;
+  readonly isForm: boolean;
+}
+
+/** The edited text: next to the stored one, by the fields of a role, or alone. */
+const EditedText = ({ path, editor: { merge, text, setText }, isForm }: TextProps) => (
+  <Suspense fallback={<Loading what="the editor" />}>
+    {merge ? (
+      <MergeText theirs={merge.theirs} mine={text} onChange={setText} />
+    ) : isForm ? (
+      <RoleForm text={text} onChange={setText} />
+    ) : (
+      <CodeText path={path} text={text} label={`Text of ${path}`} onChange={setText} />
+    )}
+  </Suspense>
+);
+
+/** Offers fields for the file of a role, if they can show all of it. */
+const useForm = (path: string, text: string, isMerging: boolean) => {
+  const [isRaw, setRaw] = useState(false);
+  const isRole = roleOfPath(path) !== null && !isMerging;
+  const unknown = isRole ? readRoleFile(text).unknown : null;
+  const isForm = isRole && !isRaw && unknown === null;
+  const control = isRole && (
+    <>
+      <Button aria-pressed={!isForm} disabled={unknown !== null} onClick={() => setRaw(!isRaw)}>
+        Raw text
+      </Button>
+      {unknown !== null && <p className={ui.muted}>The form has no field for “{unknown.slice(0, 60)}”.</p>}
+    </>
+  );
+  return { isForm, control };
+};
+
 /** Edits the text of a file. It is saved only if the file is still the one that was read. */
 export const FileEditor = (props: EditorProps) => {
   const { entry, start, onEnd } = props;
   const editor = useEditor(props);
-  const { act, text, setText, conflict, merge, save } = editor;
+  const { act, text, conflict, merge, save } = editor;
+  const { isForm, control } = useForm(entry.path, text, merge !== null);
   const isChanged = text !== start.text;
   const { leave, ask, stay } = useLeave(isChanged);
   const cancel = (): void => (isChanged ? ask(onEnd) : onEnd());
@@ -148,6 +187,7 @@ export const FileEditor = (props: EditorProps) => {
           Save
         </ActButton>
         <Button onClick={cancel}>Cancel</Button>
+        {control}
         {isNewer && !conflict && (
           <p role="status" className={css.newer}>
             Version {entry.version} by {entry.changedBy ?? 'another writer'} was stored meanwhile. You choose
@@ -156,13 +196,7 @@ export const FileEditor = (props: EditorProps) => {
         )}
       </div>
       {act.problem && !conflict && <ProblemBox problem={act.problem} />}
-      <Suspense fallback={<Loading what="the editor" />}>
-        {merge ? (
-          <MergeText theirs={merge.theirs} mine={text} onChange={setText} />
-        ) : (
-          <CodeText path={entry.path} text={start.text} label={`Text of ${entry.path}`} onChange={setText} />
-        )}
-      </Suspense>
+      <EditedText path={entry.path} editor={editor} isForm={isForm} />
       {conflict && <ConflictDialog editor={editor} conflict={conflict} takeTheirs={onEnd} />}
       {leave && (
         <Dialog title="Leave without saving?" onClose={stay}>

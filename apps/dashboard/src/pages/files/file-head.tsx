@@ -1,4 +1,3 @@
-import { useState } from 'react';
 import { useAct } from '../../data/act.js';
 import { formOf } from '../../data/file-content.js';
 import { nameOf, type FileEntry } from '../../data/file-tree.js';
@@ -9,7 +8,7 @@ import { CopyRecord, quoteWord } from '../../ui/copy-record.js';
 import { downloadBytes } from '../../ui/download.js';
 import { formatBytes } from '../../ui/format.js';
 import { Button, css as ui, ProblemBox, Time } from '../../ui/ui.js';
-import { MoveDialog, RemoveDialog } from './dialogs.js';
+import { ChangeButtons } from './dialogs.js';
 import type { Shown } from './shown-version.js';
 import { readBytes } from './use-content.js';
 import { Actor, type FileChange } from './versions.js';
@@ -51,7 +50,6 @@ interface ActionsProps {
 export const FileActions = ({ entry, shown, text, edit }: ActionsProps) => {
   const { workspace } = useIdentity();
   const isSource = useParam('source') !== '';
-  const [dialog, setDialog] = useState<'move' | 'remove' | null>(null);
   const { run, isBusy, problem } = useAct();
   const { path, is_virtual: isVirtual } = entry;
   const save = (): void =>
@@ -75,16 +73,7 @@ export const FileActions = ({ entry, shown, text, edit }: ActionsProps) => {
       <Button icon="save" disabled={isBusy} onClick={save}>
         Download
       </Button>
-      {!isVirtual && (
-        <>
-          <ActButton permission="files:write" onClick={() => setDialog('move')}>
-            Move
-          </ActButton>
-          <ActButton permission="files:write" icon="trash" onClick={() => setDialog('remove')}>
-            To the bin
-          </ActButton>
-        </>
-      )}
+      {!isVirtual && <ChangeButtons entry={entry} />}
       <CopyRecord
         noun="file"
         json={{ value: entry }}
@@ -92,8 +81,6 @@ export const FileActions = ({ entry, shown, text, edit }: ActionsProps) => {
         command={`antiphon files cat ${quoteWord(path)}${version}`}
       />
       {problem && <ProblemBox problem={problem} />}
-      {dialog === 'move' && <MoveDialog entry={entry} onClose={() => setDialog(null)} />}
-      {dialog === 'remove' && <RemoveDialog entry={entry} onClose={() => setDialog(null)} />}
     </div>
   );
 };

@@ -9,7 +9,7 @@ import { Uploads } from '../../data/uploads.js';
 import { ActButton } from '../../ui/act-button.js';
 import { Icon } from '../../ui/icon.js';
 import { Button, Loading, Panel, ProblemBox } from '../../ui/ui.js';
-import { MoveDialog, NewFileDialog, RemoveDialog } from './dialogs.js';
+import { MoveDialog, NewDialog, RemoveDialog } from './dialogs.js';
 import { FileView, MissingFile } from './file-view.js';
 import { BinView, FolderView } from './folder-view.js';
 import { openPath } from './open-path.js';
@@ -94,10 +94,23 @@ const TreePanel = ({ path, actions }: { readonly path: string; readonly actions:
   );
 };
 
+const HeadActions = ({ upload }: { readonly upload: () => void }) => (
+  <>
+    <ActButton permission="files:write" icon="plus" onClick={() => setParams({ new: '1' })}>
+      New file
+    </ActButton>
+    <ActButton permission="files:write" icon="folder" onClick={() => setParams({ new: 'folder' })}>
+      New folder
+    </ActButton>
+    <ActButton permission="files:write" look="primary" icon="send" onClick={upload}>
+      Upload
+    </ActButton>
+  </>
+);
+
 export const FilesPage = ({ params }: PageProps) => {
   const path = params['path'] ?? '';
   const isBin = useParam('bin') !== '';
-  const isNew = useParam('new') !== '';
   const uploads = useMemo(() => new Uploads(() => identity.get().workspace), []);
   const [dialog, setDialog] = useState<{ kind: 'move' | 'remove'; entry: FileEntry } | null>(null);
   const target = useTarget(path);
@@ -114,21 +127,7 @@ export const FilesPage = ({ params }: PageProps) => {
   const tab = path === '' ? {} : { tabTitle: `${nameOf(path)} · Files` };
   return (
     <div {...handlers} className={css.place}>
-      <PageHead
-        title="Files"
-        question={QUESTION}
-        {...tab}
-        actions={
-          <>
-            <ActButton permission="files:write" icon="plus" onClick={() => setParams({ new: '1' })}>
-              New file
-            </ActButton>
-            <ActButton permission="files:write" look="primary" icon="send" onClick={choose}>
-              Upload
-            </ActButton>
-          </>
-        }
-      />
+      <PageHead title="Files" question={QUESTION} {...tab} actions={<HeadActions upload={choose} />} />
       {field}
       {isOver && (
         <div className={css.drop}>Drop to upload into {target === '' ? 'the workspace' : target}</div>
@@ -145,7 +144,7 @@ export const FilesPage = ({ params }: PageProps) => {
           {isBin ? <BinView /> : <PathView path={path} />}
         </div>
       </div>
-      {isNew && <NewFileDialog folder={target} onClose={() => setParams({ new: null })} />}
+      <NewDialog folder={target} />
       {dialog?.kind === 'move' && <MoveDialog entry={dialog.entry} onClose={close} />}
       {dialog?.kind === 'remove' && <RemoveDialog entry={dialog.entry} onClose={close} />}
     </div>

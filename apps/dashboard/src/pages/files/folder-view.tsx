@@ -9,6 +9,7 @@ import { ActButton } from '../../ui/act-button.js';
 import { countOf, formatBytes } from '../../ui/format.js';
 import { Empty, Loading, numberColumn, Panel, ProblemBox, Table, Time, css as ui } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import { ChangeButtons, type Changed } from './dialogs.js';
 import { pageOfFile } from './open-path.js';
 import { changesFiles, useFilePosition } from './use-tree.js';
 import pages from '../pages.module.css';
@@ -24,40 +25,57 @@ const By = ({ entry }: { readonly entry: FileEntry }) =>
 /** Most rows of a folder next to its tree, which has them all. Both have 100 rows at most. */
 const MAX_ROWS = 50;
 
+/** The folder itself, if all of its entries are read: a removal names the number of its files. */
+const folderOfList = (path: string, { entries, total }: RouteReply<'listFiles'>): Changed | null => {
+  if (path === '' || total === 0 || entries.length < total || entries.some((entry) => entry.is_virtual))
+    return null;
+  const files = entries.reduce((sum, entry) => sum + (entry.files ?? 1), 0);
+  return { path, digest: null, files };
+};
+
 /** Entries of a folder, with the time and the actor of the last change. */
-export const FolderView = ({ path, list }: { path: string; list: RouteReply<'listFiles'> }) => (
-  <Panel title={`${path === '' ? 'Workspace' : path}: ${countOf(list.total, 'item')}`}>
-    {list.total === 0 ? (
-      <Empty title="Nothing is in here">
-        <p>Upload files, or drop them anywhere on this page.</p>
-      </Empty>
-    ) : (
-      <Table label="Entries of the folder" columns={['Name', numberColumn('Size'), 'Changed by', 'Changed']}>
-        {list.entries.slice(0, MAX_ROWS).map((entry) => (
-          <tr key={entry.path}>
-            <td className={pages.contentCell}>
-              <Link to={pageOfFile(entry.path)} className={pages.name}>
-                <VisibleText text={nameOf(entry.path) + (entry.kind === 'folder' ? '/' : '')} />
-              </Link>
-            </td>
-            <td data-end="">
-              {entry.kind === 'folder' ? countOf(entry.files ?? 0, 'file') : formatBytes(entry.size)}
-            </td>
-            <td>
-              <By entry={entry} />
-            </td>
-            <td>{entry.changedAt === null ? '' : <Time at={entry.changedAt} />}</td>
-          </tr>
-        ))}
-      </Table>
-    )}
-    {list.total > MAX_ROWS && (
-      <p className={css.left}>
-        The first {MAX_ROWS} are shown here. The tree has all {list.total}.
-      </p>
-    )}
-  </Panel>
-);
+export const FolderView = ({ path, list }: { path: string; list: RouteReply<'listFiles'> }) => {
+  const folder = folderOfList(path, list);
+  return (
+    <Panel
+      title={`${path === '' ? 'Workspace' : path}: ${countOf(list.total, 'item')}`}
+      actions={folder && <ChangeButtons entry={folder} />}
+    >
+      {list.total === 0 ? (
+        <Empty title="Nothing is in here">
+          <p>Upload files, or drop them anywhere on this page.</p>
+        </Empty>
+      ) : (
+        <Table
+          label="Entries of the folder"
+          columns={['Name', numberColumn('Size'), 'Changed by', 'Changed']}
+        >
+          {list.entries.slice(0, MAX_ROWS).map((entry) => (
+            <tr key={entry.path}>
+              <td className={pages.contentCell}>
+                <Link to={pageOfFile(entry.path)} className={pages.name}>
+                  <VisibleText text={nameOf(entry.path) + (entry.kind === 'folder' ? '/' : '')} />
+                </Link>
+              </td>
+              <td data-end="">
+                {entry.kind === 'folder' ? countOf(entry.files ?? 0, 'file') : formatBytes(entry.size)}
+              </td>
+              <td>
+                <By entry={entry} />
+              </td>
+              <td>{entry.changedAt === null ? '' : <Time at={entry.changedAt} />}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {list.total > MAX_ROWS && (
+        <p className={css.left}>
+          The first {MAX_ROWS} are shown here. The tree has all {list.total}.
+        </p>
+      )}
+    </Panel>
+  );
+};
 
 const BIN_PAGE = 500;
 

@@ -10,6 +10,7 @@ import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { Button, Id, Loading, Panel, ProblemBox, Table, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import { ShowMore } from '../show-more.js';
+import { RewindDialog } from './rewind-dialog.js';
 import type { ContentPlace } from './use-content.js';
 import { changesFiles, useFilePosition } from './use-tree.js';
 import pages from '../pages.module.css';
@@ -64,7 +65,13 @@ export const Actor = ({ cause }: Pick<FileChange, 'cause'>) => {
   );
 };
 
-const Turn = ({ cause: { sessionId, turnId, callId } }: Pick<FileChange, 'cause'>) =>
+interface TurnProps {
+  readonly cause: FileChange['cause'];
+  /** Asks whether the changes of the turn are to be taken back. */
+  readonly takeBack: () => void;
+}
+
+const Turn = ({ cause: { sessionId, turnId, callId }, takeBack }: TurnProps) =>
   sessionId && turnId ? (
     <>
       <Link to={`/sessions/${sessionId}/why/${turnId}`}>Why turn {turnId.slice(0, 8)}</Link>
@@ -73,6 +80,9 @@ const Turn = ({ cause: { sessionId, turnId, callId } }: Pick<FileChange, 'cause'
           call <Id id={callId} />
         </div>
       )}
+      <ActButton permission="files:write" onClick={takeBack}>
+        Take back…
+      </ActButton>
     </>
   ) : (
     <span className={ui.muted}>no turn</span>
@@ -126,9 +136,10 @@ interface VersionRowProps {
   readonly digest: string | null | undefined;
   readonly isCurrent: boolean;
   readonly restore: () => void;
+  readonly takeBack: () => void;
 }
 
-const VersionRow = ({ change, digest, isCurrent, restore }: VersionRowProps) => (
+const VersionRow = ({ change, digest, isCurrent, restore, takeBack }: VersionRowProps) => (
   <tr aria-current={isCurrent}>
     <td>v{change.version}</td>
     <td className={pages.contentCell}>
@@ -143,7 +154,7 @@ const VersionRow = ({ change, digest, isCurrent, restore }: VersionRowProps) => 
       <Actor cause={change.cause} />
     </td>
     <td>
-      <Turn cause={change.cause} />
+      <Turn cause={change.cause} takeBack={takeBack} />
     </td>
     <td>
       <Time at={change.at} />
@@ -184,6 +195,7 @@ interface VersionsProps {
 /** Versions of a file with their actors, turns and times. */
 export const Versions = ({ path, entry, history }: VersionsProps) => {
   const [restored, setRestored] = useState<FileChange | null>(null);
+  const [takenBack, setTakenBack] = useState<FileChange['cause'] | null>(null);
   const shown = useParam('v');
   const { data, problem, refresh } = history;
   const changes = data?.changes ?? [];
@@ -199,6 +211,7 @@ export const Versions = ({ path, entry, history }: VersionsProps) => {
               key={change.version}
               {...{ change, digest: entry?.digest, isCurrent: change.version === current }}
               restore={() => setRestored(change)}
+              takeBack={() => setTakenBack(change.cause)}
             />
           ))}
         </Table>
@@ -208,6 +221,13 @@ export const Versions = ({ path, entry, history }: VersionsProps) => {
         <RestoreDialog
           {...{ entry, path, change: restored, newest: entry ? changes[0] : undefined }}
           onClose={() => setRestored(null)}
+        />
+      )}
+      {takenBack?.sessionId && takenBack.turnId && (
+        <RewindDialog
+          sessionId={takenBack.sessionId}
+          turnId={takenBack.turnId}
+          onClose={() => setTakenBack(null)}
         />
       )}
     </Panel>
