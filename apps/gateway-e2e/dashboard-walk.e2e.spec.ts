@@ -36,6 +36,10 @@ describe('the dashboard in Chromium', () => {
     await heading('Overview').waitFor();
     await world.page.getByText('Connected', { exact: true }).waitFor();
     await world.page.getByText('all services run').waitFor();
+    // Services are one line while all of them work.
+    const services = world.page.getByRole('region', { name: 'Services and engines' });
+    await services.getByText(/^(\d+) of \1 work$/).waitFor();
+    expect(await services.getByRole('listitem').count()).toBe(0);
     expect(await readApi(world, '/api/v1/health')).toMatchObject({ status: 'ok' });
     expect(await world.page.title()).toBe('Overview · Antiphon');
   });

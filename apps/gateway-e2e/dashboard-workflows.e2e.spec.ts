@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
 import type { Locator } from 'playwright-core';
-import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import {
+  findViolations,
+  readApi,
+  savePictures,
+  startDashboardWorld,
+  type DashboardWorld,
+} from './dashboard-world.js';
 import { waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(60_000);
@@ -119,6 +125,20 @@ const rowsAt = async (at: number): Promise<unknown> => {
     output?.slice(0, 60) ?? null,
   ]);
 };
+
+/** Code for the page that returns the edges that go through a node between their ends. */
+const FIND_TOUCHED = `[...document.querySelectorAll('.react-flow__edge')].flatMap((edge) => {
+  const path = edge.querySelector('path.react-flow__edge-path');
+  const [to, from] = edge.getAttribute('aria-label').split(': ')[0].split(' needs ');
+  const place = path.getScreenCTM(), length = path.getTotalLength();
+  const points = Array.from({ length: 101 }, (_, nth) =>
+    path.getPointAtLength((length * nth) / 100).matrixTransform(place));
+  const others = [...document.querySelectorAll('.react-flow__node')].filter((node) =>
+    !['node-' + from, 'node-' + to].includes(node.id));
+  const isIn = ({ left, right, top, bottom }) =>
+    points.some(({ x, y }) => x > left && x < right && y > top && y < bottom);
+  return others.some((node) => isIn(node.getBoundingClientRect())) ? [edge.getAttribute('aria-label')] : [];
+})`;
 
 describe('the workflow editor in Chromium', () => {
   it('takes a key of the graph for no key of the navigation, also just after the page is loaded', async () => {
@@ -238,6 +258,28 @@ describe('the workflow editor in Chromium', () => {
     await card('step-2').waitFor();
     await page.getByRole('heading', { name: 'Result of step-2' }).waitFor();
     expect(await page.getByRole('region', { name: 'Nodes of the run' }).locator('tbody tr').count()).toBe(4);
+  });
+
+  it('chooses the last node of a run, puts the table first on a phone, and edges around nodes', async () => {
+    const { page } = world;
+    const node = (id: string, ...needs: string[]) => ({ id, agent: 'gpt', prompt: id, needs });
+    const nodes = [node('plan'), node('write', 'plan'), node('review', 'write', 'plan')];
+    const workflow = await post<WorkflowView>('/workflows', { definition: { name: 'Around', nodes } });
+    const { id } = await post<{ id: string }>(`/workflows/${workflow.id}/start`, {});
+    await page.goto(`/runs/${id}`);
+    await page.getByText('3 of 3 nodes completed').waitFor();
+    await page.getByRole('heading', { name: 'Result of review' }).waitFor();
+    await edges().nth(2).waitFor({ state: 'attached' });
+    expect(await page.evaluate(FIND_TOUCHED)).toEqual([]);
+    const size = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    const [table, drawn] = [page.getByRole('region', { name: 'Nodes of the run' }), graph()];
+    await waitForValue('the table before the graph', async () => {
+      const [above, below] = [await table.boundingBox(), await drawn.boundingBox()];
+      return above && below && above.y < below.y ? true : undefined;
+    });
+    await savePictures(page, 'run');
+    await page.setViewportSize(size ?? { width: 1_440, height: 900 });
   });
 
   it('shows the run as it was at each of its events, equal to the API there', async () => {

@@ -21,7 +21,7 @@ import { AGENT_STREAM_METHODS } from './agent-stream-methods.js';
 import { AGENT_METHODS, TASK_METHODS } from './agent-methods.js';
 import { MEMORY_METHODS } from './memory-routes.js';
 import { APPROVAL, FORK, IDS, SESSION_KEY, STATUS } from './examples.js';
-import { StatusView } from './gateway-routes.js';
+import { StatusView } from './status-view.js';
 
 /** One method of `/ws`. */
 export interface SocketMethod {

@@ -8,6 +8,7 @@ import { countOf, formatCompact, formatNumber, formatUsd, wordsOfType } from '..
 import { PresentMark } from '../ui/present-mark.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, State, Time, type Tone } from '../ui/ui.js';
 import { OverviewAgents } from './agents/overview-agents.js';
+import { Services } from './services.js';
 import css from './pages.module.css';
 
 interface TileProps {
@@ -128,38 +129,6 @@ const ConnectBanner = ({ agents, status }: { readonly agents: Agents; readonly s
   );
 };
 
-const Health = ({ status }: { readonly status: Read<Status> }) => {
-  const { data, problem, refresh } = status;
-  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
-  if (!data) return <Loading what="health" />;
-  const parts = [
-    ...Object.entries(data.services).map(([name, { healthy, error }]) => ({ name, healthy, note: error })),
-    ...Object.entries(data.engines).map(([name, { healthy, detail }]) => ({ name, healthy, note: detail })),
-  ];
-  return (
-    <ul className={css.list}>
-      {parts.map(({ name, healthy, note }) => (
-        <li key={name}>
-          <span className={css.grow}>{PART_NAMES[name] ?? name}</span>
-          {note && <span className={css.end}>{note}</span>}
-          <State of={healthy ? 'ok' : 'down'} />
-        </li>
-      ))}
-    </ul>
-  );
-};
-
-/** Names of parts, where the name of the API is a short one. */
-const PART_NAMES: Readonly<Record<string, string>> = {
-  cells: 'sandbox cells',
-  jetstream: 'message streams (JetStream)',
-  logRoots: 'signed roots of the log',
-  nats: 'messages (NATS)',
-  postgresql: 'database (PostgreSQL)',
-  projection: 'read models',
-  temporal: 'workflows (Temporal)',
-};
-
 const EventLine = ({ event }: { readonly event: LogEvent }) => (
   <li>
     {event.severity === 'info' ? null : <State of={event.severity} />}
@@ -256,7 +225,7 @@ export const Overview = () => {
               </>
             }
           >
-            <Health status={status} />
+            <Services status={status} />
           </Panel>
           <Panel title="Latest events">
             <Activity read={newest} />

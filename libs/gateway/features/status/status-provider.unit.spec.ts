@@ -39,6 +39,39 @@ const mainAt = (provider: string, model: string) => ({
   'cmd.agent.agent.get': { agent: { provider, model } },
 });
 
+describe('a part of a status that does not work', () => {
+  it('has the time since which this gateway has seen it so', async () => {
+    let now = Date.parse('2026-11-22T10:00:00.000Z');
+    const down = new Set<string>();
+    const checks = () => [{ name: 'temporal', healthy: !down.has('temporal'), latencyMs: 1 }];
+    const requests = {
+      request: ({ subject }: { readonly subject: string }) =>
+        subject.endsWith('health.check') && !down.has(subject)
+          ? Promise.resolve({ ...REPORT, checks: checks() })
+          : Promise.reject(new Error('no service answers')),
+    } as unknown as GatewayRequests;
+    const read = createStatusReader({
+      ...{ requests, config, version: '1', uptimeMs: () => 1, temporalUi: null, now: () => now },
+      ownHealth: () => Promise.resolve(REPORT),
+      pool: { query: () => Promise.reject(new Error('down')) } as never,
+    });
+    const readAfter = async (ms: number) => {
+      now += ms;
+      const { services, engines } = await read(LOCAL_OPERATOR);
+      return [services['metering']?.since, engines['temporal']?.since];
+    };
+    expect(await readAfter(0)).toEqual([undefined, undefined]);
+    down.add('cmd.metering.health.check').add('temporal');
+    expect(await readAfter(1_000)).toEqual(['2026-11-22T10:00:01.000Z', '2026-11-22T10:00:01.000Z']);
+    down.delete('temporal');
+    expect(await readAfter(1_000)).toEqual(['2026-11-22T10:00:01.000Z', undefined]);
+    down.delete('cmd.metering.health.check');
+    expect(await readAfter(1_000)).toEqual([undefined, undefined]);
+    down.add('temporal');
+    expect(await readAfter(1_000)).toEqual([undefined, '2026-11-22T10:00:04.000Z']);
+  });
+});
+
 describe('the provider of a status', () => {
   it('is that of the configuration while the agent service does not answer', async () =>
     expect(await providerWith({})).toEqual({ name: 'scripted', kind: 'scripted', model: 'scripted' }));

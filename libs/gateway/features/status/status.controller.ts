@@ -28,6 +28,7 @@ export interface StatusDeps {
   readonly ownHealth: () => Promise<HealthReport>;
   /** URL of Temporal's web interface, null for none. */
   readonly temporalUi: string | null;
+  readonly now?: () => number;
 }
 
 type ServiceHealth = Status['services'][string];
@@ -99,6 +100,32 @@ const tenantPart = (status: Status): Status => ({
 const mapValues = <T, R>(record: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]));
 
+/** Remembers since when parts of the installation are unhealthy. */
+class UnhealthySince {
+  readonly #since = new Map<string, string>();
+
+  constructor(private readonly now: () => number) {}
+
+  /** Returns the parts, each unhealthy one with the time of the first status that has it so. */
+  mark<T extends { readonly healthy: boolean }>(
+    kind: string,
+    parts: Readonly<Record<string, T>>,
+  ): Record<string, T & { since?: string }> {
+    return Object.fromEntries(
+      Object.entries(parts).map(([name, part]) => {
+        const key = `${kind} ${name}`;
+        if (part.healthy) {
+          this.#since.delete(key);
+          return [name, part];
+        }
+        const since = this.#since.get(key) ?? new Date(this.now()).toISOString();
+        this.#since.set(key, since);
+        return [name, { ...part, since }];
+      }),
+    );
+  }
+}
+
 const valueOrNull = <T>(read: Promise<Cached<T>>): Promise<Cached<T | null>> =>
   read.catch(() => ({ value: null, stale: false }));
 
@@ -126,6 +153,7 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
     async (workspace) =>
       (await requests.request(listPlugins, { workspace })).plugins as unknown as Status['plugins'],
   );
+  const unhealthy = new UnhealthySince(deps.now ?? Date.now);
   const readSessions = createStaleCache((workspace) => countSessions(pool, workspace));
 
   return async (reader) => {
@@ -144,8 +172,8 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
       version,
       uptime: Math.round(uptimeMs() / 1_000),
       provider,
-      services: Object.fromEntries(services),
-      engines: enginesOf(reports),
+      services: unhealthy.mark('service', Object.fromEntries(services)),
+      engines: unhealthy.mark('engine', enginesOf(reports)),
       agentsInError,
       plugins: plugins.value,
       sessions: sessions.value,

@@ -6,6 +6,7 @@ import { isScrubbing, Link, setParams, usePosition } from '../../data/router.js'
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useStore } from '../../data/store.js';
+import { useMedia } from '../../data/use-media.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { CopyRecord } from '../../ui/copy-record.js';
@@ -176,6 +177,24 @@ const NotStarted = () => (
   </Empty>
 );
 
+/** The graph and the table of a run. The table is first on a narrow screen. */
+const Shape = ({ run }: { readonly run: Run }) => {
+  const isNarrow = useMedia('(width < 30rem)');
+  const graph = (
+    <div key="graph" className={css.graphPlace}>
+      <Suspense fallback={<Loading what="the graph" />}>
+        <RunGraph run={run} />
+      </Suspense>
+    </div>
+  );
+  const table = (
+    <Panel key="table" title="Nodes">
+      <Nodes nodes={run.tasks} />
+    </Panel>
+  );
+  return isNarrow ? [table, graph] : [graph, table];
+};
+
 export const RunPage = ({ params }: PageProps) => {
   const id = params['id'] ?? '';
   const act = useAct();
@@ -209,14 +228,7 @@ export const RunPage = ({ params }: PageProps) => {
       </PageHead>
       {act.problem && <ProblemBox problem={act.problem} />}
       <div className={css.grid} aria-busy={isOutdated}>
-        <div className={css.graphPlace}>
-          <Suspense fallback={<Loading what="the graph" />}>
-            <RunGraph run={run} />
-          </Suspense>
-        </div>
-        <Panel title="Nodes">
-          <Nodes nodes={run.tasks} />
-        </Panel>
+        <Shape run={run} />
         <Panel
           title="This run"
           isPadded

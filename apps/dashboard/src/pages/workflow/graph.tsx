@@ -26,10 +26,12 @@ import { NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
 import { nearestNode, STEPS } from './graph-keys.js';
 import { useFirstFit, useFit, useShowCurrent } from './graph-fit.js';
 import { LARGE_GRAPH, nodeAt, Overview, PICTURE_ZOOM } from './graph-overview.js';
+import { RoutedEdge } from './routed-edge.js';
 import { cardId, useCards, useEdges, type GraphProps } from './use-cards.js';
 import css from './workflow.module.css';
 
 const NODE_TYPES = { card: Card };
+const EDGE_TYPES = { routed: RoutedEdge };
 
 /** Returns the next node that failed or has a problem, from the current one on. */
 const nextProblem = ({ nodes, problems, run, current }: GraphProps): string | null => {
@@ -202,6 +204,7 @@ const Canvas = (props: GraphProps) => {
         nodes={cards}
         edges={edges}
         nodeTypes={NODE_TYPES}
+        edgeTypes={EDGE_TYPES}
         onNodesChange={changeNodes}
         onNodeClick={(_, { id }) => select(id)}
         onEdgeClick={(_, { source, target }) => selectEdge?.({ from: source, to: target })}

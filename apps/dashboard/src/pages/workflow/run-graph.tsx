@@ -43,15 +43,30 @@ const EdgeLegend = ({ run }: { readonly run: Run }) => (
   </ul>
 );
 
+/** Largest running run whose newest node is chosen: a larger graph would move with each start. */
+const MAX_FOLLOWED = 16;
+
+const timeOf = (time: string | null): number => (time === null ? 0 : Date.parse(time));
+
+/** Returns the node that a run is about: the first that failed, else the last that ended or began. */
+const mainNode = ({ status, tasks }: Run): Run['tasks'][number] | undefined => {
+  const failed = tasks.find((task) => task.status === 'failed');
+  if (failed || (status === 'running' && tasks.length > MAX_FOLLOWED)) return failed;
+  const begun = tasks.filter(({ startedAt }) => startedAt !== null);
+  const newest = ({ startedAt, endedAt }: Run['tasks'][number]): number =>
+    Math.max(timeOf(startedAt), timeOf(endedAt));
+  return begun.toSorted((a, b) => newest(b) - newest(a))[0];
+};
+
 /** The graph of a run with the state of each node, and the result of the current one. */
 export const RunGraph = ({ run }: { readonly run: Run }) => {
   const agents = useAgents();
   const { points, notice } = useLayout(run);
   const wanted = useParam('node');
-  const task = run.tasks.find(({ id }) => id === wanted);
+  const task = run.tasks.find(({ id }) => id === wanted) ?? mainNode(run);
   const failed = run.tasks.filter(({ status }) => status === 'failed');
   const goToFailure = (): void => {
-    const next = failed[(failed.findIndex(({ id }) => id === wanted) + 1) % failed.length];
+    const next = failed[(failed.findIndex(({ id }) => id === task?.id) + 1) % failed.length];
     if (next) setParams({ node: next.id });
   };
   return (

@@ -1,5 +1,6 @@
 import { MarkerType, Position, type Edge } from '@xyflow/react';
 import { useMemo, useRef } from 'react';
+import { routeEdge, type Detour } from './edge-route.js';
 import { edgeState, type EdgeState } from './edge-state.js';
 import type { Agent, CardData, CardNode, RunNode } from './graph-card.js';
 import { pointOf, type Point, type Points } from './editor-store.js';
@@ -147,23 +148,62 @@ const stateOfEdge = (
   to: RunNode['status'] | undefined,
 ): EdgeState | undefined => (from && to ? edgeState(from, to) : undefined);
 
+/** Data of an edge: its state in a run, and its way around nodes. */
+export interface EdgeData {
+  readonly state: EdgeState | undefined;
+  readonly detour: Detour | null;
+}
+
+/** Number of nodes up to which edges go around them. Each edge looks at each node. */
+const MAX_ROUTED = 150;
+
+/** Returns the ways of edges around the other nodes. */
+const useRoutes = ({ nodes, points }: GraphProps): ReadonlyMap<string, Detour> =>
+  useMemo(() => {
+    const routes = new Map<string, Detour>();
+    if (nodes.length > MAX_ROUTED) return routes;
+    const places = nodes.map(({ id }) => [id, pointOf(points, id)] as const);
+    for (const { id, needs } of nodes)
+      for (const need of needs) {
+        const [from, to] = [pointOf(points, need), pointOf(points, id)];
+        const others = places.flatMap(([other, at]) => (at && other !== id && other !== need ? [at] : []));
+        const detour = from && to && routeEdge(from, to, others);
+        if (detour) routes.set(`${need}->${id}`, detour);
+      }
+    return routes;
+  }, [nodes, points]);
+
+const isSameEdge = (before: Edge, className: string | undefined, data: EdgeData): boolean => {
+  const { state, detour } = before.data as unknown as EdgeData;
+  return (
+    before.className === className &&
+    state === data.state &&
+    detour?.lane === data.detour?.lane &&
+    detour?.start === data.detour?.start &&
+    detour?.end === data.detour?.end
+  );
+};
+
 const edgeOf = (
   { from, to }: GraphEdge,
   className: string | undefined,
-  state: EdgeState | undefined,
+  { state, detour }: EdgeData,
 ): Edge => ({
   id: `${from}->${to}`,
+  type: 'routed',
   source: from,
   target: to,
   ...(className === undefined ? {} : { className }),
   ariaLabel: `${to} needs ${from}${state ? `: ${state}` : ''}`,
-  data: { state },
+  data: { state, detour },
   interactionWidth: 24,
   markerEnd: { type: MarkerType.ArrowClosed, width: 18, height: 18, color: 'var(--edge-tip)' },
 });
 
 /** Returns the edges. An edge that has not changed is the same object as before. */
-export const useEdges = ({ nodes, run, currentEdge }: GraphProps): Edge[] => {
+export const useEdges = (props: GraphProps): Edge[] => {
+  const { nodes, run, currentEdge } = props;
+  const routes = useRoutes(props);
   const kept = useRef(new Map<string, Edge>());
   return useMemo(() => {
     const states = new Map(run?.map(({ id, status }) => [id, status]));
@@ -177,10 +217,11 @@ export const useEdges = ({ nodes, run, currentEdge }: GraphProps): Edge[] => {
         const className = isCurrent ? css.edgeCurrent : state ? CLASSES[state] : css.edge;
         const name = `${need}->${id}`;
         const before = kept.current.get(name);
-        const isKept = before?.className === className && before?.data?.['state'] === state;
-        next.set(name, before && isKept ? before : edgeOf({ from: need, to: id }, className, state));
+        const data: EdgeData = { state, detour: routes.get(name) ?? null };
+        const isKept = before && isSameEdge(before, className, data);
+        next.set(name, isKept ? before : edgeOf({ from: need, to: id }, className, data));
       }
     kept.current = next;
     return [...next.values()];
-  }, [nodes, run, currentEdge]);
+  }, [nodes, run, currentEdge, routes]);
 };
