@@ -321,6 +321,27 @@ describe('the catalogue of tools', () => {
     expect(reads).toEqual([]);
     await page.unroute('**/api/v1/me');
   });
+});
+
+describe('the workspace menu', () => {
+  it('names workspace and role, and signs in to another workspace by its key', async () => {
+    const { key } = (await post('/api/v1/workspaces', { id: 'reef' })) as unknown as {
+      key: { token: string };
+    };
+    await page.goto('/tools');
+    await page.getByRole('button', { name: /default$/ }).click();
+    const menu = page.getByRole('dialog', { name: 'Workspace' });
+    await menu.getByText(/A key belongs to one workspace/).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(page, 'workspace');
+    await menu.getByRole('button', { name: 'Sign in to another workspace' }).click();
+    const form = page.getByRole('dialog', { name: 'Sign in to another workspace' });
+    await form.getByLabel('API key').fill(key.token);
+    await form.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('button', { name: /reef$/ }).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: /default$/ }).waitFor();
+  });
 
   it('causes no error of the page and no request to elsewhere', () => {
     // A workspace without roles has no folder of them.

@@ -157,11 +157,20 @@ const canContinue = (before: Identity, next: Identity): boolean =>
   next.agentId === before.agentId &&
   (before.permissions ?? []).every((permission) => next.permissions?.includes(permission));
 
+interface SignInAgainProps {
+  readonly onClose?: () => void;
+  /** Asks for a key of another workspace, which a tab then shows from its overview on. */
+  readonly isOther?: boolean;
+}
+
+const SAME = 'What you typed stays on the page if the key has the same rights in the same workspace.';
+const OTHER = 'With a key of that workspace. Drafts of this one stay in this browser.';
+
 /**
  * Asks for a key over the page, which keeps what was typed. A caller with fewer rights gets a new
  * page. Without `onClose` only a sign-in closes it, and the page behind it is covered.
  */
-export const SignInAgain = ({ onClose }: { readonly onClose?: () => void }) => {
+export const SignInAgain = ({ onClose, isOther = false }: SignInAgainProps) => {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useLayoutEffect(() => {
@@ -171,6 +180,7 @@ export const SignInAgain = ({ onClose }: { readonly onClose?: () => void }) => {
     return () => shown?.close();
   }, []);
   const proceed = (next: Identity): void => {
+    if (next.workspace !== identity.get().workspace) return location.assign('/');
     if (!canContinue(identity.get(), next)) return location.reload();
     identity.set(next);
     isSignedOut.set(false);
@@ -193,10 +203,10 @@ export const SignInAgain = ({ onClose }: { readonly onClose?: () => void }) => {
     >
       <SignInForm onDone={proceed}>
         <div>
-          <h2 id={id}>{onClose ? 'Sign in again' : 'Your session has ended'}</h2>
-          <p className={ui.muted}>
-            What you typed stays on the page if the key has the same rights in the same workspace.
-          </p>
+          <h2 id={id}>
+            {isOther ? 'Sign in to another workspace' : onClose ? 'Sign in again' : 'Your session has ended'}
+          </h2>
+          <p className={ui.muted}>{isOther ? OTHER : SAME}</p>
         </div>
         {onClose && <Button onClick={onClose}>Close</Button>}
       </SignInForm>

@@ -30,14 +30,29 @@ export class ToolsController {
       this.readRefused(workspace),
     ]);
     const tools = await Promise.all(catalogue.tools.map((tool) => this.readable(principal, tool)));
-    const unknown = await this.access.filter(principal, catalogue.unknown, ({ agents }) => agents);
-    return { ...catalogue, tools, unknown: isPermitted(principal, 'agents:read') ? unknown : [], plugins };
+    const unknown = await this.readableNames(principal, catalogue.unknown);
+    return { ...catalogue, tools, unknown, plugins };
   }
 
   /** Returns the plug-ins that are not loaded; null if the sandbox does not respond. */
   private async readRefused(workspace: string): Promise<PluginView[] | null> {
     const listed = await this.requests.request(listPlugins, { workspace }).catch(() => null);
     return listed && listed.plugins.filter(({ status }) => status !== 'loaded');
+  }
+
+  /** Leaves out agents that the principal may not read, and names that only these have. */
+  private async readableNames(
+    principal: Principal,
+    unknown: ToolPage['unknown'],
+  ): Promise<ToolPage['unknown']> {
+    if (!isPermitted(principal, 'agents:read')) return [];
+    const readable = await Promise.all(
+      unknown.map(async ({ name, agents }) => ({
+        name,
+        agents: await this.access.filter(principal, agents, (id) => [id]),
+      })),
+    );
+    return readable.filter(({ agents }) => agents.length > 0);
   }
 
   /** Leaves out agents and calls that the principal may not read. */
