@@ -13,6 +13,7 @@ import {
   startDashboardWorld,
   type DashboardWorld,
 } from './dashboard-world.js';
+import { describePhoneTabs } from './describe-phone-tabs.js';
 import { readEvents, type LoggedEvent } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
@@ -192,6 +193,25 @@ describe('branches of a chat', () => {
     expect(await hashOf(origin)).toBe(before);
   });
 
+  it('corrects a message for later ones, without a branch', async () => {
+    const chat = await beginChat('a wrong word');
+    await said('You said: a wrong word').waitFor();
+    await page.locator('article').hover();
+    await button('Edit and send again').click();
+    await page.getByRole('textbox', { name: 'New text of the message' }).fill('a right word');
+    await button('Correct the text').click();
+    await said('a right word').waitFor();
+    expect(page.url().slice(-36)).toBe(chat);
+    expect(await said('You said: a wrong word').isVisible()).toBe(true);
+    expect((await eventsOf(chat)).at(-1)).toMatchObject({
+      ...{ type: 'ChatMessageEdited', data: { part: 'message', content: 'a right word' } },
+    });
+    await send('again');
+    await said('You said: again').waitFor();
+    const { messages } = world.mock.calls.at(-1)?.seen.body as { messages: unknown };
+    expect(JSON.stringify(messages)).toContain('a right word');
+  });
+
   it('asks which files the branch works with if the chat has changed some', async () => {
     await page.goto('/chats/new?agent=writer');
     await send('write the file');
@@ -251,25 +271,9 @@ describe('the list of chats', () => {
     // Another chat is open, and stays.
     expect(await said('You said: the harbour closes').isVisible()).toBe(true);
   });
-
-  it('is a tab of a phone, next to the overview, the files, what waits, and more', async () => {
-    await page.setViewportSize({ width: 390, height: 844 });
-    const tabs = page.getByRole('navigation', { name: 'Main pages' });
-    expect((await tabs.locator('a, button').allInnerTexts()).map((text) => text.trim())).toEqual([
-      ...['Overview', 'Chats', 'Files', 'Attention', 'More'],
-    ]);
-    await tabs.getByRole('link', { name: 'Chats' }).click();
-    await page.getByRole('heading', { name: 'Chats', level: 1 }).waitFor();
-    expect(await tabs.getByRole('link', { name: 'Chats' }).getAttribute('aria-current')).toBe('page');
-    await tabs.getByRole('button', { name: 'More' }).click();
-    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Audit' }).waitFor();
-    expect(await findViolations(page)).toEqual([]);
-    await savePictures(page, 'tabs');
-    await tabs.getByRole('link', { name: 'Overview' }).click();
-    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
-    await page.setViewportSize({ width: 1_440, height: 900 });
-  });
 });
+
+describePhoneTabs(() => world);
 
 describe('files of a message', () => {
   const chip = (name: string) =>
@@ -317,7 +321,18 @@ describe('files of a message', () => {
     const sent = page.getByRole('list', { name: 'Attached files' });
     await sent.getByText(/^7 B · read whole · \d+ tokens$/).waitFor();
     await sent.getByText(/ · sent as image · \d+ tokens$/).waitFor();
+    await button('Open the side panel').click();
+    const panel = page.getByRole('complementary', { name: 'About this chat' });
+    const detach = panel.getByRole('button', { name: /^Detach .*notes/ });
+    await detach.click();
+    await detach.waitFor({ state: 'detached' });
+    expect(await panel.getByRole('button', { name: /^Detach / }).count()).toBe(3);
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(page, 'panel');
+    await button('Close the side panel').first().click();
     const chat = await eventsOf(page.url().slice(-36));
+    const detached = { type: 'ChatFileDetached', data: { path: expect.stringContaining('notes') } };
+    expect(chat.at(-1)).toMatchObject(detached);
     expect(chat.slice(0, 6).map(({ type }) => type)).toEqual([
       ...['SessionStarted', 'ChatFileAttached', 'ChatFileAttached', 'ChatFileAttached', 'ChatFileAttached'],
       'TurnRequested',

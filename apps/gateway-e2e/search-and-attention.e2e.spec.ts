@@ -219,14 +219,14 @@ describe('the page of attention', () => {
     expect(await list.getByRole('listitem').count()).toBe(3);
     expect(await findViolations(page)).toEqual([]);
     await savePictures(page, 'attention');
-    await page.getByRole('button', { name: 'Attention: 3', exact: true }).click();
+    await page.getByRole('button', { name: 'Attention 3', exact: true }).click();
     const drawer = page.getByRole('dialog', { name: 'Attention' });
     await drawer.getByText(/asks to call calculator/).waitFor();
     expect(await findViolations(page)).toEqual([]);
     await savePictures(page, 'attention-drawer');
     await drawer.getByRole('button', { name: /^Dismiss: 2 ×/ }).click();
     await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'Attention: 2', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Attention 2', exact: true }).waitFor();
     await failure.waitFor({ state: 'detached' });
     await page.reload();
     await approval.waitFor();
@@ -243,7 +243,7 @@ describe('the page of attention', () => {
       ...{ method: 'PATCH', body: JSON.stringify({ action: 'cancel' }) },
       headers: { 'content-type': 'application/json' },
     });
-    await page.getByRole('button', { name: 'Attention: 0', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Attention 0', exact: true }).waitFor();
     await page.keyboard.press('g');
     await page.keyboard.press('n');
     await page.getByText('Nothing needs you').waitFor();
@@ -255,7 +255,7 @@ describe('the page of attention', () => {
       .getByRole('button', { name: 'Notify me' })
       .click();
     await send('pay the invoice once more').done();
-    await page.getByRole('button', { name: 'Attention: 1', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Attention 1', exact: true }).waitFor();
     expect(await readNotifications()).toEqual([]);
     await page.getByRole('button', { name: /^Dismiss: 3 ×/ }).click();
     await hideTab(true);

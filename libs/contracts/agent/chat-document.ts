@@ -220,6 +220,10 @@ export class ChatTranscript {
     this.#attachments.set(path, { path, digest, size, ...(media === undefined ? {} : { media }) });
   }
 
+  detach(path: string): void {
+    this.#attachments.delete(path);
+  }
+
   #messagesOf(turn: Turn): ChatMessage[] {
     const { turnId, askedAt, answeredAt, texts, calls, status, error } = turn;
     const asked = { id: messageIdOf(turnId, 'message'), role: 'user', at: askedAt } as const;
@@ -273,4 +277,5 @@ const FOLDS: Folds = {
   ChatMessageEdited: (to, { turnId, part, content, at }) => to.change(turnId, part, { content, at }),
   ChatMessageDeleted: (to, { turnId, part, at }) => to.delete(turnId, part, at),
   ChatFileAttached: (to, data) => to.attach(data),
+  ChatFileDetached: (to, { path }) => to.detach(path),
 };

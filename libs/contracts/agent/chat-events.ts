@@ -109,12 +109,23 @@ export const ChatFileAttached = event('ChatFileAttached', {
   actor: z.string(),
   at: z.iso.datetime(),
 });
+/** A file is not attached any more. Later turns do not see it. */
+export const ChatFileDetached = event('ChatFileDetached', {
+  path: z.string(),
+  actor: z.string(),
+  at: z.iso.datetime(),
+});
 
 /**
  * Changes of the messages of a session. Stored in its `session-<id>` stream, so that a context and
  * a fork are folds of one stream.
  */
-export const CHAT_CHANGES = [ChatMessageEdited, ChatMessageDeleted, ChatFileAttached] as const;
+export const CHAT_CHANGES = [
+  ChatMessageEdited,
+  ChatMessageDeleted,
+  ChatFileAttached,
+  ChatFileDetached,
+] as const;
 export type ChatChange = z.infer<(typeof CHAT_CHANGES)[number]>;
 
 /** Returns the id of the event stream of a chat. */

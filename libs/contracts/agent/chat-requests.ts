@@ -205,6 +205,14 @@ export const attachChatFile = defineRequest({
   timeoutMs: 15_000,
 });
 
+/** Takes an attached file away. Later turns do not see it. A repeat finds it gone. */
+export const detachChatFile = defineRequest({
+  subject: 'cmd.agent.chat.detach',
+  request: z.strictObject({ ...change, path: z.string().min(1).max(1_024) }),
+  reply: ChatChanged,
+  timeoutMs: 10_000,
+});
+
 /** Edits a message, or deletes it where `content` is null. */
 export const changeMessage = defineRequest({
   subject: 'cmd.agent.chat.change',

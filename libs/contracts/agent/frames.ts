@@ -276,6 +276,7 @@ const FOLDS: Folds = {
   ChatMessageEdited: unchanged,
   ChatMessageDeleted: unchanged,
   ChatFileAttached: unchanged,
+  ChatFileDetached: unchanged,
   AnswerForwarded: (cursor, { data }) =>
     appendFrames(unchanged(cursor), data.turnId, textContents(data.text)),
   TurnCompleted: (cursor, { data }) => turnEnded(cursor, data.turnId, 'completed', { cutBy: data.cutBy }),

@@ -50,6 +50,10 @@ export const ChatCommand = z.discriminatedUnion('command', [
     path: z.string().min(1).max(1_024).describe('Path of a file. Later turns see its bytes as they are now.'),
   }),
   z.strictObject({
+    command: z.literal('detach'),
+    path: z.string().min(1).max(1_024).describe('Path of an attached file. Later turns do not see it.'),
+  }),
+  z.strictObject({
     command: z.enum(['approve', 'deny']),
     approvalId: z.uuid(),
     reason: z.string().max(MAX_REASON_LENGTH).default(''),

@@ -96,7 +96,7 @@ export const CHAT_ROUTES = {
     tag: 'Chats',
     summary: 'Send a command to a chat',
     description:
-      'Appends a message (`{content}` alone is one), attaches a snapshot of a file, cancels, or decides an approval (which needs `approvals:answer` too). Responds once the ' +
+      'Appends a message (`{content}` alone is one), attaches a snapshot of a file or takes it away (`detach`), cancels, or decides an approval (which needs `approvals:answer` too). Responds once the ' +
       'fact is committed. The answer of the agent arrives on the events of the chat.',
     params: ByChat,
     body: ChatCommand,

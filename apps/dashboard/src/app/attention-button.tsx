@@ -25,7 +25,7 @@ export const AttentionButton = () => {
     const timer = setTimeout(() => setOn(true), LATER_MS);
     return () => clearTimeout(timer);
   }, [isPast]);
-  const words = count === null ? '' : `: ${count}${isPast ? ' now' : ''}`;
+  const words = count === null ? '' : ` ${count}${isPast ? ' now' : ''}`;
   return (
     <>
       <button

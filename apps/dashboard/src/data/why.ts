@@ -81,6 +81,16 @@ const callsOf = (events: readonly LogEvent[]): readonly ModelCall[] => {
   return [...calls.values()];
 };
 
+/** Returns true if a file that was attached at a position was taken away before another one. */
+const isDetached = (log: readonly LogEvent[], before: number, since: number, data: unknown): boolean =>
+  log.some(
+    (event) =>
+      event.type === 'ChatFileDetached' &&
+      event.position > since &&
+      event.position <= before &&
+      dataOf(event)['path'] === (data as Data | null)?.['path'],
+  );
+
 /** Returns the files that were attached before the turn, and those that it read. */
 const filesOf = (
   log: readonly LogEvent[],
@@ -88,7 +98,10 @@ const filesOf = (
   before: number,
 ): readonly ContextFile[] => {
   const attached = log
-    .filter(({ type, position }) => type === 'ChatFileAttached' && position <= before)
+    .filter(
+      ({ type, position, data }) =>
+        type === 'ChatFileAttached' && position <= before && !isDetached(log, before, position, data),
+    )
     .map((event) => ({
       path: textOf(dataOf(event)['path']),
       how: 'attached' as const,

@@ -10,6 +10,8 @@ interface ActButtonProps {
   readonly look?: 'primary' | 'danger' | 'quiet';
   readonly icon?: IconName;
   readonly isOff?: boolean;
+  /** Accessible name, which begins with the text. Default: the text. */
+  readonly label?: string;
   readonly children: string;
 }
 
@@ -18,10 +20,10 @@ interface ActButtonProps {
  * still get the focus, so that it can say why.
  */
 export const ActButton = (props: ActButtonProps) => {
-  const { permission, isOff = false, children, look, icon, type = 'button', onClick } = props;
+  const { permission, isOff = false, children, look, icon, type = 'button', label, onClick } = props;
   const id = useId();
   const refusal = useRefusal(permission);
-  const given = { look, type, ...(icon ? { icon } : {}) };
+  const given = { look, type, 'aria-label': label, ...(icon ? { icon } : {}) };
   if (refusal === null)
     return (
       <Button {...given} disabled={isOff} onClick={onClick}>

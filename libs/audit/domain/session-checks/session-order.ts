@@ -65,7 +65,8 @@ class TurnRun implements CheckRun<Parsed<SessionEvent>> {
   private turns = 0;
 
   see({ place, content: { type, data } }: Parsed<SessionEvent>): Finding[] {
-    if (type === 'SessionStarted' || type === 'SessionForked' || type === 'ChatFileAttached') return [];
+    if (type === 'SessionStarted' || type === 'SessionForked') return [];
+    if (type === 'ChatFileAttached' || type === 'ChatFileDetached') return [];
     const { turnId } = data;
     if (type === 'ChatMessageEdited' || type === 'ChatMessageDeleted')
       return this.checkChange(type, turnId, place);

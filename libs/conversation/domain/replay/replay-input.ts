@@ -138,6 +138,10 @@ const toChatCommand = (event: ChatChange): SessionCommand => {
       const { at: now, ...data } = event.data;
       return { type: 'AttachFile', data, now };
     }
+    case 'ChatFileDetached': {
+      const { at: now, ...data } = event.data;
+      return { type: 'DetachFile', data, now };
+    }
   }
 };
 

@@ -62,3 +62,9 @@ export const attachFile = (
       : [...state.attached, file],
   };
 };
+
+/** Applies the end of an attachment. */
+export const detachFile = (
+  state: SessionState,
+  { path }: SessionEventOf<'ChatFileDetached'>['data'],
+): SessionState => ({ ...state, attached: state.attached.filter((file) => file.path !== path) });

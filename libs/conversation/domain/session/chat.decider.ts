@@ -1,12 +1,18 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { rejected } from '@antiphon/kernel';
-import type { AttachFile, DeleteMessage, EditMessage, SessionCommand } from './session-command.js';
+import type {
+  AttachFile,
+  DeleteMessage,
+  DetachFile,
+  EditMessage,
+  SessionCommand,
+} from './session-command.js';
 import type { SessionState } from './session-state.js';
 
 /** Command that changes the messages or the attached files of a chat. */
-export type ChatCommand = EditMessage | DeleteMessage | AttachFile;
+export type ChatCommand = EditMessage | DeleteMessage | AttachFile | DetachFile;
 
-const TYPES: ReadonlySet<string> = new Set(['EditMessage', 'DeleteMessage', 'AttachFile']);
+const TYPES: ReadonlySet<string> = new Set(['EditMessage', 'DeleteMessage', 'AttachFile', 'DetachFile']);
 
 export const isChatCommand = (command: SessionCommand): command is ChatCommand => TYPES.has(command.type);
 
@@ -33,10 +39,17 @@ const attach = ({ data, now }: AttachFile, { attached }: SessionState): SessionE
   return [{ type: 'ChatFileAttached', schemaVersion, data: { ...data, at: now } }];
 };
 
+/** A repeat adds no fact. */
+const detach = ({ data, now }: DetachFile, { attached }: SessionState): SessionEvent[] =>
+  attached.some(({ path }) => path === data.path)
+    ? [{ type: 'ChatFileDetached', schemaVersion, data: { ...data, at: now } }]
+    : [];
+
 /** Decides a change of a chat. Throws `CHAT.TURN_OPEN` and `CHAT.TOO_MANY_FILES`. */
 export const decideChatChange = (command: ChatCommand, state: SessionState): SessionEvent[] => {
   if (!state.started) throw rejected('SESSION.NOT_STARTED', 'the session has not started');
   if (command.type === 'AttachFile') return attach(command, state);
+  if (command.type === 'DetachFile') return detach(command, state);
   requireEnded(state, command.data.turnId);
   if (command.type === 'EditMessage')
     return [{ type: 'ChatMessageEdited', schemaVersion, data: { ...command.data, at: command.now } }];

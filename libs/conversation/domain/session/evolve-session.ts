@@ -1,7 +1,7 @@
 import { textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import { attachFile, deleteMessage, editMessage } from './chat-changes.js';
+import { attachFile, detachFile, deleteMessage, editMessage } from './chat-changes.js';
 import { closeTurn, forkState } from './past-turns.js';
 import { blockTurn } from './session-state.js';
 import type {
@@ -256,6 +256,7 @@ const folds: Folds = {
   ChatMessageEdited: editMessage,
   ChatMessageDeleted: deleteMessage,
   ChatFileAttached: attachFile,
+  ChatFileDetached: detachFile,
   TurnCompleted: (state, { turnId }, window) => closeTurn(state, turnId, 'completed', '', window),
   TurnFailed: (state, { turnId, cause }, window) => closeTurn(state, turnId, 'failed', textOf(cause), window),
   TurnCancelled: (state, { turnId }, window) => closeTurn(state, turnId, 'cancelled', '', window),

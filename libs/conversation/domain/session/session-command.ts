@@ -65,6 +65,8 @@ export type DeleteMessage = Command<
 >;
 /** Attaches a snapshot of a file to the session. */
 export type AttachFile = Command<'AttachFile', Omit<SessionEventOf<'ChatFileAttached'>['data'], 'at'>>;
+/** Takes a file away from the session. */
+export type DetachFile = Command<'DetachFile', Omit<SessionEventOf<'ChatFileDetached'>['data'], 'at'>>;
 export type BeginModelCall = Command<
   'BeginModelCall',
   Omit<SessionEventOf<'ModelCallStarted'>['data'], 'attempt' | 'startedAt'>
@@ -125,6 +127,7 @@ export type SessionCommand =
   | EditMessage
   | DeleteMessage
   | AttachFile
+  | DetachFile
   | BeginModelCall
   | RecordAnswer
   | RecordFailure

@@ -2,7 +2,7 @@ import { Controller, Inject } from '@nestjs/common';
 import { CLOCK } from '@antiphon/service-host';
 import { SESSION_LOG } from '../sessions/session-log.js';
 import { SessionRegistry } from '../sessions/session-registry.js';
-import { attachChatFile, changeMessage, sessionStream } from '@antiphon/contracts/agent';
+import { attachChatFile, changeMessage, detachChatFile, sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/conversation-domain';
 import { claimOf, readBackwards } from '@antiphon/event-store';
@@ -16,6 +16,7 @@ import { TurnFiles } from '../turns/turn-files.js';
 
 type ChangeRequest = z.output<typeof changeMessage.request>;
 type AttachRequest = z.output<typeof attachChatFile.request>;
+type DetachRequest = z.output<typeof detachChatFile.request>;
 
 /** Events of one page of the search for an old turn. */
 const PAGE = 500;
@@ -63,8 +64,16 @@ export class ChangeChat {
     return this.commit(request, command, () => Promise.resolve());
   }
 
+  /** Takes a file away from later turns. */
+  @HandleRequest(detachChatFile)
+  async detach(request: DetachRequest): Promise<z.output<typeof detachChatFile.reply>> {
+    const data = { path: request.path.normalize('NFC'), actor: request.caller };
+    const command = { type: 'DetachFile', data, now: isoTime(this.clock) } as const;
+    return this.commit(request, command, () => Promise.resolve());
+  }
+
   private async commit(
-    request: ChangeRequest | AttachRequest,
+    request: ChangeRequest | AttachRequest | DetachRequest,
     command: SessionCommand,
     check: (ended: readonly string[]) => Promise<void>,
   ): Promise<z.output<typeof changeMessage.reply>> {
@@ -92,7 +101,7 @@ export class ChangeChat {
   }
 
   private claimOfChange(
-    request: ChangeRequest | AttachRequest,
+    request: ChangeRequest | AttachRequest | DetachRequest,
     reply: JsonObject,
   ): IdempotencyClaim | undefined {
     const { workspace: _workspace, caller, callerAgent: _agent, idempotencyKey: key, ...subject } = request;

@@ -124,6 +124,18 @@ describe('a chat', () => {
     });
   });
 
+  it('does not show later turns a file that is detached, and a repeat adds no fact', async () => {
+    const chat = await create();
+    await write('ebb.md', 'low tide at seven');
+    await agent.get(ChangeChat).attach({ ...change(chat), path: 'ebb.md' });
+    expect((await ask(chat, 'when?', 1)).prompt).toContain('low tide at seven');
+    const { version } = await agent.get(ChangeChat).detach({ ...change(chat), path: 'ebb.md' });
+    expect((await agent.get(ChangeChat).detach({ ...change(chat), path: 'ebb.md' })).version).toBe(version);
+    expect((await ask(chat, 'and now?', 2)).prompt).not.toContain('low tide at seven');
+    const detached = (await world.events(chat.sessionId)).filter(({ type }) => type === 'ChatFileDetached');
+    expect(detached.map(({ data }) => data['path'])).toEqual(['ebb.md']);
+  });
+
   // @shows chats-C13
   it('replays a turn with an equal prompt hash after the attached original has changed', async () => {
     const first = world.process();

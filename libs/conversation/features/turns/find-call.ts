@@ -56,6 +56,7 @@ class CallSearch {
     const turnId = String(data['turnId']);
     if (type === 'TurnRequested') this.requested.set(turnId, position);
     if (type === 'ChatFileAttached') this.attached.set(String(data['path']), position);
+    if (type === 'ChatFileDetached') this.attached.delete(String(data['path']));
     if (isTurnEnd(type)) this.ended.push(turnId);
     if (type === 'ModelCallStarted' && turnId === this.wanted.turnId) this.addCall(cut);
   }

@@ -14,6 +14,7 @@ import {
   changeMessage,
   createChat,
   deleteChat,
+  detachChatFile,
   listChats,
   parseMessageId,
   renameChat,
@@ -146,6 +147,12 @@ export class ChatsController implements OnModuleDestroy {
       const { id: chatId, sessionId } = chat;
       const wanted = { ...commonOf(principal), chatId, sessionId, path: body.path, idempotencyKey };
       const { version } = await this.requests.request(attachChatFile, wanted);
+      return { ...reply, version };
+    }
+    if (body.command === 'detach') {
+      const { id: chatId, sessionId } = chat;
+      const wanted = { ...commonOf(principal), chatId, sessionId, path: body.path, idempotencyKey };
+      const { version } = await this.requests.request(detachChatFile, wanted);
       return { ...reply, version };
     }
     authorize(principal, 'approvals:answer');

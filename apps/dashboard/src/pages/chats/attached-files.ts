@@ -16,6 +16,8 @@ export const filesByTurn = (events: readonly LogEvent[]): ReadonlyMap<string, re
       const { path, size, digest } = data as unknown as AttachedFile;
       waiting = [...waiting.filter((file) => file.path !== path), { path, size, digest }];
     }
+    if (type === 'ChatFileDetached')
+      waiting = waiting.filter(({ path }) => path !== (data as unknown as AttachedFile).path);
     if (type !== 'TurnRequested' || waiting.length === 0) continue;
     found.set((data as { readonly turnId: string }).turnId, waiting);
     waiting = [];

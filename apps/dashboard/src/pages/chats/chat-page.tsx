@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
+import { identity } from '../../data/identity.js';
 import { outboxOf } from '../../data/outbox.js';
 import { Link, setParams, usePosition } from '../../data/router.js';
 import { useStore } from '../../data/store.js';
@@ -145,20 +146,30 @@ const Foot = ({ position, isPart, ...write }: FootProps) => {
 const useActions = (chat: FamilyChat) => {
   const [edited, edit] = useState<string | null>(null);
   const { start, view } = useBranching(chat);
-  const latest = useRef(start);
-  latest.current = start;
+  const { run, problem } = useAct();
+  const { id, sessionId } = chat;
+  const correct = (message: string, content: string): void => {
+    const params = { id: identity.get().workspace, chat: id, message };
+    run(() => client.http.editMessage({ params, body: { content } }));
+  };
+  const latest = useRef({ start, correct });
+  latest.current = { start, correct };
   const actions = useMemo(
-    (): TurnActions => ({ edit, branch: (...request) => latest.current(...request) }),
-    [],
+    (): TurnActions => ({
+      ...{ edit, own: sessionId },
+      branch: (...request) => latest.current.start(...request),
+      correct: (...request) => latest.current.correct(...request),
+    }),
+    [sessionId],
   );
-  return { edited, edit, actions, view };
+  return { edited, edit, actions, view, problem };
 };
 
 const ChatView = (known: Known) => {
   const { chat } = known;
   const { id, name } = chat;
   const { position, from, log, transcript, summary, running, queued, joined, texts, files } = useChat(known);
-  const { edited, edit, actions, view } = useActions(chat);
+  const { edited, edit, actions, view, problem } = useActions(chat);
   const panel = usePanel();
   const [isFinding, setFinding] = useFind();
   const unsent = useStore(outboxOf(id).messages);
@@ -193,6 +204,7 @@ const ChatView = (known: Known) => {
           before={log.hasLater ? 0 : Math.max(0, summary.count - own)}
         />
         {view}
+        {problem && <ProblemBox problem={problem} />}
         <Foot
           {...{ chat, running, queued, position }}
           isPart={log.hasLater}

@@ -1,15 +1,18 @@
 import { useEffect, useState } from 'react';
 import { hasSingleKeys, isTyping } from '../../app/keys.js';
-import { Link } from '../../data/router.js';
+import { useAct } from '../../data/act.js';
+import { client } from '../../data/gateway.js';
+import { Link, usePosition } from '../../data/router.js';
 import type { Transcript } from '../../data/transcript.js';
 import { formatBytes, formatNumber, formatUsd } from '../../ui/format.js';
-import { css as ui, IconButton, Id, Time } from '../../ui/ui.js';
+import { ActButton } from '../../ui/act-button.js';
+import { css as ui, IconButton, Id, ProblemBox, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import type { SessionLog } from '../session/session-log.js';
 import type { Summary } from '../session/use-summary.js';
-import { useIdentity } from '../../data/identity.js';
+import { identity, useIdentity } from '../../data/identity.js';
 import { useRead } from '../../data/use-read.js';
-import { attachedNow } from './attached-files.js';
+import { attachedNow, type AttachedFile } from './attached-files.js';
 import type { FamilyChat } from './use-family.js';
 import css from './chats.module.css';
 
@@ -65,6 +68,42 @@ const useChanged = (sessionId: string) => {
   return [...new Map(own.toReversed().map((change) => [change.path, change])).values()].toReversed();
 };
 
+/** Takes a file away from later messages. */
+const detach = (chat: string, path: string): Promise<unknown> =>
+  client.http.sendChatCommand({
+    params: { id: identity.get().workspace, chat },
+    body: { command: 'detach', path },
+  });
+
+interface AttachedProps {
+  readonly chat: string;
+  readonly file: AttachedFile;
+}
+
+/** An attached file, and the way to take it away. */
+const AttachedRow = ({ chat, file: { path, size } }: AttachedProps) => {
+  const position = usePosition();
+  const { run, isBusy, problem } = useAct();
+  return (
+    <li className={css.panelFile}>
+      <VisibleText text={path} />
+      <span className={ui.muted}>{formatBytes(size)} · attached</span>
+      {position === null && (
+        <ActButton
+          permission="sessions:write"
+          look="quiet"
+          isOff={isBusy}
+          label={`Detach ${path}`}
+          onClick={() => run(() => detach(chat, path))}
+        >
+          Detach
+        </ActButton>
+      )}
+      {problem && <ProblemBox problem={problem} />}
+    </li>
+  );
+};
+
 /** Files and facts of a chat. */
 export const ChatPanel = ({ chat, log, transcript, summary, close }: ChatPanelProps) => {
   const files = attachedNow(log.events);
@@ -77,11 +116,8 @@ export const ChatPanel = ({ chat, log, transcript, summary, close }: ChatPanelPr
       </div>
       {files.length + changed.length === 0 && <p className={ui.muted}>No file is attached or changed.</p>}
       <ul>
-        {files.map(({ path, size }) => (
-          <li key={path} className={css.panelFile}>
-            <VisibleText text={path} />
-            <span className={ui.muted}>{formatBytes(size)} · attached</span>
-          </li>
+        {files.map((file) => (
+          <AttachedRow key={file.path} chat={chat.id} file={file} />
         ))}
         {changed.map(({ path, type, at, cause }) => (
           <li key={`changed ${path}`} className={css.panelFile}>

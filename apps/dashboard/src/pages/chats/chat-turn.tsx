@@ -18,6 +18,10 @@ import css from './chats.module.css';
 /** Actions on the messages of a chat. */
 export interface TurnActions {
   readonly branch: StartBranch;
+  /** Session of the chat itself, whose messages can be corrected. */
+  readonly own: string;
+  /** Gives a message another text for later messages. */
+  readonly correct: (turnId: string, content: string) => void;
   /** Opens the editor of a message; null closes it. */
   readonly edit: (turnId: string | null) => void;
 }
@@ -83,6 +87,14 @@ const Said = ({ sessionId, turn, files, isEdited, actions }: Omit<ChatTurnProps,
           actions.edit(null);
           actions.branch({ turn, sessionId, content });
         }}
+        onCorrect={
+          sessionId === actions.own
+            ? (content) => {
+                actions.edit(null);
+                actions.correct(turnId, content);
+              }
+            : undefined
+        }
         onClose={() => actions.edit(null)}
       />
     );
