@@ -186,7 +186,7 @@ export const Palette = ({ findPage, onClose }: PaletteProps) => {
   };
   // Enter before the API has answered opens what it finds.
   useEffect(() => {
-    if (isEntered && found.choices.length > 0) choose(found.choices[0]);
+    if (isEntered && !isLooking && found.choices.length > 0) choose(found.choices[0]);
   });
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === 'Enter' && choices.length === 0) setEntered(isLooking);

@@ -22,7 +22,7 @@ describe('what needs attention', () => {
       services: { agent: { healthy: true, facts: {} } },
       engines: { nats: { healthy: true } },
     };
-    const given = { approvals: { approvals: [] }, agents: { agents: [{ state: 'idle' }] }, health };
+    const given = { approvals: { approvals: [] }, health: { ...health, agentsInError: [] } };
     const empty = { budgets: { scopes: [] }, failures: { events: [] } };
     expect(titles({ ...given, ...empty, stopped: { streams: [], messages: [], hasMore: false } })).toEqual(
       [],
@@ -35,13 +35,13 @@ describe('what needs attention', () => {
       approvals: {
         approvals: [{ id: 'p', agentId: 'writer', tool: 'write', requestedAt: '2026-11-27T10:00:00Z' }],
       },
-      agents: { agents: [{ id: 'a', name: 'Alpha', state: 'error', error: { code: 'X.Y', failures: 5 } }] },
       health: {
         services: {
           memory: { healthy: false, error: 'no answer' },
           agent: { healthy: true, facts: { pausedProviders: [{ provider: 'openai', until: '10:05' }] } },
         },
         engines: {},
+        agentsInError: [{ agentId: 'a', code: 'X.Y' }],
       },
       budgets: {
         scopes: [
@@ -58,7 +58,7 @@ describe('what needs attention', () => {
       failures: { events: [failure(9, 'RunFailed', 'RUN.BAD')] },
     };
     expect(titles(given)).toEqual([
-      'Agent Alpha is in error',
+      'Agent a is in error',
       'memory is down',
       '110 % of the budget day/3 is spent',
       '1 events could not be handled',
@@ -129,22 +129,18 @@ describe('what needs attention', () => {
   });
 
   it('groups agents in error by their code, and failed tasks of the queue by their text', () => {
-    const agent = (id: string, code: string) => ({
-      id,
-      name: id,
-      state: 'error',
-      error: { code, failures: 3 },
-    });
-    const agents = {
-      agents: [agent('a', 'PROVIDER.ERROR'), agent('b', 'PROVIDER.ERROR'), agent('c', 'X.Y')],
-    };
-    expect(titles({ agents })).toEqual(['2 agents are in error: PROVIDER.ERROR', 'Agent c is in error']);
+    const agent = (agentId: string, code: string) => ({ agentId, code });
+    const agentsInError = [agent('a', 'PROVIDER.ERROR'), agent('b', 'PROVIDER.ERROR'), agent('c', 'X.Y')];
+    expect(titles({ health: { services: {}, engines: {}, agentsInError } })).toEqual([
+      '2 agents are in error: PROVIDER.ERROR',
+      'Agent c is in error',
+    ]);
     const end = (position: number, status: string) => ({
       ...failure(position, 'TaskEnded', '', `task-${position}`),
       ...{ category: 'task', data: { status, message: 'no strike is left' } },
     });
-    const ended = { events: [end(9, 'failed'), end(8, 'completed'), end(7, 'failed')] };
-    expect(itemsOf({ ended }).map(({ title, to }) => [title, to])).toEqual([
+    const failures = { events: [end(9, 'failed'), end(8, 'completed'), end(7, 'failed')] };
+    expect(itemsOf({ failures }).map(({ title, to }) => [title, to])).toEqual([
       ['2 × Task failed', '/tasks?tab=failed'],
     ]);
   });

@@ -10,8 +10,10 @@ type Events = RouteReply<'readEvents'> | undefined;
 /** Failures of the last day, and ends of tasks of the queue. */
 export interface FailureReads {
   readonly failures?: Events;
-  readonly ended?: Events;
 }
+
+/** Types of the events of failures. A task of the queue has one type for every end. */
+export const FAILURE_TYPES = 'TurnFailed,ToolCallFailed,TaskFailed,RunFailed,TaskEnded';
 
 /** Returns the code and the text of a failure. */
 const causeOf = ({ data }: LogEvent): { readonly code: string; readonly text: string } => {
@@ -54,9 +56,10 @@ const toItem = (events: readonly LogEvent[], newest: LogEvent): AttentionItem =>
 };
 
 /** Returns one item for the failures with the same type and cause. Events are newest first. */
-export const fromFailures = ({ failures, ended }: FailureReads): AttentionItem[] => {
+export const fromFailures = ({ failures }: FailureReads): AttentionItem[] => {
   const groups = new Map<string, LogEvent[]>();
-  for (const event of [...(failures?.events ?? []), ...(ended?.events ?? []).filter(isFailure)]) {
+  for (const event of failures?.events ?? []) {
+    if (event.type === 'TaskEnded' && !isFailure(event)) continue;
     groups.set(keyOf(event), [...(groups.get(keyOf(event)) ?? []), event]);
   }
   return [...groups.values()].flatMap((events) => (events[0] ? [toItem(events, events[0])] : []));

@@ -9,7 +9,6 @@ type Reply<N extends RouteName> = RouteReply<N> | undefined;
 /** Replies about what holds now. */
 export interface StateReads {
   readonly approvals?: Reply<'listApprovals'>;
-  readonly agents?: Reply<'listAgents'>;
   readonly health?: Reply<'health'>;
   readonly budgets?: Reply<'readBudgets'>;
   readonly stopped?: Reply<'listDeadLetters'>;
@@ -39,33 +38,24 @@ const groupBy = <T>(entries: readonly T[], textOf: (entry: T) => string): Map<st
   return groups;
 };
 
-type Agent = NonNullable<StateReads['agents']>['agents'][number];
-
-const codeOf = ({ error, reason }: Agent): string => error?.code ?? reason ?? '';
-
-const fromAgents = ({ agents }: StateReads): AttentionItem[] => {
-  const failed = (agents?.agents ?? []).filter(({ state }) => state === 'error');
-  return [...groupBy(failed, codeOf)].flatMap(([code, group]): AttentionItem[] => {
-    const [agent] = group;
-    if (agent === undefined) return [];
-    const { id, name, error } = agent;
-    if (group.length > 1)
-      return [
-        {
-          ...{ ...BAD, id: `agents ${code}`, title: `${group.length} agents are in error: ${code}` },
-          ...{ reason: group.map((one) => one.name).join(', '), at: null },
-          ...{ to: '/agents?state=error', action: 'Open the agents' },
-        },
-      ];
+/** Agents in error with the same code are one item. */
+const fromAgents = ({ health }: StateReads): AttentionItem[] =>
+  [...groupBy(health?.agentsInError ?? [], ({ code }) => code)].flatMap(([code, group]): AttentionItem[] => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const isGroup = group.length > 1;
     return [
       {
-        ...{ ...BAD, id: `agent ${id}`, title: `Agent ${name} is in error`, at: null },
-        reason: error ? `${error.code}, ${countOf(error.failures, 'failure')} in a row` : code,
-        ...{ to: agentPage(id), action: 'Open the agent' },
+        ...{ ...BAD, id: isGroup ? `agents ${code}` : `agent ${first.agentId}`, at: null },
+        title: isGroup
+          ? `${group.length} agents are in error: ${code}`
+          : `Agent ${first.agentId} is in error`,
+        reason: isGroup ? group.map(({ agentId }) => agentId).join(', ') : code,
+        to: isGroup ? '/agents?state=error' : agentPage(first.agentId),
+        action: isGroup ? 'Open the agents' : 'Open the agent',
       },
     ];
   });
-};
 
 interface Pause {
   readonly provider: string;

@@ -6,6 +6,7 @@ import { serverNow } from '../../data/gateway.js';
 import { useIdentity } from '../../data/identity.js';
 import { createStore, useStore } from '../../data/store.js';
 import { useRead, type Read } from '../../data/use-read.js';
+import { FAILURE_TYPES } from './from-failures.js';
 import { attentionItems, shownItems, type AttentionItem, type PutAway } from './attention-items.js';
 
 const NAME = 'antiphon.attention';
@@ -37,7 +38,7 @@ const NO_MESSAGES: ReadonlySet<string> = new Set(['AgentMessageSent', 'InboxRead
 const isOfAgents = ({ category, type }: LogEvent): boolean => category === 'agent' && !NO_MESSAGES.has(type);
 const isOfHealth = (event: LogEvent): boolean => isOfAgents(event) || event.type === 'TurnFailed';
 const isOfTasks = (event: LogEvent): boolean => event.category === 'task' || isOfAgents(event);
-const isTaskEnd = ({ type }: LogEvent): boolean => type === 'TaskEnded';
+const isOfFailures = ({ type, severity }: LogEvent): boolean => severity === 'error' || type === 'TaskEnded';
 const isOfPlans = ({ category, type, data }: LogEvent): boolean => {
   const { path } = (data ?? {}) as { readonly path?: unknown };
   return category === 'plan' || (type.startsWith('File') && String(path).endsWith('.plan.md'));
@@ -69,22 +70,16 @@ const useSources = () => {
   });
   const since = startOfDayBefore(new Date().toISOString());
   const lastDay = { ...(since && { since }), limit: 100, order: 'desc' } as const;
-  const failing = { query: { severity: 'error', ...lastDay } } as const;
+  const failing = { query: { type: FAILURE_TYPES, ...lastDay } } as const;
   const sources = {
     approvals: useRead(
       'listApprovals',
       { query: { status: 'pending', limit: 50 } },
       now('approvals:read', ({ type }) => type.startsWith('Approval')),
     ),
-    agents: useRead('listAgents', { query: { state: 'error', limit: 100 } }, now('agents:read', isOfHealth)),
     health: useRead('health', {}, now('status:read', isOfHealth)),
     budgets: useRead('readBudgets', {}, now('budgets:read', isOfBudgets)),
-    failures: useRead(
-      'readEvents',
-      failing,
-      now('events:read', ({ severity }) => severity === 'error'),
-    ),
-    ended: useRead('readEvents', { query: { type: 'TaskEnded', ...lastDay } }, now('events:read', isTaskEnd)),
+    failures: useRead('readEvents', failing, now('events:read', isOfFailures)),
     stopped: useRead('listDeadLetters', { query: { limit: 20 } }, now('events:read')),
     tasks: useRead('listTasks', { query: { state: 'queued', kind: 'task' } }, now('runs:read', isOfTasks)),
     plans: useRead('listPlans', { query: { limit: 100 } }, now('runs:read', isOfPlans)),
