@@ -33,6 +33,10 @@ export const expectContextParts = async (
   const listed = [built.memory?.facts, built.files, built.turns, built.results].flat().length;
   expect(await parts.locator('tbody tr').count()).toBe(listed + (built.identity ? 6 : 5));
   await page.getByText(built.promptHash ?? 'no hash').waitFor();
+  // The text of a part is shown by a click on its name.
+  const result = parts.getByRole('row').filter({ hasText: 'Tool result' });
+  await result.locator('summary').click();
+  await result.getByText('42', { exact: true }).waitFor();
 };
 
 /** Opens an entry in a tab of its own, and finds a turn that used it, as the API and a link to it. */

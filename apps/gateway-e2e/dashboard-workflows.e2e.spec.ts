@@ -271,6 +271,9 @@ describe('the workflow editor in Chromium', () => {
     await page.getByRole('heading', { name: 'Result of review' }).waitFor();
     await edges().nth(2).waitFor({ state: 'attached' });
     expect(await page.evaluate(FIND_TOUCHED)).toEqual([]);
+    const { temporalUi } = await readApi<{ temporalUi: string }>(world, '/api/v1/health');
+    const link = await page.getByRole('link', { name: 'its workflow' }).getAttribute('href');
+    expect(link).toBe(`${temporalUi}/namespaces/antiphon/workflows?query=WorkflowId%3D%22run%2F${id}%22`);
     const size = page.viewportSize();
     await page.setViewportSize({ width: 390, height: 844 });
     const [table, drawn] = [page.getByRole('region', { name: 'Nodes of the run' }), graph()];

@@ -22,10 +22,10 @@ export interface ModelCall {
   readonly durationMs: number | null;
 }
 
-/** A file that was in the context of a turn. */
+/** A file that was in the context of a turn, or that the turn changed. */
 export interface ContextFile {
   readonly path: string;
-  readonly how: 'attached' | 'read';
+  readonly how: 'attached' | 'read' | 'changed';
   readonly position: number;
 }
 
@@ -91,7 +91,30 @@ const isDetached = (log: readonly LogEvent[], before: number, since: number, dat
       dataOf(event)['path'] === (data as Data | null)?.['path'],
   );
 
-/** Returns the files that were attached before the turn, and those that it read. */
+const CHANGING_TOOLS: ReadonlySet<unknown> = new Set(['write', 'edit', 'move', 'rm']);
+
+/** Returns the paths that the input of a file tool names. */
+const pathsIn = (input: Data): readonly string[] => {
+  const edits = Array.isArray(input['edits']) ? (input['edits'] as readonly Data[]) : [];
+  return [input['path'], input['to'], ...edits.map((edit) => edit['path'])].map(textOf);
+};
+
+/** Returns the files of the calls that changed files and succeeded, each once. */
+const changedIn = (events: readonly LogEvent[]): readonly ContextFile[] => {
+  const succeeded = new Set(
+    events.filter(({ type }) => type === 'ToolCallCompleted').map((event) => dataOf(event)['callId']),
+  );
+  const changed = new Map<string, ContextFile>();
+  for (const event of events) {
+    const { name, callId, input } = dataOf(event);
+    if (event.type !== 'ToolCallRequested' || !CHANGING_TOOLS.has(name) || !succeeded.has(callId)) continue;
+    for (const path of pathsIn((input ?? {}) as Data))
+      if (!changed.has(path)) changed.set(path, { path, how: 'changed', position: event.position });
+  }
+  return [...changed.values()];
+};
+
+/** Returns the files that were attached before the turn, and those that it read or changed. */
 const filesOf = (
   log: readonly LogEvent[],
   events: readonly LogEvent[],
@@ -114,7 +137,7 @@ const filesOf = (
       how: 'read' as const,
       position: event.position,
     }));
-  return [...attached, ...read].filter(({ path }) => path !== '');
+  return [...attached, ...read, ...changedIn(events)].filter(({ path }) => path !== '');
 };
 
 /** Returns the trace of a W3C `traceparent`, or null. */

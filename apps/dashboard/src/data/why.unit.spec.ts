@@ -31,23 +31,36 @@ describe('why a turn answered as it did', () => {
         },
       ],
       ['ToolCallRequested', { turnId, callId: 'c', name: 'read', input: { path: 'notes.md' } }],
+      ['ToolCallRequested', { turnId, callId: 'w', name: 'write', input: { path: 'plan.md' } }],
+      ['ToolCallCompleted', { turnId, callId: 'w' }],
+      [
+        'ToolCallRequested',
+        { turnId, callId: 'e', name: 'edit', input: { edits: [{ path: 'plan.md' }, { path: 'b.md' }] } },
+      ],
+      ['ToolCallCompleted', { turnId, callId: 'e' }],
+      ['ToolCallRequested', { turnId, callId: 'f', name: 'rm', input: { path: 'refused.md' } }],
+      ['ToolCallFailed', { turnId, callId: 'f' }],
       ['ChatFileAttached', { path: 'too-late.md' }],
     ),
     turnId,
   );
 
   it('has the events of the turn, its calls with their cost, and its trace', () => {
-    expect(explained.events.map(({ position }) => position)).toEqual([20, 30, 50, 60]);
+    expect(explained.events.map(({ position }) => position)).toEqual([
+      20, 30, 50, 60, 70, 80, 90, 100, 110, 120,
+    ]);
     expect(explained.calls).toEqual([
       expect.objectContaining({ position: 30, status: 'completed', inputTokens: 3, durationMs: 1_500 }),
     ]);
     expect(explained).toMatchObject({ traceId: TRACE, correlationId: 'request-1', contextPosition: 29 });
   });
 
-  it('has the files that were attached before it and those that it read', () => {
+  it('has the files that were attached before it, and those that it read or changed', () => {
     expect(explained.files.map(({ path, how }) => [path, how])).toEqual([
       ['tides.md', 'attached'],
       ['notes.md', 'read'],
+      ['plan.md', 'changed'],
+      ['b.md', 'changed'],
     ]);
   });
 

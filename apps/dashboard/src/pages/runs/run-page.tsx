@@ -83,6 +83,21 @@ const NodeRow = memo(({ node }: { readonly node: Node }) => (
 ));
 NodeRow.displayName = 'NodeRow';
 
+/** Leads to the workflow of Temporal that drives the run, where the caller may know its address. */
+const TemporalFact = ({ runId }: { readonly runId: string }) => {
+  const { data } = useRead('health', {}, { hasPast: false });
+  if (!data?.temporalUi) return null;
+  const query = new URLSearchParams({ query: `WorkflowId="run/${runId}"` });
+  return (
+    <>
+      <dt>Temporal</dt>
+      <dd>
+        <a href={`${data.temporalUi}/namespaces/antiphon/workflows?${query.toString()}`}>its workflow</a>
+      </dd>
+    </>
+  );
+};
+
 const Facts = ({ run }: { readonly run: Run }) => (
   <dl className={ui.facts}>
     <dt>Run</dt>
@@ -115,6 +130,7 @@ const Facts = ({ run }: { readonly run: Run }) => (
     <dd>
       <Link to={`/events?run=${run.id}`}>in the log</Link>
     </dd>
+    <TemporalFact runId={run.id} />
   </dl>
 );
 

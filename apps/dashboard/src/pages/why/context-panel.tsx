@@ -11,6 +11,7 @@ import { countOf, formatNumber } from '../../ui/format.js';
 import { LongText } from '../../ui/json.js';
 import { css as ui, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import { pageOfFile } from '../files/open-path.js';
 import pages from '../pages.module.css';
 
 type Entry = RouteReply<'queryMemory'>['entries'][number];
@@ -30,6 +31,12 @@ const Part = ({ what, position, children }: PartProps) => (
     </td>
   </tr>
 );
+
+const FILE_WORDS = {
+  attached: 'Attached file',
+  read: 'File that it read',
+  changed: 'File that it changed',
+} as const;
 
 const MAX_FACTS = 50;
 
@@ -119,7 +126,7 @@ export const ContextPanel = (props: ContextProps) => {
   const { agentId } = transcript;
   const isBeforeCall = explanation.calls.length === 0;
   return (
-    <Panel title={`What the model had before it, at event ${formatNumber(at)}`}>
+    <Panel title={`What the model had before it, at event ${formatNumber(at)}, and its files`}>
       <Table label="Context" columns={['Part', 'Content', { name: 'Event', isNumber: true }]}>
         <Part what="Message" position={turn.firstPosition}>
           <LongText text={turn.message.text} label="Message" />
@@ -135,12 +142,10 @@ export const ContextPanel = (props: ContextProps) => {
         <Earlier {...props} />
         {isBeforeCall && <Facts sessionId={sessionId} turn={turn} at={at} />}
         {explanation.files.map(({ path, how, position }) => (
-          <Part
-            key={position}
-            what={how === 'attached' ? 'Attached file' : 'File that it read'}
-            position={position}
-          >
-            <VisibleText text={path} />
+          <Part key={`${how} ${position} ${path}`} what={FILE_WORDS[how]} position={position}>
+            <Link to={pageOfFile(path)}>
+              <VisibleText text={path} />
+            </Link>
           </Part>
         ))}
         {partsOf(turn)

@@ -1,10 +1,14 @@
 import type { RouteReply } from '@antiphon/client';
 import { useState, type ReactNode } from 'react';
 import { Link } from '../../data/router.js';
+import { toolsOf } from '../../data/compare.js';
+import type { Turn } from '../../data/transcript.js';
 import { useRead } from '../../data/use-read.js';
 import { countOf, formatBytes, formatNumber } from '../../ui/format.js';
 import { css as ui, Field, Loading, Panel, ProblemBox, Table, numberColumn } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import { pageOfFile } from '../files/open-path.js';
+import { WithText, type PartTexts } from './part-text.js';
 import pages from '../pages.module.css';
 
 /** The context of a model call, as the API describes it. */
@@ -115,23 +119,36 @@ const Turns = ({ sessionId, turns, earlierTurns, window, tokens: total }: View) 
   );
 };
 
-const Rest = ({ files, message, results, tools, tokens: total }: View) => (
+const Rest = ({
+  files,
+  message,
+  results,
+  tools,
+  tokens: total,
+  texts,
+}: View & { texts?: PartTexts | undefined }) => (
   <>
     {files.map(({ path, size, tokens, isCut, position }) => (
       <Part key={path} what="Attached file" tokens={tokens} total={total} position={position}>
-        <VisibleText text={path} />
+        <Link to={pageOfFile(path)}>
+          <VisibleText text={path} />
+        </Link>
         {` (${formatBytes(size)}${isCut ? ', cut' : ''})`}
       </Part>
     ))}
     <Part what="Message" tokens={message.tokens} total={total} position={message.position}>
-      {message.received === 0
-        ? 'and what the turn had done before this call'
-        : `with ${countOf(message.received, 'message')} of other agents, and what the turn had done before this call`}
+      <WithText text={texts?.message} label="Text of the message">
+        {message.received === 0
+          ? 'and what the turn had done before this call'
+          : `with ${countOf(message.received, 'message')} of other agents, and what the turn had done before this call`}
+      </WithText>
     </Part>
     {results.map(({ callId, name, tokens, wholeTokens }) => (
       <Part key={callId} what="Tool result" tokens={tokens} total={total}>
-        {name}
-        {wholeTokens > tokens && `, clipped from ${formatNumber(wholeTokens)} tokens`}
+        <WithText text={texts?.results.get(callId)} label={`Whole result of ${name} in the context`}>
+          {name}
+          {wholeTokens > tokens && `, clipped from ${formatNumber(wholeTokens)} tokens`}
+        </WithText>
       </Part>
     ))}
     <Part what="Tools" tokens={tools.reduce((sum, { tokens }) => sum + tokens, 0)} total={total}>
@@ -160,12 +177,13 @@ const Footer = ({ promptHash }: View) => (
 
 interface ContextTableProps {
   readonly view: ContextView;
+  readonly texts?: PartTexts;
   /** Shows another model call of the turn. */
   readonly choose: (attempt: number) => void;
 }
 
 /** Shows the parts of the context of a model call with their shares of its estimated tokens. */
-export const ContextTable = ({ view, choose }: ContextTableProps) => {
+export const ContextTable = ({ view, texts, choose }: ContextTableProps) => {
   const { tokens, limitTokens, attempts, call } = view;
   return (
     <Panel
@@ -190,7 +208,7 @@ export const ContextTable = ({ view, choose }: ContextTableProps) => {
       >
         <Instructions {...view} />
         <Memory {...view} />
-        <Rest {...view} />
+        <Rest {...view} texts={texts} />
         <Turns {...view} />
       </Table>
       <div className={ui.panelBody}>
@@ -202,11 +220,12 @@ export const ContextTable = ({ view, choose }: ContextTableProps) => {
 
 interface ContextSharesProps {
   readonly sessionId: string;
-  readonly turnId: string;
+  readonly turn: Turn;
 }
 
 /** Reads the context of the newest model call of a turn, or of the chosen one. */
-export const ContextShares = ({ sessionId, turnId }: ContextSharesProps) => {
+export const ContextShares = ({ sessionId, turn }: ContextSharesProps) => {
+  const { turnId } = turn;
   const [attempt, setAttempt] = useState<number | undefined>(undefined);
   const query = attempt === undefined ? {} : { attempt };
   const { data, problem, refresh } = useRead(
@@ -229,5 +248,9 @@ export const ContextShares = ({ sessionId, turnId }: ContextSharesProps) => {
         <Loading what="the context" />
       </Panel>
     );
-  return <ContextTable view={data} choose={setAttempt} />;
+  const results = toolsOf(turn).flatMap(({ callId, output }) =>
+    output === null ? [] : [[callId, output] as const],
+  );
+  const texts = { message: turn.message.text, results: new Map(results) };
+  return <ContextTable view={data} texts={texts} choose={setAttempt} />;
 };

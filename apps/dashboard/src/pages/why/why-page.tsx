@@ -175,7 +175,7 @@ const Explained = ({ sessionId, transcript, turn, explanation, focus }: Explaine
     <div className={pages.stack}>
       <FocusedEvent events={explanation.events} turn={turn} focus={focus} />
       <Answer turn={turn} sessionId={sessionId} />
-      {explanation.calls.length > 0 && <ContextShares sessionId={sessionId} turnId={turn.turnId} />}
+      {explanation.calls.length > 0 && <ContextShares sessionId={sessionId} turn={turn} />}
       <ContextPanel sessionId={sessionId} transcript={transcript} turn={turn} explanation={explanation} />
       <Panel title={`Cost: ${formatUsd(turn.usage.costMicroUsd)}`}>
         <Cost calls={explanation.calls} />
