@@ -15,6 +15,16 @@ const AGENTS = /^Agent(?:Spawned|Redefined|OverridesSet|Terminated)$/;
 /** Selects the events after which the catalogue may be another one. */
 export const changesTools = ({ type }: LogEvent): boolean => CALLS.has(type) || AGENTS.test(type);
 
+const MAX_BEGINNING = 140;
+
+/** Returns the beginning of a description for the list, by whole words. The detail has all of it. */
+export const beginningOf = (text: string): string => {
+  if (text.length <= MAX_BEGINNING) return text;
+  const beginning = text.slice(0, MAX_BEGINNING);
+  const end = beginning.lastIndexOf(' ');
+  return `${end > 0 ? beginning.slice(0, end) : beginning} …`;
+};
+
 /** Says which calls of a tool a person has to approve. */
 export const approvalOf = ({ agents, agentCount }: Tool): string => {
   const asked = agents.filter(({ approval }) => approval !== null).length;
