@@ -160,9 +160,17 @@ describe('the tasks that need a person', () => {
   it('are on a tab: those that wait for a person first, and none that continues alone', async () => {
     const { page } = world;
     const create = (title: string, spec: object) => send<TaskItem>('POST', '/tasks', { title, ...spec });
-    await create('Broken', { prompt: 'fail this', agent: 'claude', retry: { strikes: 1 } });
+    const broken = await create('Broken', { prompt: 'fail this', agent: 'claude', retry: { strikes: 1 } });
     await create('Deep', { prompt: 'listen', capabilities: ['sonar'] });
     const asking = await create('Careful', { prompt: 'ask first', agent: 'planner' });
+    await waitForValue('a failure', async () => (await taskOf(broken.id)).endedAt ?? undefined);
+    await waitForValue('an approval', async () => {
+      const { approvals } = await readApi<{ approvals: unknown[] }>(
+        world,
+        '/api/v1/approvals?status=pending',
+      );
+      return approvals.length > 0 ? true : undefined;
+    });
     await page.goto('/tasks?tab=needs');
     await page.getByRole('button', { name: 'Needs me 3' }).waitFor();
     const careful = row(/Careful.*waits for approval/);
@@ -245,7 +253,7 @@ describe('the pages of plans in Chromium', () => {
     const { page } = world;
     await writeFile('tides.plan.md', '# Tides\n\nNo box is left.\n');
     await page.goto('/plans/tides.plan.md');
-    const conflict = page.getByRole('region', { name: 'Conflict 1' });
+    const conflict = page.getByRole('region', { name: 'Conflict 1', exact: true });
     await conflict.getByText('The file has no step').waitFor();
     expect((await planOf('tides.plan.md')).conflicts).toHaveLength(1);
     expect(await findViolations(page)).toEqual([]);
@@ -255,5 +263,12 @@ describe('the pages of plans in Chromium', () => {
     await button('Cancel').click();
     await page.getByRole('link', { name: 'Open its steps' }).click();
     await page.getByRole('heading', { level: 1, name: 'tides.plan.md' }).waitFor();
+    // The facts win, and the edit stays in the history of the file.
+    await button('Take the facts').click();
+    await conflict.waitFor({ state: 'detached' });
+    await page.getByRole('listitem').filter({ hasText: 'Add the heights' }).waitFor();
+    expect(await planOf('tides.plan.md')).toMatchObject({ status: 'failed', conflicts: [] });
+    const file = await fetch(`${world.stack.gatewayUrl}/api/v1/workspaces/default/files/tides.plan.md`);
+    expect(await file.text()).toContain('- [x] Add the heights');
   });
 });

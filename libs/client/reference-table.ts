@@ -27,6 +27,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   getPlan: { method: 'get', path: '/api/v1/plans' },
   runPlan: { method: 'post', path: '/api/v1/plans/run' },
   stopPlan: { method: 'post', path: '/api/v1/plans/stop' },
+  takePlanFacts: { method: 'post', path: '/api/v1/plans/facts' },
   queryMemory: { method: 'get', path: '/api/v1/memory' },
   recallMemory: { method: 'get', path: '/api/v1/memory/{memoryId}' },
   listTurnsOfEntry: { method: 'get', path: '/api/v1/memory/{memoryId}/turns' },

@@ -128,6 +128,8 @@ export const PlanEditConflicted = event('PlanEditConflicted', {
   digest: z.string(),
   conflicts: z.array(PlanConflict).min(1).max(500),
 });
+/** The caller took the facts: no conflict is left, and the file shows the facts. */
+export const PlanConflictsSettled = event('PlanConflictsSettled', change);
 /** The file of the plan has this content, which is the plan after the events before this one. */
 export const PlanFileRendered = event('PlanFileRendered', {
   ...change,
@@ -174,6 +176,7 @@ export const PlanEvent = z.discriminatedUnion('type', [
   PlanStepFailed,
   PlanStepReopened,
   PlanEditConflicted,
+  PlanConflictsSettled,
   PlanFileRendered,
   PlanRunStarted,
   PlanRunStopRequested,

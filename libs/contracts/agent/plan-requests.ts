@@ -4,6 +4,7 @@ import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
 import { AgentActor } from './agent-requests.js';
+import { FileDigest } from './file-events.js';
 import { PLAN_SUFFIX, PlanConflict, PlanEvidence, PlanStepId } from './plan-events.js';
 
 /** Maximum number of turns of one run, unless the request gives another one. */
@@ -117,6 +118,24 @@ export const runPlan = defineRequest({
 export const stopPlan = defineRequest({
   subject: 'cmd.agent.plan.stop',
   request: z.strictObject({ ...place, actor: AgentActor }),
+  reply: z.object({ plan: PlanView }),
+  timeoutMs: 10_000,
+});
+
+/**
+ * Settles the conflicts of a plan by its facts: its file shows them, instead of the edit that the
+ * caller saw by its digest. The edit stays in the history of the file. Without conflicts and with
+ * an equal file it changes nothing. Errors: `PLAN.NOT_FOUND`, `FILE.STALE`.
+ */
+export const takePlanFacts = defineRequest({
+  subject: 'cmd.agent.plan.facts',
+  request: z.strictObject({
+    ...place,
+    digest: FileDigest.nullable().describe(
+      'Digest of the file that the caller saw; null for a removed file.',
+    ),
+    actor: AgentActor,
+  }),
   reply: z.object({ plan: PlanView }),
   timeoutMs: 10_000,
 });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AgentId } from '../agent/agent-id.js';
-import { PlanPath, PlanView, listPlans, runPlan } from '../agent/plan-requests.js';
+import { PlanPath, PlanView, listPlans, runPlan, takePlanFacts } from '../agent/plan-requests.js';
 import { At } from '../gateway/index.js';
 import { asOfReply } from '../log/as-of.js';
 import { defineRoute } from './http-route.js';
@@ -119,5 +119,20 @@ export const PLAN_ROUTES = {
     reply: { schema: PlanView },
     example: { body: { path: PLAN.path }, reply: PLAN },
     problems: { 404: MISSING },
+  }),
+  takePlanFacts: defineRoute({
+    method: 'post',
+    path: '/api/v1/plans/facts',
+    access: 'runs:write',
+    tag: 'Plans',
+    feature: 'agent_runtime_v1',
+    summary: 'Take the facts of a plan',
+    description:
+      'Settles the conflicts of the last edit: the file shows the facts instead of the edit, which stays in its history. ' +
+      '`digest` is that of the plan as it was read.',
+    body: takePlanFacts.request.pick({ path: true, digest: true }),
+    reply: { schema: PlanView },
+    example: { body: { path: PLAN.path, digest: PLAN.digest }, reply: PLAN },
+    problems: { 404: MISSING, 409: '`FILE.STALE`: the file has another digest' },
   }),
 } as const;

@@ -35,6 +35,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   getPlan: 'heavy',
   runPlan: 'heavy',
   stopPlan: 'small',
+  takePlanFacts: 'heavy',
   queryMemory: 'heavy',
   recallMemory: 'past',
   listTurnsOfEntry: 'past',

@@ -1,5 +1,12 @@
 import { Controller, Inject } from '@nestjs/common';
-import { getPlan, listPlans, runPlan, stopPlan, type PlanView } from '@antiphon/contracts/agent';
+import {
+  getPlan,
+  listPlans,
+  runPlan,
+  stopPlan,
+  takePlanFacts,
+  type PlanView,
+} from '@antiphon/contracts/agent';
 import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import { PLAN_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
@@ -65,5 +72,14 @@ export class PlansController {
   ): Promise<PlanView> {
     const command = { workspace: principal.workspace, actor: actorOf(principal), ...body };
     return (await this.requests.request(stopPlan, command)).plan;
+  }
+
+  @HandleRoute(PLAN_ROUTES.takePlanFacts)
+  async takeFacts(
+    { body }: RouteInput<Routes['takePlanFacts']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<PlanView> {
+    const command = { workspace: principal.workspace, actor: actorOf(principal), ...body };
+    return (await this.requests.request(takePlanFacts, command)).plan;
   }
 }

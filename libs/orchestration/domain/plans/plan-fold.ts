@@ -142,6 +142,7 @@ const FOLDS: Folds = {
     conflicted: { digest, at },
     conflicts,
   }),
+  PlanConflictsSettled: (state) => ({ ...state, conflicted: null, conflicts: [] }),
   PlanFileRendered: (state, { digest }) => ({ ...state, rendered: { digest, document: documentOf(state) } }),
   PlanRunStarted: (state, { runId, maxTurns, agentId }) => {
     const run = { runId, maxTurns, agentId: agentId ?? '', turns: 0, isStopRequested: false, ended: null };

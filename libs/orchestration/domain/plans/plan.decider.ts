@@ -57,6 +57,8 @@ export type EndPlanRun = Command<
   { readonly runId: string; readonly reason: PlanRunEnd; readonly cause: Cause | null }
 >;
 /** The file shows the plan: `digest` is that of its content. */
+/** Settles the conflicts of the last edit by the facts. */
+export type TakePlanFacts = Command<'TakePlanFacts', Record<never, never>>;
 export type RenderPlanFile = Command<'RenderPlanFile', { readonly digest: string }>;
 
 export type PlanCommand =
@@ -68,6 +70,7 @@ export type PlanCommand =
   | StartPlanRun
   | StopPlanRun
   | EndPlanRun
+  | TakePlanFacts
   | RenderPlanFile;
 
 const NO_STEPS = { kind: 'plan_without_steps' } as const;
@@ -165,6 +168,11 @@ const mergeEdit = ({ data: { kind, ...edit }, by, now }: MergePlanEdit, state: P
   return [...mergePlan(state, { ...edit, author, now }).events];
 };
 
+const takeFacts = (command: TakePlanFacts, state: PlanFold): PlanEvent[] =>
+  state.conflicts.length === 0
+    ? []
+    : [{ type: 'PlanConflictsSettled', schemaVersion, data: changeOf(state, command) }];
+
 const render = (command: RenderPlanFile, state: PlanFold): PlanEvent[] => {
   const done = state.steps.filter(({ status }) => status === 'done').length;
   const counts = { done, steps: state.steps.length };
@@ -190,6 +198,8 @@ const decide = (command: PlanCommand, state: PlanFold): PlanEvent[] => {
       return stopRun(command, state);
     case 'EndPlanRun':
       return endRun(command, state);
+    case 'TakePlanFacts':
+      return takeFacts(command, state);
     case 'RenderPlanFile':
       return render(command, state);
   }

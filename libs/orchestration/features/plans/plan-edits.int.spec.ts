@@ -2,7 +2,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, createAgentWorld } from '@antiphon/agent-features/testing/agent-world';
 import type { AgentWorld } from '@antiphon/agent-features/testing/agent-world';
-import { boxes, createPlansWorld, doSteps, nextPath } from '@antiphon/agent-features/testing/plans-world';
+import {
+  boxes,
+  createPlansWorld,
+  doSteps,
+  nextPath,
+  PLAN_ACTOR,
+} from '@antiphon/agent-features/testing/plans-world';
 
 type PlansWorld = ReturnType<typeof createPlansWorld>;
 
@@ -135,5 +141,32 @@ describe('an edit of a plan file', () => {
     expect((await factsOf(path)).filter(({ type }) => type === 'PlanEditConflicted')).toHaveLength(1);
     await expect(run(process, path)).rejects.toMatchObject({ code: 'PLAN.NO_STEPS' });
     await expect(show(process, 'none.plan.md')).rejects.toMatchObject({ code: 'PLAN.NOT_FOUND' });
+  });
+
+  it('is settled by the facts, which the file then shows, unless another edit came first', async () => {
+    const path = nextPath();
+    const process = start();
+    const actor = PLAN_ACTOR;
+    const take = async (digest: string | null) =>
+      (await process.plans.takeFacts({ workspace: WORKSPACE, path, digest, actor })).plan;
+    await write(process, path, '- [ ] a\n');
+    await show(process, path);
+    const facts = await readFile(process, path);
+    await write(process, path, 'no boxes\n');
+    const seen = await show(process, path);
+    expect(seen).toMatchObject({ status: 'invalid', conflicts: [{ kind: 'no_steps' }] });
+    await write(process, path, 'no boxes, once more\n');
+    await expect(take(seen.digest)).rejects.toMatchObject({ code: 'FILE.STALE' });
+    expect(await readFile(process, path)).toBe('no boxes, once more\n');
+    const { digest } = await show(process, path);
+    const settled = await take(digest);
+    expect(settled).toMatchObject({ status: 'open', conflicts: [], conflictedAt: null });
+    expect(await readFile(process, path)).toBe(facts);
+    const types = (await factsOf(path)).map(({ type }) => type);
+    expect(types.filter((type) => type === 'PlanConflictsSettled')).toHaveLength(1);
+    // Again it changes nothing, and the next read finds no edit.
+    expect(await take(settled.digest)).toEqual(settled);
+    expect(await show(process, path)).toEqual(settled);
+    expect((await factsOf(path)).map(({ type }) => type)).toEqual(types);
   });
 });

@@ -8,19 +8,23 @@ import type { EndPlanRun, PlanCommand, PlanFold } from '@antiphon/orchestration-
 import type { FileEntry, FileLimits, FileTree } from '@antiphon/files-domain';
 import { AggregateStore, retryConflicts } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
-import { isoTime, notFound } from '@antiphon/kernel';
+import { conflict, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { fileTreeIdOf, planIdOf, eventForms } from '@antiphon/agent-log';
 import { findTreeVersion } from '@antiphon/files-features';
 import type { FileDecision, FileTrees } from '@antiphon/files-features';
 import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
 import { workJobs } from '../text-work.js';
+import { findAuthor } from './edit-author.js';
 
 /** A plan by its file. */
 export interface PlanRef {
   readonly workspace: string;
   readonly path: string;
 }
+
+const isStale = ({ path }: PlanRef): Error =>
+  causedError(conflict, 'FILE.STALE', { kind: 'file_changed', path });
 
 const noPlan = ({ path }: PlanRef): Error =>
   causedError(notFound, 'PLAN.NOT_FOUND', { kind: 'plan_missing', path });
@@ -60,8 +64,6 @@ export interface PlanStoreDeps {
 /** Actor of facts that a read takes over from the file. */
 const READER = { actor: 'runtime', agentId: null };
 const MAX_ROUNDS = 20;
-/** Maximum number of changes of the tree that are read to find the authors of an edit. */
-const MAX_FACTS = 500;
 /** Commands with the text of a file. */
 const HAS_TEXT: ReadonlySet<string> = new Set(['CreatePlan', 'MergePlanEdit']);
 /** Files that are larger are no plans. */
@@ -75,12 +77,6 @@ interface Draft {
   readonly rendered: string | null;
   state: PlanFold;
   readonly events: PlanEvent[];
-}
-
-interface Author {
-  readonly kind: 'person' | 'agent';
-  readonly actor: string;
-  readonly agentId: string | null;
 }
 
 /**
@@ -147,6 +143,15 @@ export class PlanStore {
     return retryConflicts(() => this.changeOnce(ref, by, decide, idempotency), { maxRounds: MAX_ROUNDS });
   }
 
+  /**
+   * Settles conflicts by the facts, which the file then shows. An edit that the caller has not seen
+   * by its digest is not lost: `FILE.STALE`.
+   */
+  takeFacts(ref: PlanRef, by: PlanActor, seen: string | null): Promise<PlanAt> {
+    const decide: DecidePlan = () => [{ type: 'TakePlanFacts', data: {} }];
+    return retryConflicts(() => this.changeOnce(ref, by, decide, undefined, seen), { maxRounds: MAX_ROUNDS });
+  }
+
   /** Ends a run by its fact alone, without its file. */
   async endRun({ workspace, path }: PlanRef, by: PlanActor, data: EndPlanRun['data']): Promise<void> {
     const { actor, agentId } = by;
@@ -161,11 +166,12 @@ export class PlanStore {
     by: PlanActor,
     decide: DecidePlan,
     idempotency: IdempotencyClaim | undefined,
+    seen?: string | null,
   ): Promise<PlanAt> {
     const treeId = fileTreeIdOf(ref.workspace);
     const draft: { state?: PlanFold; isInvalid?: boolean } = {};
     const { tree } = await this.deps.trees.commit(ref.workspace, treeId, async (before) => {
-      const decided = await this.decide(ref, before, by, decide);
+      const decided = await this.decide(ref, before, by, decide, seen);
       Object.assign(draft, decided);
       return idempotency ? { ...decided.decision, idempotency } : decided.decision;
     });
@@ -173,12 +179,20 @@ export class PlanStore {
     return { state, isInvalid, file: tree.files.get(ref.path) ?? null, calls: tree.calls };
   }
 
-  private async decide(ref: PlanRef, tree: FileTree, by: PlanActor, decide: DecidePlan) {
+  /** With `seen`, the facts win over the edit of the file with that digest. */
+  private async decide(
+    ref: PlanRef,
+    tree: FileTree,
+    by: PlanActor,
+    decide: DecidePlan,
+    seen: string | null | undefined,
+  ) {
     const planId = planIdOf(ref.workspace, ref.path);
     const { state, version } = await this.streams.read(ref.workspace, planId);
     const draft: Draft = { version, state, rendered: state.rendered?.digest ?? null, events: [] };
     const file = tree.files.get(ref.path) ?? null;
-    const isInvalid = await this.takeEdit(ref, tree, file, draft);
+    if (seen !== undefined && (file?.digest ?? null) !== seen) throw isStale(ref);
+    const isInvalid = seen === undefined && (await this.takeEdit(ref, tree, file, draft));
     const commands = decide({ state: draft.state, file, isInvalid, calls: tree.calls });
     if (!draft.state.created && commands.every(({ type }) => type !== 'CreatePlan')) throw noPlan(ref);
     for (const command of commands) await this.apply(draft, command, by, ref.workspace);
@@ -215,7 +229,7 @@ export class PlanStore {
     const { created, rendered } = draft.state;
     if (!file || file.digest === rendered?.digest) return false;
     const text = await this.textOf(ref.workspace, file);
-    const author = await this.authorOf(ref, tree, file, rendered?.digest ?? null);
+    const author = await findAuthor(this.deps.trees, ref, tree, file, rendered?.digest ?? null);
     if (!created) {
       const place = { planId: planIdOf(ref.workspace, ref.path), treeId: fileTreeIdOf(ref.workspace) };
       const data = { ...place, path: ref.path, file: text, kind: author.kind };
@@ -238,42 +252,6 @@ export class PlanStore {
   private async textOf(workspace: string, { digest, size }: FileEntry): Promise<string> {
     if (size > MAX_BYTES) return '';
     return new TextDecoder().decode(await this.deps.trees.readBytes(workspace, digest));
-  }
-
-  /**
-   * Returns the author of the edits that are not facts yet. One by an agent makes all of them its
-   * own: a person's next edit does not complete its ticks.
-   */
-  private async authorOf(
-    { workspace, path }: PlanRef,
-    tree: FileTree,
-    file: FileEntry,
-    rendered: string | null,
-  ): Promise<Author> {
-    const actors = await this.actorsOf({ workspace, path }, tree, file, rendered);
-    const agent = actors.find((actor) => actor.startsWith('agent/'));
-    return {
-      kind: agent === undefined ? 'person' : 'agent',
-      actor: agent ?? actors[0] ?? 'runtime',
-      agentId: agent?.slice('agent/'.length) ?? null,
-    };
-  }
-
-  /** Returns the actors of the changes of a file since the plan was rendered, newest first. */
-  private async actorsOf(
-    { workspace, path }: PlanRef,
-    tree: FileTree,
-    { version }: FileEntry,
-    rendered: string | null,
-  ): Promise<string[]> {
-    const beforeVersion = version - (tree.base?.version ?? 0) + 1;
-    if (beforeVersion <= 1) return [];
-    const bounds = { beforeVersion, limit: MAX_FACTS };
-    const { events } = await this.deps.trees.readFacts(workspace, fileTreeIdOf(workspace), bounds);
-    const own = events.filter(({ data }) => data['path'] === path || data['to'] === path);
-    const known = own.findIndex(({ data }) => rendered !== null && data['digest'] === rendered);
-    const edits = known < 0 ? own : own.slice(0, known);
-    return edits.map(({ data }) => (data['cause'] as { actor?: string }).actor ?? 'runtime');
   }
 
   /** Returns the change of the file that shows the facts, and records its digest with them. */

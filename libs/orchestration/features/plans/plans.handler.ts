@@ -4,7 +4,7 @@ import { IDS } from '@antiphon/service-host';
 import { FileAccess } from '@antiphon/conversation-features';
 import { PlanRuns } from './plan-runs.js';
 import { PlanStore } from './plan-store.js';
-import { getPlan, runPlan, stopPlan } from '@antiphon/contracts/agent';
+import { getPlan, runPlan, stopPlan, takePlanFacts } from '@antiphon/contracts/agent';
 import type { PlanEvidence, PlanView } from '@antiphon/contracts/agent';
 import { planStatus, toStepText } from '@antiphon/orchestration-domain';
 import type { OpenTurn } from '@antiphon/conversation-domain';
@@ -127,6 +127,18 @@ export class Plans {
     const at = await plans.change(ref, by, () => [{ type: 'StopPlanRun', data: {} }]);
     this.planRuns.wake();
     return { plan: toView(at) };
+  }
+
+  /** Writes the facts over an edit of the file. An agent needs the right to write that file. */
+  @HandleRequest(takePlanFacts)
+  async takeFacts({ actor, digest, ...ref }: z.output<typeof takePlanFacts.request>): Promise<PlanReply> {
+    const { plans, directory, access } = this;
+    const { run } = (await plans.peek(ref)).state;
+    const agentId = run?.agentId ?? actor.agentId;
+    await requireRights(directory, ref.workspace, actor, agentId);
+    if (actor.agentId !== null)
+      await access.allow({ workspace: ref.workspace, agentId: actor.agentId }, 'write', ref.path);
+    return { plan: toView(await plans.takeFacts(ref, { actor: actor.caller, agentId }, digest)) };
   }
 
   /** Makes a plan for an agent. A repeated call returns the plan that the first one made. */

@@ -1,9 +1,12 @@
+import { useAct } from '../../data/act.js';
+import { client } from '../../data/gateway.js';
 import { Link } from '../../data/router.js';
+import { ActButton } from '../../ui/act-button.js';
 import { countOf } from '../../ui/format.js';
 import { Code } from '../../ui/json.js';
-import { css as ui, Panel, Time } from '../../ui/ui.js';
+import { css as ui, Panel, ProblemBox, Time } from '../../ui/ui.js';
 import { pageOfFile } from '../files/open-path.js';
-import type { Plan } from './plan-page.js';
+import type { Plan } from './plan-steps.js';
 import css from './plans.module.css';
 
 const WORDS: Readonly<Record<Plan['conflicts'][number]['kind'], string>> = {
@@ -19,16 +22,30 @@ const WORDS: Readonly<Record<Plan['conflicts'][number]['kind'], string>> = {
 
 /** Parts of the last edit of the file that contradict the facts, side by side. The facts stayed. */
 export const Conflicts = ({ plan }: { readonly plan: Plan }) => {
-  const { conflicts, conflictedAt, path } = plan;
+  const { conflicts, conflictedAt, path, digest } = plan;
+  const { run, isBusy, problem } = useAct();
   if (conflicts.length === 0) return null;
   return (
     <Panel
       title={countOf(conflicts.length, 'conflict')}
-      actions={<Link to={`${pageOfFile(path)}?edit=1`}>Edit the file</Link>}
+      actions={
+        <>
+          <Link to={`${pageOfFile(path)}?edit=1`}>Edit the file</Link>
+          <ActButton
+            permission="runs:write"
+            isOff={isBusy}
+            onClick={() => run(() => client.http.takePlanFacts({ body: { path, digest } }))}
+          >
+            Take the facts
+          </ActButton>
+        </>
+      }
       isPadded
     >
+      {problem && <ProblemBox problem={problem} />}
       <p className={ui.muted}>
-        The facts of the plan stayed as they are.{' '}
+        The facts of the plan stayed as they are. Take them, and the file shows them again: the edit stays in
+        its history.{' '}
         {conflictedAt && (
           <>
             The edit was read <Time at={conflictedAt} />.
