@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { addContent, type ContentPages } from './dashboard-content.js';
 import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { readEvents, waitForValue } from './stack-under-test.js';
 
@@ -56,7 +57,7 @@ const MORE = [
   '/tools?tool=calculator',
   '/no-such-page',
 ];
-const WIDTHS = [1_440, 390];
+const WIDTHS = [1_920, 1_440, 390];
 /** Pages of the past that are of no session. */
 const PAST = [
   ...[
@@ -71,7 +72,7 @@ const PAST = [
     '/files',
     '/tools?tool=calculator',
   ],
-  '/runs',
+  ...['/runs', '/tasks', '/plans', '/messages', '/chats', '/attention', '/sessions', '/performance'],
 ];
 const WORKFLOW = {
   name: 'two steps',
@@ -89,6 +90,7 @@ let turnPosition: number;
 let runId: string;
 let workflowId: string;
 let head: number;
+let content: ContentPages;
 beforeAll(async () => {
   world = await startDashboardWorld();
   const { page, stack } = world;
@@ -116,6 +118,7 @@ beforeAll(async () => {
     const { status } = await readApi<{ status: string }>(world, `/api/v1/runs/${runId}`);
     return status === 'completed' || undefined;
   });
+  content = await addContent(world);
   ({ head } = await readApi<{ head: number }>(world, '/api/v1/events?limit=1'));
 }, 240_000);
 afterAll(() => world?.stop());
@@ -144,7 +147,10 @@ describe.each(['light', 'dark'] as const)('every page of the dashboard, %s', (co
       comparison,
       `/runs/${runId}`,
       `/workflows/${workflowId}/edit`,
-      ...[...PAST, `/runs/${runId}`, why].map((path) => `${path}${path.includes('?') ? '&' : '?'}at=${head}`),
+      ...Object.values(content),
+      ...[...PAST, `/runs/${runId}`, why, ...Object.values(content)].map(
+        (path) => `${path}${path.includes('?') ? '&' : '?'}at=${head}`,
+      ),
       '/agents?at=10',
       '/approvals?at=20',
     ]) {

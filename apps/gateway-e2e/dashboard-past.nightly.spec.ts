@@ -27,6 +27,22 @@ const change = async (method: string, path: string, body: unknown): Promise<Json
   return (await response.json()) as Json;
 };
 
+const WORKSPACE = '/workspaces/default';
+
+/** Makes a file, a plan, a chat with a turn, tasks that end and wait, and a message. */
+const addWork = async (turn: number): Promise<void> => {
+  const write = (path: string, text: string) => change('PUT', `${WORKSPACE}/files/${path}`, { text });
+  await write(`file-${turn}.md`, 'text');
+  await write('changed.md', `version of turn ${turn}`);
+  await write(`tides-${turn}.plan.md`, `# Tides\n\n- [${turn % 8 === 1 ? 'x' : ' '}] Add the heights\n`);
+  const chat = await change('POST', `${WORKSPACE}/chats`, { name: `chat ${turn}`, agent: 'claude' });
+  await change('POST', `${WORKSPACE}/chats/${String(chat['id'])}`, { command: 'message', content: 'hello' });
+  await change('POST', '/tasks', { title: `task ${turn}`, prompt: 'hello', agent: 'claude' });
+  await change('POST', '/tasks', { title: `waits ${turn}`, prompt: 'hello', capabilities: ['none-has-it'] });
+  const content = { text: `message ${turn}` };
+  await change('POST', '/messages', { to: { agent: 'gpt' }, type: 'AgentSpoke', content });
+};
+
 /** Makes sessions, agents, tasks, runs and limits, so that each page has a past. */
 const makePast = async (): Promise<void> => {
   const client = await connectClient(world.stack.wsUrl);
@@ -43,6 +59,7 @@ const makePast = async (): Promise<void> => {
     if (turn === 0) [ids.session, ids.turn] = [accepted.sessionId, accepted.turnId];
     if (turn % 8 === 3) ids.run = String((await change('POST', `/workflows/${workflowId}/start`, {}))['id']);
     if (turn % 5 === 2) await change('POST', '/agents', { base: 'claude', name: `helper ${turn}` });
+    if (turn % 4 === 1) await addWork(turn);
     if (turn % 6 === 4)
       await change('PUT', '/budgets/day', { limitTokens: 1_000_000 + turn, limitMicroUsd: null });
   }
@@ -53,8 +70,10 @@ const makePast = async (): Promise<void> => {
       '/api/v1/projections',
     );
     const { runs } = await readApi<{ runs: { status: string }[] }>(world, '/api/v1/runs');
+    const { tasks } = await readApi<{ tasks: { title: string; state: string }[] }>(world, '/api/v1/tasks');
     const isAtRest = state.projections.every(({ lag }) => lag === 0);
-    return isAtRest && runs.every(({ status }) => status !== 'running') ? state.head : undefined;
+    const isDone = tasks.every(({ title, state: now }) => title.startsWith('waits') || now === 'completed');
+    return isAtRest && isDone && runs.every(({ status }) => status !== 'running') ? state.head : undefined;
   });
 };
 
@@ -66,10 +85,14 @@ beforeAll(async () => {
 });
 afterAll(() => world?.stop());
 
+const withPosition = (path: string, at: number): string => `${path}${path.includes('?') ? '&' : '?'}at=${at}`;
+
 /** Reads a path as of a position. A fold of the past that is not ready is asked for again. */
 const readAt = (path: string, at: number): Promise<Json | null> =>
   waitForValue(`${path} at ${at}`, async () => {
-    const response = await fetch(`${world.stack.gatewayUrl}${path}${path.includes('?') ? '&' : '?'}at=${at}`);
+    // An `at` of files is a version.
+    const address = withPosition(path, at).replace(/(\/files\?.*)at=/, '$1position=');
+    const response = await fetch(world.stack.gatewayUrl + address);
     if (response.status === 503) return undefined;
     return response.status === 200 ? { ...((await response.json()) as Json) } : { isMissing: true };
   });
@@ -139,9 +162,51 @@ const VIEWS: Readonly<Record<string, View>> = {
         .map(({ id }) => id)
         .sort(),
   },
+  cards: {
+    path: () => '/agents',
+    api: () => '/api/v1/agents',
+    shown: async () => withoutAt(await values('main article a[href^="/agents/"]', 'href')).sort(),
+    expected: (reply) =>
+      listOf(reply, 'agents')
+        .map(({ id }) => id)
+        .sort(),
+  },
+  files: {
+    path: () => '/files',
+    api: () => '/api/v1/workspaces/default/files?path=&limit=100&foldersFirst=true',
+    shown: () => texts('[role=treeitem] [data-name]'),
+    expected: (reply) => listOf(reply, 'entries').map(({ path }) => path),
+  },
+  chats: {
+    path: () => '/chats',
+    api: () => '/api/v1/sessions?limit=100&channel=chat',
+    shown: async () =>
+      withoutAt(await values('main a[href^="/chats/"]', 'href')).filter((id) => id !== 'new'),
+    expected: (reply) => listOf(reply, 'sessions').flatMap(({ chat }) => (chat as Json | null)?.['id'] ?? []),
+  },
+  tasks: {
+    path: () => '/tasks',
+    api: () => '/api/v1/tasks?kind=task&limit=100',
+    shown: async () => withoutAt(await values('main tbody a[href^="/tasks/"]', 'href')),
+    expected: (reply) => listOf(reply, 'tasks').map(({ id }) => id),
+  },
+  plans: {
+    path: () => '/plans',
+    api: () => '/api/v1/plans/list?limit=50',
+    shown: () => texts('main tbody td:first-child'),
+    expected: (reply) => listOf(reply, 'plans').map(({ path }) => path),
+  },
+  messages: {
+    path: () => '/messages',
+    api: () => '/api/v1/messages?limit=100',
+    shown: () => values('[data-message]', 'data-message'),
+    expected: (reply) => listOf(reply, 'messages').map(({ messageId }) => messageId),
+  },
 };
 /** Pages of which only the address of their reads is compared. */
-const OTHERS = ['/', '/approvals', '/workflows', '/money', '/memory', '/audit'];
+const OTHERS = ['/', '/approvals', '/workflows', '/money', '/memory', '/audit', '/attention', '/performance'];
+/** Pages that read little or nothing as of a position: they mark what is current. */
+const OF_NOW: ReadonlySet<string> = new Set(['/audit', '/attention', '/performance']);
 
 /** The part of a page in which nothing is being read. */
 const IDLE = 'main:not([aria-busy=true]):not(:has(p[aria-busy=true]))';
@@ -149,7 +214,7 @@ const IDLE = 'main:not([aria-busy=true]):not(:has(p[aria-busy=true]))';
 /** Moves the page to a position, as Back does, and waits until nothing of another one is shown. */
 const move = async (path: string, at: number): Promise<void> => {
   await world.page.evaluate(
-    `history.pushState(null, '', ${JSON.stringify(`${path}?at=${at}`)}); dispatchEvent(new PopStateEvent('popstate'))`,
+    `history.pushState(null, '', ${JSON.stringify(withPosition(path, at))}); dispatchEvent(new PopStateEvent('popstate'))`,
   );
   await world.page.locator(IDLE).waitFor();
 };
@@ -199,13 +264,14 @@ describe('every page at a position of the log', () => {
     }
     world.page.off('request', note);
     expect(wrong).toEqual([]);
-    expect(path === '/audit' || reads > 0).toBe(true);
+    expect(OF_NOW.has(path) || reads > 0).toBe(true);
   });
 
   /** Pages whose whole text is compared. */
   const PAGES: readonly (() => string)[] = [
     ...Object.values(VIEWS).map(({ path }) => path),
-    ...OTHERS.map((path) => () => path),
+    // Charts of the present move with the clock.
+    ...OTHERS.filter((path) => path !== '/performance').map((path) => () => path),
     () => '/agents/claude',
     () => `/sessions/${ids.session}/why/${ids.turn}`,
   ];
@@ -221,7 +287,7 @@ describe('every page at a position of the log', () => {
       for (const part of positions.slice(0, Math.max(4, POSITIONS / 10))) {
         const at = 1 + Math.floor(part * (head - 1));
         await move(path(), at);
-        await opened.goto(`${path()}?at=${at}`);
+        await opened.goto(withPosition(path(), at));
         await opened.locator(IDLE).waitFor();
         const differs = async (): Promise<boolean> =>
           (await mainText(world.page)) !== (await mainText(opened));

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { Locator } from 'playwright-core';
+import { addContent, type ContentPages } from './dashboard-content.js';
 import { findViolations, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { readEvents } from './stack-under-test.js';
 
@@ -12,6 +13,7 @@ const GOLDEN = fileURLToPath(new URL('./dashboard-views/', import.meta.url));
 
 let world: DashboardWorld;
 let session: string;
+let content: ContentPages;
 const button = (name: string | RegExp) => world.page.getByRole('button', { name, exact: true });
 const open = async (path: string): Promise<void> => {
   await world.page.goto(path);
@@ -27,6 +29,7 @@ beforeAll(async () => {
   await button('Start a conversation').click();
   await button('Approve').waitFor();
   const [turn] = await readEvents(world.stack, { type: 'TurnRequested' });
+  content = await addContent(world);
   session = `/sessions/${turn?.streamId.slice('session-'.length)}`;
 });
 afterAll(() => world?.stop());
@@ -36,6 +39,8 @@ const withoutValues = (tree: string): string =>
   tree
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b[0-9a-f]{64}\b|\b[0-9a-f]{8}\b/g, 'ID')
     .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]\S*/g, 'TIME')
+    // A port that was taken.
+    .replaceAll(/ \(taken: \d+ serves this page\)/g, '')
     // An agent that is configured may have been seen, or not yet.
     .replaceAll(/\bnow\b|\bnone yet\b|\b\d+ (?:s|min|h) ago\b|\bin \d+ (?:s|min|h|d)\b/g, 'AGE')
     .replaceAll(/dashboard:web:[0-9a-f]+/g, 'dashboard:web:PEER')
@@ -56,9 +61,20 @@ describe('the accessibility tree', () => {
     ['money', () => '/money'],
     ['memory', () => '/memory'],
     ['settings', () => '/settings'],
+    ['attention', () => '/attention'],
+    ['chat', () => content.chat],
+    ['file', () => content.file],
+    ['tasks', () => '/tasks'],
+    ['task', () => content.task],
+    ['plans', () => '/plans'],
+    ['plan', () => content.plan],
+    ['messages', () => '/messages'],
+    ['providers', () => '/settings/providers'],
     ['missing-page', () => '/no-such-page'],
   ])('of the view %s is the one under review', async (name, path) => {
     await open(path());
+    // The agent has sent its first heartbeat.
+    if (name === 'agents') await world.page.getByRole('row', { name: /^Gpt/ }).locator('time').waitFor();
     await world.page.waitForTimeout(800);
     const tree = `${withoutValues(await world.page.locator('main').ariaSnapshot())}\n`;
     const file = `${GOLDEN}${name}.txt`;

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { FIND_CUT_TEXTS, FIND_OVERLAPS } from './dashboard-layout.js';
+import { addContent } from './dashboard-content.js';
 import { startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { createApiCaller, readEvents, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(300_000);
 
-const WIDTHS = [360, 390, 768, 1_024, 1_440];
+const WIDTHS = [360, 390, 768, 1_024, 1_440, 1_920];
 /** Names as long as the API takes them, without a place to break and with many. */
 const UNBROKEN = `long-${'abcdefghij'.repeat(19)}`;
 const WORDS = 'a name with many words '.repeat(8).trim();
@@ -71,6 +72,9 @@ const fill = async (names: Names): Promise<readonly string[]> => {
     whatIf: { turns: 1 },
   });
   const position = turn?.position ?? 0;
+  const content = await addContent(world, {
+    names: { chat: names.workflow, folder: names.project, task: names.message.slice(0, 200) },
+  });
   return [
     ...[
       '/',
@@ -97,6 +101,8 @@ const fill = async (names: Names): Promise<readonly string[]> => {
       '/files',
       '/tasks',
       '/plans',
+      '/messages',
+      ...Object.values(content),
     ],
     ...[
       '/performance',
@@ -140,7 +146,7 @@ const findFaults = async (path: string, width: number): Promise<string[]> => {
 };
 
 describe.each(['short', 'long'] as const)('pages with %s names', (kind) => {
-  it('cut no text, are not too wide and have no controls over each other, at five widths', async () => {
+  it('cut no text, are not too wide and have no controls over each other, at six widths', async () => {
     const paths = await fill(NAMES[kind]);
     const faults: string[] = [];
     for (const path of paths) {

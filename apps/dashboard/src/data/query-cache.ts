@@ -1,5 +1,6 @@
 import { CLIENT_ERRORS, type LogEvent } from '@antiphon/client';
 import { QueryClient, type Query } from '@tanstack/react-query';
+import { boundCache } from './bound-cache.js';
 import { isFollowing, onEvents } from './live-log.js';
 import { shareEqual } from './share-equal.js';
 
@@ -42,13 +43,7 @@ export const queries = new QueryClient({
   },
 });
 
-const cache = queries.getQueryCache();
-cache.subscribe(({ type }) => {
-  if (type !== 'added' || cache.getAll().length <= MAX_CACHED) return;
-  const unused = cache.getAll().filter((query) => !query.isActive() && query.state.fetchStatus === 'idle');
-  const oldest = unused.sort((a, b) => a.state.dataUpdatedAt - b.state.dataUpdatedAt);
-  for (const query of oldest.slice(0, cache.getAll().length - MAX_CACHED)) cache.remove(query);
-});
+boundCache(queries, MAX_CACHED);
 
 // A view that was read before the log was followed may lack what happened since.
 isFollowing.subscribe(() => {
