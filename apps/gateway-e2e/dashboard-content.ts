@@ -39,16 +39,17 @@ export const addContent = async (
   await write(file, '# Notes\n\nThe first line.\nThe second line.\n');
   await write(`${names.folder}/rows.csv`, 'port,high\nHarwich,3.9\n');
   await write(`${names.folder}/tides.plan.md`, '# Tides\n\n- [ ] Add the heights\n- [x] Find a table\n');
-  const chats = '/workspaces/default/chats';
-  const chat = await send('POST', chats, { name: names.chat, agent: 'claude' });
-  const path = `${chats}/${String(chat['id'])}`;
-  await send('POST', path, { command: 'attach', path: file });
-  await send('POST', path, { command: 'message', content: 'Summarise the notes' });
+  // An agent of its own: another one may have spent its budget.
   const helper = await send('POST', '/agents', {
     base: 'claude',
     name: 'Helper',
     capabilities: ['tide-data'],
   });
+  const chats = '/workspaces/default/chats';
+  const chat = await send('POST', chats, { name: names.chat, agent: helper['id'] });
+  const path = `${chats}/${String(chat['id'])}`;
+  await send('POST', path, { command: 'attach', path: file });
+  await send('POST', path, { command: 'message', content: 'Summarise the notes' });
   for (const to of ['gpt', 'claude'])
     await send('POST', '/messages', { to: { agent: to }, type: 'AgentSpoke', content: { text: 'noon' } });
   const done = await send('POST', '/tasks', { title: names.task, prompt: 'say it', agent: helper['id'] });

@@ -73,7 +73,7 @@ const fill = async (names: Names): Promise<readonly string[]> => {
   });
   const position = turn?.position ?? 0;
   const content = await addContent(world, {
-    names: { chat: names.workflow, folder: names.project, task: names.message.slice(0, 200) },
+    names: { chat: names.workflow.slice(0, 100), folder: names.project, task: names.message.slice(0, 200) },
   });
   return [
     ...[

@@ -59,9 +59,10 @@ export const PositionBar = () => {
   const frame = useRef<number>(undefined);
   const wanted = useRef(0);
   const shown = dragged ?? at ?? last ?? 1;
-  const move = (position: number): void => {
+  const move = (position: number, isLast: boolean): void => {
     setDragged(position);
-    wanted.current = position;
+    // The end of the bar is the present, also when an event came since the bar was drawn.
+    wanted.current = isLast ? Infinity : position;
     // A drag shows one position in a frame.
     frame.current ??= requestAnimationFrame(() => {
       frame.current = undefined;
@@ -92,7 +93,7 @@ export const PositionBar = () => {
         max={Math.max(1, last ?? 1, at ?? 1)}
         value={shown}
         disabled={last === null || last < 2}
-        onChange={(event) => move(Number(event.target.value))}
+        onChange={({ target }) => move(Number(target.value), target.value === target.max)}
         onKeyDown={onKeyDown}
       />
       {isPast ? (

@@ -4,8 +4,8 @@ import type { Query, QueryClient } from '@tanstack/react-query';
 const repliedAt = ({ state }: Query): number => Math.max(state.dataUpdatedAt, state.errorUpdatedAt);
 
 /**
- * Forgets the oldest replies beyond `max` reads that no part of the page shows. A read that is about
- * to be made stays: its part of the page would begin it again without end.
+ * Forgets the oldest replies beyond `max` reads that no part of the page shows. A read that is
+ * about to be made stays: its part of the page would begin it again without end.
  */
 export const boundCache = (queries: QueryClient, max: number): void => {
   const cache = queries.getQueryCache();

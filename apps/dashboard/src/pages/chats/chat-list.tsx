@@ -56,7 +56,7 @@ const Row = ({ chat, isCurrent, isUnread, menu, onMenu }: RowProps) => {
         data-unread={isUnread ? '' : undefined}
       >
         <Icon name={icon} size={14} />
-        <span className={css.listName}>
+        <span className={css.listName} data-tip={chat.name}>
           <VisibleText text={chat.name} />
         </span>
         <span className={css.listFacts}>

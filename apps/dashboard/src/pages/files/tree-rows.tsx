@@ -25,7 +25,7 @@ const EntryRow = ({ row, isOpen }: { row: Extract<TreeRow, { kind: 'entry' }>; i
         {isFolder && <Icon name={isOpen ? 'down' : 'next'} size={12} />}
       </span>
       <Icon name={iconOf(entry)} size={14} />
-      <span className={css.entryName} data-name>
+      <span className={css.entryName} data-name data-tip={nameOf(entry.path)}>
         <VisibleText text={nameOf(entry.path)} />
       </span>
       <span className={css.entryNote}>
@@ -44,7 +44,7 @@ const RowText = ({ row, isFlat, isOpen }: { row: TreeRow; isFlat: boolean; isOpe
   return (
     <>
       <Icon name={iconOf(row.entry)} size={14} />
-      <span className={css.entryName} data-name>
+      <span className={css.entryName} data-name data-tip={row.entry.path}>
         <VisibleText text={row.entry.path} />
       </span>
     </>

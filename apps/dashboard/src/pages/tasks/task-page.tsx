@@ -19,6 +19,7 @@ import { Attempts } from './attempts.js';
 import { promptOf, specOfTask } from './task-history.js';
 import { Capabilities, Holder, TaskTable, type Task } from './task-row.js';
 import pages from '../pages.module.css';
+import css from './tasks.module.css';
 
 const changesTask = isAbout('task', 'agent', 'session');
 
@@ -191,7 +192,9 @@ export const TaskPage = ({ params }: PageProps) => {
         </div>
         <div className={`${pages.stack} ${pages.narrow}`}>
           <Panel title="Facts" isPadded>
-            <Facts task={task} />
+            <div className={css.facts}>
+              <Facts task={task} />
+            </div>
           </Panel>
           <Events events={events} />
         </div>
