@@ -85,6 +85,29 @@ describe('a chat of 10,000 messages', () => {
     expect(await page.evaluate(isAtEnd)).toBe(true);
   });
 
+  it('finds a text of its first turns, which the page does not have, and shows it', async () => {
+    const { page } = world;
+    await page.goto(`/chats/${chat}`);
+    await page
+      .getByText(`The sum of turn ${TURNS - 1} is 42.`)
+      .first()
+      .waitFor();
+    const wanted = page.getByText('The sum of turn 7 is 42.').first();
+    expect(await wanted.count()).toBe(0);
+    await page.keyboard.press('Control+f');
+    await page.getByRole('searchbox', { name: 'Find in the chat' }).fill('sum of turn 7 is');
+    await page.getByText('1 of 1', { exact: true }).waitFor();
+    await wanted.waitFor();
+    await page.getByRole('searchbox', { name: 'Find in the chat' }).fill('the sum of');
+    await page.getByText(`1 of ${TURNS}`, { exact: true }).waitFor();
+    expect(await page.locator('article').count()).toBeLessThanOrEqual(80);
+    await page.goto(`/chats/${chat}`);
+    await page
+      .getByText(`The sum of turn ${TURNS - 1} is 42.`)
+      .first()
+      .waitFor();
+  });
+
   it('shows earlier messages within 300 ms, and still at most 80 turns', async () => {
     const { page } = world;
     const earlier = page.getByRole('button', { name: 'Show earlier messages' });

@@ -75,6 +75,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   exportSession: { method: 'get', path: '/api/v1/sessions/{id}/export', text: true },
   forkSession: { method: 'post', path: '/api/v1/sessions/{id}/fork', idempotent: true },
   rewindFiles: { method: 'post', path: '/api/v1/sessions/{id}/files/rewind', idempotent: true },
+  findTexts: { method: 'get', path: '/api/v1/sessions/{id}/find' },
   readTurnContext: { method: 'get', path: '/api/v1/sessions/{id}/turns/{turn}/context' },
   createChat: { method: 'post', path: '/api/v1/workspaces/{id}/chats', idempotent: true },
   listChats: { method: 'get', path: '/api/v1/workspaces/{id}/chats' },

@@ -165,6 +165,12 @@ export const TurnsQuery = z.strictObject({
   at: At,
 });
 
+/** Query of `GET /api/v1/sessions/{id}/find`. */
+export const FindTextsQuery = z.strictObject({
+  text: z.string().min(1).max(200).describe('Text of a message or an answer, in any case of its letters.'),
+  at: At,
+});
+
 /** Query of `GET /api/v1/sessions/:id/history`. */
 export const HistoryRangeQuery = z.strictObject({
   from: Position.default(0).describe('Position of the snapshot. 0, the default, is before every event.'),

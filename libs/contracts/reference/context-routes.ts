@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { readTurnContext } from '../agent/context-requests.js';
-import { At } from '../gateway/index.js';
+import { At, ById, FindTextsQuery } from '../gateway/index.js';
+import { asOfReply } from '../log/as-of.js';
 import { IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
 
@@ -51,8 +52,38 @@ const CONTEXT = {
   tools: [{ name: 'read', tokens: 118 }],
 };
 
-/** Routes of the contexts of model calls. */
+/** Routes of the contexts of model calls, and of the texts of a session. */
 export const CONTEXT_ROUTES = {
+  findTexts: defineRoute({
+    method: 'get',
+    path: '/api/v1/sessions/{id}/find',
+    access: 'sessions:read',
+    tag: 'Sessions',
+    summary: 'Find a text in a session',
+    description:
+      'Returns the turns whose message or answer has a text, in the order of the log, 1,000 at most; `total` counts all of them. ' +
+      'An edited message has its new text. What persons deleted is not found.',
+    params: ById,
+    query: FindTextsQuery,
+    reply: {
+      schema: z.object({
+        found: z.array(
+          z.object({
+            turnId: z.uuid(),
+            position: z.int().positive().describe('Position of the request of the turn.'),
+          }),
+        ),
+        total: z.int().nonnegative(),
+        ...asOfReply,
+      }),
+    },
+    example: {
+      params: { id: IDS.session },
+      query: { text: 'order' },
+      reply: { found: [{ turnId: IDS.turn, position: 181_060 }], total: 1 },
+    },
+    problems: { 404: 'there is no session with this id' },
+  }),
   readTurnContext: defineRoute({
     method: 'get',
     path: '/api/v1/sessions/{id}/turns/{turn}/context',

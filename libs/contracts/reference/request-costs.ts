@@ -83,6 +83,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   readTurns: 'heavy',
   readSessionHistory: 'heavy',
   findTurn: 'past',
+  findTexts: 'heavy',
   exportSession: 'heavy',
   forkSession: 'heavy',
   rewindFiles: 'heavy',

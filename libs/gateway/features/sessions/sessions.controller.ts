@@ -33,6 +33,7 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../route/handle-route.js';
 import { toTextQuery, wordsOf } from '../search/search-words.js';
 import { commonOf, mayUseAnyModel } from './session-methods.js';
+import { findTexts, type FoundTexts } from './find-texts.js';
 import { findTurn, placesAt, type FoundTurn } from './find-turn.js';
 import { readHistory } from './read-history.js';
 import { readTurns, type TurnsPage } from './read-turns.js';
@@ -109,6 +110,15 @@ export class SessionsController {
   ): Promise<SessionHistory> {
     await this.access.requireSession(principal, this.store, sessionId);
     return readHistory(this.pool, { workspace: principal.workspace, sessionId, ...query });
+  }
+
+  @HandleRoute(CONTEXT_ROUTES.findTexts)
+  async findTexts(
+    { params: { id: sessionId }, query }: RouteInput<Routes['findTexts']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<FoundTexts> {
+    await this.access.requireSession(principal, this.store, sessionId);
+    return findTexts(this.pool, { workspace: principal.workspace, sessionId, ...query });
   }
 
   @HandleRoute(SESSION_ROUTES.findTurn)

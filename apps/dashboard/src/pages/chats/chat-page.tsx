@@ -50,6 +50,7 @@ const useJoined = ({ chat, family, lineage }: Known, begun: readonly Turn[], has
     const sessions = new Map(inherited.map(({ turn, sessionId: id }) => [turn.turnId, id]));
     return {
       turns: joined.map(({ turn }) => turn),
+      inherited: inherited.map(({ turn }) => turn),
       sessionOf: (turnId: string): string => sessions.get(turnId) ?? sessionId,
       forks: forksOf(joined, family),
     };
@@ -171,7 +172,7 @@ const ChatView = (known: Known) => {
   const { position, from, log, transcript, summary, running, queued, joined, texts, files } = useChat(known);
   const { edited, edit, actions, view, problem } = useActions(chat);
   const panel = usePanel();
-  const [isFinding, setFinding] = useFind();
+  const { isOpen: isFinding, close: closeFind, ...find } = useFind();
   const unsent = useStore(outboxOf(id).messages);
   useSeen(id, log, position);
   if (log.problem) return <ProblemBox problem={log.problem} />;
@@ -190,7 +191,9 @@ const ChatView = (known: Known) => {
         >
           <State of={state}>{words}</State>
         </PageHead>
-        {isFinding && <FindBar turns={turns} onClose={() => setFinding(false)} />}
+        {isFinding && (
+          <FindBar sessionId={chat.sessionId} inherited={joined.inherited} {...find} onClose={closeFind} />
+        )}
         {isEmpty && (
           <Empty
             title={position === null ? 'Nothing has been said yet' : 'Nothing was said at this position'}
