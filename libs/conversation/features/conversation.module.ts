@@ -20,7 +20,7 @@ import { ForkSession } from './sessions/fork-session.handler.js';
 import { ReadSessions } from './sessions/read-sessions.handler.js';
 import { SessionRegistry } from './sessions/session-registry.js';
 import { StartSession } from './sessions/start-session.handler.js';
-import { ListTools } from './tools/list-tools.handler.js';
+import { ListTools } from './catalog/list-tools.handler.js';
 import { BeginCall } from './turns/begin-call.handler.js';
 import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { ListTurnsOfEntry } from './turns/entry-turns.handler.js';

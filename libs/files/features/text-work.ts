@@ -1,12 +1,19 @@
 import type { OfficeType } from '@antiphon/contracts/agent';
 import { textJobsOf } from '@antiphon/service-host/worker-pool';
-import type { UnreadOffice } from './documents/office-archive.js';
 
 /** Text of a document. */
 export interface DocumentText {
   readonly text: string;
   /** Null for a format without pages. */
   readonly pages: number | null;
+}
+
+export type OfficeProblem = 'unreadable' | 'encrypted' | 'unpacked_too_large' | 'too_many_parts';
+
+/** A file whose text is not read. `detail` is the limit, or empty. */
+export interface UnreadOffice {
+  readonly problem: OfficeProblem;
+  readonly detail: number | '';
 }
 
 /** Text of an office file, or why it has none. */

@@ -1,6 +1,7 @@
 import { OFFICE_TYPES } from '@antiphon/contracts/agent';
 import type { OfficeType } from '@antiphon/contracts/agent';
 import { strFromU8, unzipSync } from 'fflate';
+import type { UnreadOffice } from '../text-work.js';
 
 /** Maximum number of files in an archive. */
 const MAX_ENTRIES = 5_000;
@@ -23,14 +24,6 @@ const READ_PARTS: Readonly<Record<'word' | 'xl' | 'ppt' | 'odf', RegExp>> = {
   ppt: /^ppt\/(?:presentation\d{0,3}\.xml|_rels\/presentation\d{0,3}\.xml\.rels|slides\/[^/]+\.xml)$/,
   odf: /^(?:content|META-INF\/manifest)\.xml$/,
 };
-
-export type OfficeProblem = 'unreadable' | 'encrypted' | 'unpacked_too_large' | 'too_many_parts';
-
-/** A file whose text is not read. `detail` is the limit, or empty. */
-export interface UnreadOffice {
-  readonly problem: OfficeProblem;
-  readonly detail: number | '';
-}
 
 /** The parts of an office file that are read. */
 export interface OfficeArchive {

@@ -13,7 +13,7 @@ import type pg from 'pg';
 import type { z } from 'zod';
 import { callPolicy, ToolCatalog } from '../turns/tool-catalog.js';
 import { countToolCalls, type CallsOfDay } from './count-tool-calls.js';
-import { NATIVE_MODULE } from './tool-schemas.js';
+import { NATIVE_MODULE } from '../tools/tool-schemas.js';
 
 type Reply = z.input<typeof listAgentTools.reply>;
 
