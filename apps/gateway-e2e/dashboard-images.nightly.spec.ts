@@ -1,8 +1,10 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import type { MockScript } from '@antiphon/testing/providers';
+import { addContent } from './dashboard-content.js';
 import { startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { readEvents, waitForValue } from './stack-under-test.js';
 
@@ -120,4 +122,45 @@ it('the pictures of the README show a session in the past, a run, money and the 
   await page.goto('/');
   await page.getByText('all services run').waitFor();
   await take('overview', 'light');
+});
+
+it('the pictures of the other pages show a workspace in use', async () => {
+  const { page } = world;
+  const content = await addContent(world);
+  const PAGES: readonly (readonly [string, string])[] = [
+    ['agents', '/agents'],
+    ['agent', '/agents/claude?tab=metrics'],
+    ['attention', '/attention'],
+    ['chat', content.chat],
+    ['events', '/events'],
+    ['files', content.file],
+    ['memory', '/memory?agent=claude'],
+    ['messages', '/messages'],
+    ['metrics', '/performance'],
+    ['plan', content.plan],
+    ['providers', '/settings/providers'],
+    ['sessions', '/sessions'],
+    ['settings', '/settings'],
+    ['tasks', '/tasks'],
+    ['tools', '/tools'],
+    ['audit', '/audit'],
+  ];
+  for (const [name, path] of PAGES) {
+    await page.goto(path);
+    await page.getByRole('heading', { level: 1 }).first().waitFor();
+    const loading = page.locator('main p[aria-busy=true]').filter({ hasNotText: 'a sample' });
+    await loading.first().waitFor({ state: 'detached' });
+    await take(name, 'light');
+  }
+});
+
+it('the README and its gallery have each picture, and no other', () => {
+  const root = fileURLToPath(new URL('../../', import.meta.url));
+  const texts = ['README.md', 'docs/flows/dashboard.md'].map((file) =>
+    readFileSync(join(root, file), 'utf8'),
+  );
+  const shown = new Set(
+    texts.flatMap((text) => [...text.matchAll(/images\/(dashboard-[\w-]+\.png)/g)].map(([, name]) => name)),
+  );
+  expect([...shown].sort()).toEqual(readdirSync(join(root, 'docs/images')).sort());
 });

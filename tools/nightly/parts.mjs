@@ -163,7 +163,10 @@ const SPECS = {
   'dashboard-graph': {
     ...{ shows: 'a graph of 1,000 nodes moves as an empty page does, and n finds its failures', minutes: 5 },
   },
-  'dashboard-images': { shows: 'the pictures of the README, and that they are small', minutes: 5 },
+  'dashboard-images': {
+    shows: 'the pictures of each page for the README and its gallery, and that they are small',
+    minutes: 5,
+  },
   'dashboard-find': {
     shows: 'the palette finds ids and names, lists have further pages, and events a range of time',
     minutes: 5,
@@ -224,6 +227,9 @@ const SPECS = {
       shows: 'an approval that another tab answered says who did; new events only count in the past',
       minutes: 5,
     },
+  },
+  'dashboard-walks': {
+    ...{ shows: 'a newcomer, an engineer and an operator reach their aim by keys alone', minutes: 5 },
   },
   'dashboard-widths': {
     ...{ shows: 'six widths cut no text, and no control lies over another', minutes: 20 },
