@@ -57,7 +57,7 @@ describe('the cards of 200 agents', () => {
     await page.goto('/');
     await page.locator('[data-agent]').nth(23).waitFor();
     // The count of the top bar is read once, after the page.
-    await page.getByRole('button', { name: /^Attention: / }).waitFor();
+    await page.getByRole('button', { name: /^Attention \d/ }).waitFor();
     await page.waitForLoadState('networkidle');
     expect(await page.locator('[data-agent]').count()).toBe(24);
     const requests: string[] = [];

@@ -35,6 +35,11 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
       expect(await run('dlq', 'replay')).toBe('0 streams and 0 messages replayed, 0 stay parked\n');
     });
 
+    it('tool list and tool show say who may call a tool', async () => {
+      expect(await run('tool', 'list')).toMatch(/^calculator +/m);
+      expect(await run('tool', 'show', 'calculator')).toContain('expression');
+    });
+
     it('events prove writes a proof that events verify accepts with the public key, offline', async () => {
       const { events } = await runJson<{ events: { eventId: string }[] }>('events', 'list', '--limit', '1');
       const [id, proof] = [events[0]?.eventId ?? '', join(worldOf().folder, 'one.proof.json')];

@@ -25,19 +25,18 @@ export const AttentionButton = () => {
     const timer = setTimeout(() => setOn(true), LATER_MS);
     return () => clearTimeout(timer);
   }, [isPast]);
-  const words = count === null ? '' : ` ${count}${isPast ? ' now' : ''}`;
   return (
     <>
       <button
         type="button"
         className={classes(ui.button, css.attention)}
         aria-haspopup="dialog"
-        aria-label={`Attention${words}`}
         onClick={() => setOpen(true)}
       >
         <Icon name="bell" />
-        <span>Attention</span>
-        {count !== null && count > 0 && <span className={css.count}>{count}</span>}
+        <span>Attention</span>{' '}
+        {count !== null && <span className={count > 0 ? css.count : 'visually-hidden'}>{count}</span>}
+        {count !== null && isPast && <span className="visually-hidden"> now</span>}
       </button>
       {(isOn || isOpen) && (
         <Suspense>

@@ -70,7 +70,10 @@ const useFound = (text: string, { sessionId, inherited }: Pick<FindBarProps, 'se
     return () => clearTimeout(timer);
   }, [text]);
   const request = { params: { id: sessionId }, query: { text: wanted } };
-  const { data } = useRead('findTexts', request, { isOff: wanted === '' });
+  const { data } = useRead('findTexts', request, {
+    isOff: wanted === '',
+    changesOn: ({ streamId }) => streamId === `session-${sessionId}`,
+  });
   return useMemo(() => {
     if (wanted === '' || !data) return { found: [], total: null };
     const earlier = inherited
