@@ -52,8 +52,9 @@ describe('a text of a session', () => {
     expect(await find(own, 'w tide?')).toEqual([first]);
     expect(await find(own, '%')).toEqual([]);
     expect(await find(own, 'low tide', first.position)).toEqual([first]);
-    const page = await findTexts(pool, { workspace: 'elsewhere', sessionId: own, text: 'low tide' });
-    expect(page).toEqual({ found: [], total: 0 });
+    const foreign = findTexts(pool, { workspace: 'elsewhere', sessionId: own, text: 'low tide' });
+    await expect(foreign).rejects.toMatchObject({ kind: 'not_found', code: 'SESSION.NOT_FOUND' });
+    await expect(find(randomUUID(), 'low tide')).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
   });
 
   it('is that of the last edit, and is gone with a deletion', async () => {

@@ -1,5 +1,6 @@
 import { sessionStream } from '@antiphon/contracts/agent';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import { notFound } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 import { placesAt } from './find-turn.js';
 
@@ -18,6 +19,8 @@ const TEXTS_SQL = `select * from (
 // Not a join: the planner takes a stream for small, and would scan the requests for each text.
 const REQUESTS_SQL = `select data ->> 'turnId' as turn_id, position from events
   where workspace = $1 and stream_id = $2 and type = 'TurnRequested' and position <= $3`;
+
+const EXISTS_SQL = 'select from events where workspace = $1 and stream_id = $2 and position <= $3 limit 1';
 
 interface Row {
   readonly type: string;
@@ -69,7 +72,10 @@ const foundIn = (rows: readonly Row[], positions: ReadonlyMap<string, number>): 
   return [...unique.values()].sort((a, b) => a.position - b.position);
 };
 
-/** Finds the turns of a session whose message or answer has a text, in any case of its letters. */
+/**
+ * Finds the turns of a session whose message or answer has a text, in any case of its letters.
+ * Throws `SESSION.NOT_FOUND`.
+ */
 export const findTexts = async (
   pool: Pool,
   { workspace, sessionId, text, at }: Find,
@@ -81,6 +87,10 @@ export const findTexts = async (
     const stream = sessionStream(sessionId);
     const texts = await queries.query<Row>(TEXTS_SQL, [workspace, stream, text, upTo]);
     const requests = await queries.query<RequestRow>(REQUESTS_SQL, [workspace, stream, upTo]);
+    if (requests.rows.length === 0) {
+      const known = await queries.query(EXISTS_SQL, [workspace, stream, upTo]);
+      if (known.rows.length === 0) throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
+    }
     const positions = new Map(requests.rows.map((row) => [row.turn_id, Number(row.position)]));
     const found = foundIn(texts.rows, positions);
     return { found: found.slice(0, MAX_FOUND), total: found.length, ...places };
