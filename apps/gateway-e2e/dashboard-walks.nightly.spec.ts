@@ -21,7 +21,7 @@ describe('a newcomer by keys alone', () => {
       ({ seen }) => ({
         text: [JSON.stringify(seen.body).includes('forty-two') ? 'It ends with forty-two.' : 'No file.'],
       }),
-      () => ({ status: 200, body: { data: [{ id: 'claude-sonnet-4-5' }] } }),
+      () => ({ status: 200, body: { data: [{ id: 'claude-sonnet-4-5' }, { id: 'claude-other' }] } }),
     );
     stack = await startQuickStack('[gateway]\nhost = "127.0.0.1"\nport = 0\n');
     browser = await launchChromium();
@@ -45,7 +45,7 @@ describe('a newcomer by keys alone', () => {
     await tabTo(advanced);
     await keyboard.insertText(mock.url);
     await keyboard.press('Enter');
-    await page.getByText(/^works · 1 model · \d+ ms$/).waitFor();
+    await page.getByText(/^works · 2 models · \d+ ms$/).waitFor();
     await press(page.getByRole('button', { name: 'Start chatting' }));
     await page.getByRole('heading', { name: 'New chat' }).waitFor();
     const chooser = page.waitForEvent('filechooser');
