@@ -41,7 +41,7 @@ const bodyOf = ({ path, example }: HttpRoute): unknown => {
   return /workflows(\/{id})?$/.test(path) ? definition : example.body;
 };
 
-/** Returns what a route demands in its query, with another one, so that no answer is about the query. */
+/** Returns what a route demands in its query, with more of it: no answer is about the query. */
 const queryOf = ({ query, example }: HttpRoute, more: Record<string, string>): string => {
   const demanded = Object.entries(example.query ?? {}).filter(
     ([name]) => query?.shape[name]?.safeParse(undefined).success === false,

@@ -22,6 +22,7 @@ const SERVED: ReadonlySet<string> = new Set(
   [
     ...[contracts.cancelTurn, contracts.cancelTask, contracts.cancelRun, contracts.stopPlan],
     ...[contracts.answerApproval, contracts.controlAgent, contracts.eraseFiles, contracts.deleteChat],
+    contracts.detachChatFile,
     ...[contracts.deleteWorkflow, contracts.validateWorkflow, contracts.claimTask, contracts.renewTask],
     ...[contracts.finishTask, contracts.setCredential, contracts.removeCredential],
     ...[contracts.rotateMasterKey, contracts.getPlan, contracts.beginToolCall],

@@ -17,6 +17,7 @@ import {
   runPlan,
   saveWorkflow,
   sendAgentMessage,
+  takePlanFacts,
   spawnAgent,
   startRun,
   submitTurn,
@@ -29,7 +30,17 @@ import { LogUsage } from './log-usage.js';
 /** Requests that begin work or store texts. Others end, cancel, erase or read it. */
 const ADDING: ReadonlySet<string> = new Set(
   [
-    ...[submitTurn, newSession, forkSession, createTask, startRun, runPlan, saveWorkflow, spawnAgent],
+    ...[
+      submitTurn,
+      newSession,
+      forkSession,
+      createTask,
+      startRun,
+      runPlan,
+      takePlanFacts,
+      saveWorkflow,
+      spawnAgent,
+    ],
     ...[sendAgentMessage, subscribeAgent, createChat, branchChat, renameChat, attachChatFile, changeMessage],
     ...[changeFiles, checkFileWrite, rewindFiles, changeAgent, connectProvider],
   ].map(({ subject }) => subject),
