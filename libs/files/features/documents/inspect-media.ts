@@ -116,7 +116,7 @@ const inspectOffice = async (blobs: Blobs, file: StoredFile): Promise<MediaFacts
     const read = await readOfficeInThread(file, await blobs.read(workspace, digest));
     if (read) return { mediaType: read.mediaType, textBytes: Buffer.byteLength(read.text) };
   } catch (error) {
-    // Another archive is a file as any other, even if it is damaged.
+    // An archive that is no office file has no text, even if it is damaged.
     if (isNamed || !isAppError(error) || error.code !== 'MEDIA.DAMAGED') throw error;
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { OFFICE_TYPES } from '@antiphon/contracts/agent';
 import type { OfficeType } from '@antiphon/contracts/agent';
-import { strFromU8, unzipSync } from 'fflate';
+import { strFromU8, unzipSync, type UnzipFileInfo } from 'fflate';
 import type { UnreadOffice } from '../text-work.js';
 
 /** Maximum number of files in an archive. */
@@ -48,14 +48,21 @@ const listEntries = (bytes: Uint8Array): Entry[] => {
   return entries;
 };
 
-const unpack = (bytes: Uint8Array, names: ReadonlySet<string>): Map<string, Uint8Array> =>
-  new Map(Object.entries(unzipSync(bytes, { filter: ({ name }) => names.has(name) })));
+/** Unpacks entries. Several may have one name, so their sizes are asked as well. */
+const unpack = (
+  bytes: Uint8Array,
+  isWanted: (name: string, unpacked: number) => boolean,
+): Map<string, Uint8Array> => {
+  const filter = ({ name, size, originalSize }: UnzipFileInfo): boolean =>
+    isWanted(name, Math.max(size, originalSize));
+  return new Map(Object.entries(unzipSync(bytes, { filter })));
+};
 
 /** Returns the format that an OpenDocument file names in its first entry. */
 const openDocumentType = (bytes: Uint8Array, entries: readonly Entry[]): OfficeType | null => {
-  const entry = entries.find(({ name }) => name === 'mimetype');
-  if (!entry || entry.unpacked > MAX_MIMETYPE) return null;
-  const text = strFromU8(unpack(bytes, new Set(['mimetype'])).get('mimetype') ?? new Uint8Array());
+  const isType = (name: string, unpacked: number): boolean => name === 'mimetype' && unpacked <= MAX_MIMETYPE;
+  if (!entries.some(({ name, unpacked }) => isType(name, unpacked))) return null;
+  const text = strFromU8(unpack(bytes, isType).get('mimetype') ?? new Uint8Array());
   const { odt, ods, odp } = OFFICE_TYPES;
   return [odt, ods, odp].find((type) => text.trim() === type) ?? null;
 };
@@ -89,6 +96,6 @@ export const openOffice = (bytes: Uint8Array): OfficeArchive | UnreadOffice | nu
   const read = entries.filter(({ name }) => pattern.test(name));
   if (read.reduce((sum, { unpacked }) => sum + unpacked, 0) > MAX_UNPACKED)
     return { problem: 'unpacked_too_large', detail: MAX_UNPACKED };
-  const archive = { ...format, parts: unpack(bytes, new Set(read.map(({ name }) => name))) };
+  const archive = { ...format, parts: unpack(bytes, (name) => pattern.test(name)) };
   return isEncrypted(archive) ? { problem: 'encrypted', detail: '' } : archive;
 };

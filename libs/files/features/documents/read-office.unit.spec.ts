@@ -157,6 +157,18 @@ describe('an archive that unpacks to far more than it has', () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * MIB);
   });
 
+  it('gets no large part that has the name of a small one', () => {
+    const odt = {
+      mimetype: OFFICE_TYPES.odt,
+      'content.xml': '<t><p>text</p></t>',
+      mimetypo: ' '.repeat(24 * MIB),
+    };
+    const bytes = Buffer.from(archiveOf(odt).toString('latin1').replaceAll('mimetypo', 'mimetype'), 'latin1');
+    const before = process.memoryUsage().arrayBuffers;
+    expect(textOf(bytes)).toBe('text');
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * MIB);
+  });
+
   it('is refused for the number of its parts', () => {
     const parts = Object.fromEntries(Array.from({ length: 5_001 }, (_, n) => [`word/media/${n}.png`, '']));
     expect(readOffice(archiveOf({ ...parts, 'word/document.xml': '<a/>' }))).toEqual({

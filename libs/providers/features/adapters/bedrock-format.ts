@@ -1,8 +1,8 @@
 import { fieldsOf, listOf, textOf } from '../transport/answer-builder.js';
 import type { Fields } from '../transport/answer-builder.js';
 
-// Bedrock's Converse API has the parts of Anthropic's Messages under other names. Requests and
-// answers are converted: the code that writes and reads Messages serves both formats.
+// Bedrock's Converse API has the parts of Anthropic's Messages under other names. So requests are
+// written and answers are read as Messages, and converted here.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
 
 const CACHE_POINT: Fields = { cachePoint: { type: 'default' } };

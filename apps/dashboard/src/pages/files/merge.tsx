@@ -19,7 +19,7 @@ interface Side {
   readonly label: string;
 }
 
-/** What both sides of a comparison have that is only read. */
+/** Document and settings of one side of a comparison that takes no edits. */
 const readOnly = ({ text, label }: Side) => ({
   doc: text,
   extensions: [

@@ -145,7 +145,7 @@ const Notes = ({ data }: { readonly data: RouteReply<'listTools'> }) => {
       {at !== null && (
         <p className={css.note}>
           Agents and calls are those of event {formatNumber(at)}. Descriptions, modules, limits, approval
-          rules and plug-ins are those of now: no fact records them.
+          rules and plug-ins are current: no event records them.
         </p>
       )}
       {!data.hasPlugins && (
