@@ -304,7 +304,7 @@ describe('the catalogue of tools', () => {
 
   it('shows the agents and calls of a position, and says what has no past', async () => {
     await page.goto('/tools?at=30');
-    await page.getByText(/no fact records them/).waitFor();
+    await page.getByText(/no event records them/).waitFor();
     await page.locator('[data-tool="calculator"]').getByText('never called').waitFor();
     await savePictures(page, 'tools-past');
     expect(await findViolations(page)).toEqual([]);
