@@ -1,13 +1,14 @@
 import type { RouteReply } from '@antiphon/client';
 import { cpuPercent, formatPercent } from './agent-load.js';
 import { bucketRows, spanOf, SPANS, type Span } from './agent-spans.js';
-import { setParams, useParam } from '../../data/router.js';
+import { useParam } from '../../data/router.js';
 import { useRead } from '../../data/use-read.js';
 import { serverNow } from '../../data/gateway.js';
 import { formatBytes, formatCompact, formatNumber } from '../../ui/format.js';
 import { TimeChart } from '../../ui/time-chart.js';
-import { Button, Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
+import { Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
 import { useLiveSamples } from '../../data/agent-live.js';
+import { SpanButtons } from '../span-buttons.js';
 import css from '../pages.module.css';
 
 type Sample = RouteReply<'readMetrics'>['samples'][number];
@@ -93,17 +94,7 @@ export const AgentCharts = ({ agentId }: { readonly agentId: string }) => {
   const until = data.position === undefined ? serverNow() : Date.parse(samples[0]?.at ?? '') || serverNow();
   return (
     <div className={css.stack}>
-      <div className={css.links} role="group" aria-label="Time">
-        {SPANS.map(({ name, words }) => (
-          <Button
-            key={name}
-            aria-pressed={span.name === name}
-            onClick={() => setParams({ span: name === '1h' ? null : name })}
-          >
-            {words}
-          </Button>
-        ))}
-      </div>
+      <SpanButtons spans={SPANS} current={span.name} />
       {samples.length === 0 ? (
         <Empty title="No sample yet">
           <p>An agent that works is measured every 30 seconds. One that does nothing has no samples.</p>

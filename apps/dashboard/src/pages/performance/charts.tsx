@@ -1,4 +1,4 @@
-import { usePosition, setParams, useParam } from '../../data/router.js';
+import { usePosition, useParam } from '../../data/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { readings } from '../../data/metrics-history.js';
 import { RATE_SPANS, rateSpanOf, type Rates } from '../../data/rate-series.js';
@@ -8,7 +8,8 @@ import { useRead } from '../../data/use-read.js';
 import { formatCompact, formatNumber } from '../../ui/format.js';
 import { PresentMark } from '../../ui/present-mark.js';
 import { TimeChart } from '../../ui/time-chart.js';
-import { Button, Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
+import { Empty, Loading, Panel, ProblemBox } from '../../ui/ui.js';
+import { SpanButtons } from '../span-buttons.js';
 import pages from '../pages.module.css';
 import {
   callsView,
@@ -72,17 +73,7 @@ const RateCharts = () => {
   const { data, problem, refresh } = read;
   return (
     <>
-      <div className={pages.links} role="group" aria-label="Time">
-        {RATE_SPANS.map(({ name, words }) => (
-          <Button
-            key={name}
-            aria-pressed={span.name === name}
-            onClick={() => setParams({ span: name === '1h' ? null : name })}
-          >
-            {words}
-          </Button>
-        ))}
-      </div>
+      <SpanButtons spans={RATE_SPANS} current={span.name} />
       {problem && <ProblemBox problem={problem} retry={refresh} />}
       {!data && !problem && <Loading what="the rates" />}
       {data &&
