@@ -44,11 +44,13 @@ const keyOf = (fields: readonly Field[], from: RoutingKey): string | undefined =
   return key;
 };
 
+/** Returns the place of the strongest field; that after all others without a field. */
+const rank = ({ fields: [strongest] }: Index): number =>
+  strongest === undefined ? RANKS.length : RANKS.indexOf(strongest);
+
 /** Sorts by rank, then by number of fields, so that the more specific binding wins. */
-const byStrength = (a: Index, b: Index): number => {
-  const rank = (index: Index) => RANKS.findIndex((field) => index.fields.includes(field));
-  return rank(a) - rank(b) || b.fields.length - a.fields.length || strengthOf(b) - strengthOf(a);
-};
+const byStrength = (a: Index, b: Index): number =>
+  rank(a) - rank(b) || b.fields.length - a.fields.length || strengthOf(b) - strengthOf(a);
 
 const strengthOf = (index: Index): number =>
   index.fields.reduce((sum, field) => sum + 2 ** (RANKS.length - RANKS.indexOf(field)), 0);

@@ -34,6 +34,14 @@ describe('Router', () => {
       expect(createRouter(order, 'main').route({ peer: 'ann', channel: 'web' })).toBe('narrow');
   });
 
+  it('takes a binding without fields last, in any order', () => {
+    const bindings = [{ agent: 'any' }, { agent: 'team', team: 't' }];
+    for (const order of [bindings, [...bindings].reverse()]) {
+      expect(createRouter(order, 'main').route({ team: 't' })).toBe('team');
+      expect(createRouter(order, 'main').route({ team: 'other' })).toBe('any');
+    }
+  });
+
   it('chooses the first of two equal bindings', () =>
     expect(
       createRouter(
@@ -59,6 +67,7 @@ describe('Router', () => {
         const bindings = keys.map((fields, i) => ({ ...fields, agent: `agent-${i}` }));
         expect(createRouter(bindings, 'none').route(wanted)).toBe(scan(bindings, wanted));
       }),
+      { numRuns: 2_000 },
     );
   });
 });
