@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
-import { ToolName, ToolRetry } from '../sandbox/index.js';
+import { ToolName, ToolRetry, ToolSourceKind } from '../sandbox/index.js';
 
 /** Number of agents that a tool of the catalogue names. Its `agentCount` counts all of them. */
 export const MAX_AGENTS_OF_TOOL = 100;
@@ -38,7 +38,11 @@ export const ToolView = z.object({
   name: ToolName,
   description: z.string(),
   inputSchema: z.record(z.string(), z.json()).describe('JSON Schema of the input.'),
-  source: z.enum(['native', 'plugin']).describe('`native`: it runs in the agent process.'),
+  source: z
+    .enum(['native', ...ToolSourceKind.options])
+    .describe(
+      '`native`: it runs in the agent process; `plugin`: in a cell of the sandbox; `remote`: in a program that serves it; `mcp`: on an MCP server.',
+    ),
   moduleDigest: z.string().nullable().describe('SHA-256 of the module of a plug-in; null for a native tool.'),
   capabilities: z.array(z.string()).describe('Capabilities of its module, such as `http:api.example.com`.'),
   hosts: z.array(z.string()).describe('Hosts that it may reach by `http`.'),

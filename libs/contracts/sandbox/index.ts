@@ -19,6 +19,10 @@ export type { DeclaredToolPolicy, RetryCaps, ToolPolicyResult } from './tool-pol
 
 export const ToolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 
+/** Kinds of tools that the sandbox service hosts. */
+export const ToolSourceKind = z.enum(['plugin', 'remote', 'mcp']);
+export type ToolSourceKind = z.infer<typeof ToolSourceKind>;
+
 /** One tool, as the plug-in's `describe()` declares it and as models see it. */
 export const ToolDescription = z.object({
   name: ToolName,
@@ -36,10 +40,16 @@ export const ToolDescription = z.object({
   moduleDigest: z.string(),
   /** Capabilities of its module, sorted. */
   grants: z.array(z.string()).default([]),
+  /** Absent in replies of older versions, which had plug-ins only. */
+  source: ToolSourceKind.optional(),
 });
 export type ToolDescription = z.infer<typeof ToolDescription>;
 
-/** Lists the tools of all loaded plug-ins. */
+/** Returns whether a tool can have an effect outside of the sandbox service. */
+export const canActOutside = ({ source = 'plugin', grants }: ToolDescription): boolean =>
+  source !== 'plugin' || grants.length > 0;
+
+/** Lists the tools that a workspace may call: those of plug-ins and of all other sources. */
 export const listTools = defineRequest({
   subject: 'cmd.sandbox.tool.list',
   request: z.strictObject({ workspace: WorkspaceId }),

@@ -81,7 +81,7 @@ describe('hostile plug-ins', () => {
         tools: [],
         reason: expect.stringMatching(reason),
       });
-      expect(box.sandbox.tools.map((tool) => tool.name)).not.toContain(name);
+      expect(box.tools.map((tool) => tool.name)).not.toContain(name);
       const reply = await box.call(name);
       expect(reply).toMatchObject({ outcome: 'failed', code: 'TOOL.UNKNOWN' });
     });

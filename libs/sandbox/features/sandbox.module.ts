@@ -14,6 +14,7 @@ import { CallTool } from './calls/call-tool.handler.js';
 import { parseRequiredLayers } from './cell/isolation.js';
 import { SANDBOX, createSandbox } from './calls/sandbox.js';
 import type { Sandbox } from './calls/sandbox.js';
+import { listHostedTools } from './calls/tool-source.js';
 
 /** Handles `cmd.sandbox.plugin.list` and `cmd.sandbox.tool.list`. */
 @Controller()
@@ -31,8 +32,8 @@ export class ListPlugins {
   }
 
   @HandleRequest(listTools)
-  listTools(): { tools: ToolDescription[] } {
-    return { tools: [...this.sandbox.tools] };
+  async listTools({ workspace }: z.output<typeof listTools.request>): Promise<{ tools: ToolDescription[] }> {
+    return { tools: await listHostedTools(this.sandbox.sources, workspace) };
   }
 }
 

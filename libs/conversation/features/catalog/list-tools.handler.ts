@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { ReadAgents } from '@antiphon/agents-features';
-import { findApprovalRule, isVisibleIn, workspaceConfig } from '@antiphon/config';
+import { findApprovalRule, workspaceConfig } from '@antiphon/config';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { MAX_AGENTS_OF_TOOL, MAX_AGENTS_WITH_TOOLS, listAgentTools } from '@antiphon/contracts/agent';
 import type { AgentView, ToolView } from '@antiphon/contracts/agent';
@@ -50,7 +50,7 @@ export class ListTools {
 
   @HandleRequest(listAgentTools)
   async handle({ workspace, at }: z.output<typeof listAgentTools.request>): Promise<Reply> {
-    const { tools, hasPlugins } = await this.readTools(workspace);
+    const { tools, hasPlugins } = await this.catalog.allTools(workspace);
     const { agents, position, head } = await this.agents.list({
       workspace,
       at,
@@ -68,14 +68,6 @@ export class ListTools {
       ...(position === undefined ? {} : { position, head }),
     };
   }
-
-  /** Returns the tools that the workspace may see: native ones alone without the sandbox. */
-  private async readTools(workspace: string) {
-    const foreign = this.config.plugins.filter((plugin) => !isVisibleIn(plugin, workspace));
-    const hidden = new Set(foreign.map(({ name }) => name));
-    const { tools, hasPlugins } = await this.catalog.allTools(workspace);
-    return { tools: tools.filter(({ name }) => !hidden.has(name)), hasPlugins };
-  }
 }
 
 const toView = (
@@ -88,7 +80,10 @@ const toView = (
   const owners = agents.filter(({ tools }) => tools.includes(tool.name));
   return {
     ...{ name: tool.name, description: tool.description, inputSchema: tool.inputSchema },
-    ...{ source: isNative ? 'native' : 'plugin', moduleDigest: isNative ? null : tool.moduleDigest },
+    ...{
+      source: isNative ? 'native' : (tool.source ?? 'plugin'),
+      moduleDigest: isNative ? null : tool.moduleDigest,
+    },
     ...{ capabilities: tool.grants, hosts: hostsOf(tool), isIdempotent: tool.idempotent },
     timeoutMs: tool.timeoutMs ?? null,
     memoryMb: tool.memoryMb ?? null,

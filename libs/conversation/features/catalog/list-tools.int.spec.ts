@@ -25,12 +25,9 @@ const config = (() => {
   const [main] = base.agents;
   if (!main) throw new Error('no agent');
   const guarded = { ...main, id: 'guarded', name: 'Guarded', approvals: [approval], toolLimits: [limit] };
-  const plugin = { name: 'secret', path: null, kind: 'tool' as const, capabilities: [], timeoutMs: 1_000 };
-  const foreign = { ...plugin, memoryMb: 16, retry: { maxAttempts: null, maxBackoffMs: null } };
   return {
     ...base,
     agents: [{ ...main, tools: ['echo', 'read', 'gone'] }, guarded],
-    plugins: [{ ...foreign, workspace: 'elsewhere' }],
   };
 })();
 
@@ -42,7 +39,7 @@ beforeAll(async () => {
   if (!echo) throw new Error('no tool');
   world.responders.tools = [
     { ...echo, grants: ['http:api.example.com'], timeoutMs: 5_000, memoryMb: 16 },
-    { ...echo, name: 'secret' },
+    { ...echo, name: 'forecast', source: 'remote' },
   ];
   agent = world.process({ config });
 });
@@ -66,7 +63,7 @@ describe('the catalogue of tools', () => {
     const { tools, hasPlugins } = await list();
     expect(hasPlugins).toBe(true);
     expect(tools.map(({ name, source }) => `${name} ${source}`)).toEqual(
-      expect.arrayContaining(['read native', 'send_message native', 'echo plugin']),
+      expect.arrayContaining(['read native', 'send_message native', 'echo plugin', 'forecast remote']),
     );
     expect(await toolOf('echo')).toMatchObject({
       ...{ moduleDigest: expect.any(String), capabilities: ['http:api.example.com'] },
@@ -88,11 +85,6 @@ describe('the catalogue of tools', () => {
 
   it('names tools that agents should have and that do not exist', async () => {
     expect((await list()).unknown).toEqual([{ name: 'gone', agents: ['main'] }]);
-  });
-
-  it('shows a plug-in and agents of another workspace to that one alone', async () => {
-    expect(await toolOf('secret')).toBeUndefined();
-    expect(await toolOf('secret', { workspace: 'elsewhere' })).toMatchObject({ agentCount: 0 });
   });
 
   it('counts the calls and failures of a day, now and as of a position, in its own workspace', async () => {

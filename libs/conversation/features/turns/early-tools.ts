@@ -1,3 +1,4 @@
+import { canActOutside } from '@antiphon/contracts/sandbox';
 import type { SessionState, TurnToolCall } from '@antiphon/conversation-domain';
 import { isNativeTool } from '../tools/tool-schemas.js';
 import type { SessionActor } from '../sessions/session-actor.js';
@@ -76,9 +77,10 @@ export class EarlyTools {
     onlyReads: boolean,
   ): boolean {
     const { policy, actor } = this;
+    const known = policy.knownTool(actor.workspace, name);
     const hasNoEffect = isNativeTool(name)
       ? onlyReads && READING.has(name)
-      : policy.knownTool(actor.workspace, name)?.grants.length === 0;
+      : known !== undefined && !canActOutside(known);
     return (
       this.#calls.size < MAX_EARLY &&
       idempotent &&

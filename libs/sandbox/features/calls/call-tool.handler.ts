@@ -4,37 +4,29 @@ import { findApprovalRule } from '@antiphon/config';
 import type { AgentConfig } from '@antiphon/config';
 import { beginToolCall } from '@antiphon/contracts/agent';
 import { textCause } from '@antiphon/contracts/causes';
-import { MAX_TOOL_OUTPUT_BYTES, callTool } from '@antiphon/contracts/sandbox';
+import { MAX_TOOL_TIMEOUT_MS, callTool, canActOutside } from '@antiphon/contracts/sandbox';
 import { failpoint, isAppError, rejected, retry, transient } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
-import { withSpan } from '@antiphon/observability';
-import type { Logger, SpanStart } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
 import { REQUESTS } from '@antiphon/service-host';
-import { grantedHosts } from '../plugins/capabilities.js';
-import { toToolOutcome, toolFailed } from '@antiphon/sandbox-domain';
+import { toolFailed } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
-import type { VettedClient } from '../http/vetted-client.js';
-import { sortedGrants } from '../plugins/load-plugins.js';
-import type { LoadedPlugin, PluginEntry } from '../plugins/load-plugins.js';
-import { bindToCallerContext } from '../plugins/plugin-log.js';
-import type { CellPool, PoolEnd } from '../pool/cell-pool.js';
 import { SANDBOX } from './sandbox.js';
 import type { CallRegistry, CallToolReply, CallToolRequest, RunningCall } from './call-registry.js';
+import { findHostedTool } from './tool-source.js';
+import type { HostedCall, HostedTool, ToolSource } from './tool-source.js';
 
 export interface CallToolDeps {
-  readonly entries: readonly PluginEntry[];
+  readonly sources: readonly ToolSource[];
   /** Configured agents, whose approval rules apply. */
   readonly agents: readonly Pick<AgentConfig, 'id' | 'tools' | 'approvals'>[];
   readonly calls: CallRegistry;
-  readonly pool: Pick<CellPool, 'run'>;
-  readonly http: VettedClient;
   readonly logger: Logger;
 }
 
 /** Maximum size of a tool's input, as JSON in UTF-8. */
 export const MAX_TOOL_INPUT_BYTES = 1024 * 1024;
-const ENTRY = 'handle_tool_call';
 const LATE = 'the request came after its deadline; the tool was not run';
 const GIVEN_UP = 'the caller gave the call up before a cell was free; the tool was not run';
 const UNCOMMITTED = 'the tool has capabilities, and the request of its call is not in the log yet';
@@ -45,60 +37,51 @@ const isTransient = (error: unknown): boolean => isAppError(error) && error.kind
 const fingerprintOf = (name: string, input: Buffer): string =>
   createHash('sha256').update(name).update('\0').update(input).digest('base64');
 
-const findTool = (entries: readonly PluginEntry[], name: string): LoadedPlugin | undefined =>
-  entries.find(({ plugin }) => plugin?.source.kind === 'tool' && plugin.source.name === name)?.plugin ??
-  undefined;
-
 /** The tool did not run. The caller may try again, and records no text of this. */
 const unavailable = (message: string): ToolOutcome => toolFailed('TOOL.UNAVAILABLE', textCause(message));
 
-const unknownTool = (entries: readonly PluginEntry[], name: string): ToolOutcome => {
-  const refused = entries.find(({ view }) => view.name === name)?.view;
-  return toolFailed(
-    'TOOL.UNKNOWN',
-    refused?.reason
-      ? { kind: 'tool_refused', name, status: refused.status, reason: refused.reason }
-      : { kind: 'tool_missing', name },
-  );
+const explainAbsence = async (
+  sources: readonly ToolSource[],
+  workspace: string,
+  name: string,
+): Promise<ToolOutcome> => {
+  for (const source of sources) {
+    const why = await source.explainAbsence?.(workspace, name);
+    if (why) return why;
+  }
+  return toolFailed('TOOL.UNKNOWN', { kind: 'tool_missing', name });
 };
 
-/** Returns the span of a call; `name` is the name of a registered plug-in. */
-const cellSpan = (name: string): SpanStart => ({
-  name: 'run in cell',
-  attributes: { 'gen_ai.tool.name': name },
-});
-
 /**
- * Returns whether a call needs an approval, by the rules of its agent. When the request names none,
- * the rules of all agents with the tool apply.
+ * Returns whether a call needs an approval, by the rules of its agent, which may have got the tool
+ * after its start. When the request names none, the rules of all agents with the tool apply.
  */
 const needsApproval = (
   agents: CallToolDeps['agents'],
-  { source, description }: LoadedPlugin,
+  { description }: HostedTool,
   agentId: string | undefined,
 ): boolean =>
   agents
-    .filter(({ id, tools }) => tools.includes(source.name) && (agentId ?? id) === id)
-    .some((agent) => findApprovalRule(agent, source.name, description) !== null);
+    .filter(({ id, tools }) => (agentId === undefined ? tools.includes(description.name) : id === agentId))
+    .some((agent) => findApprovalRule(agent, description.name, description) !== null);
 
 /** Returns whether the tool is the one that was approved. */
-const isApproved = (tool: LoadedPlugin, approved: NonNullable<CallToolRequest['approved']>): boolean => {
-  const grants = sortedGrants(tool);
-  return (
-    approved.moduleDigest === tool.image.digest &&
-    approved.grants.length === grants.length &&
-    grants.every((grant, index) => grant === approved.grants[index])
-  );
-};
+const isApproved = (
+  { description: { moduleDigest, grants } }: HostedTool,
+  approved: NonNullable<CallToolRequest['approved']>,
+): boolean =>
+  approved.moduleDigest === moduleDigest &&
+  approved.grants.length === grants.length &&
+  grants.every((grant, index) => grant === approved.grants[index]);
 
 /** Returns why a tool is not run, or null. */
 const findRefusal = (
   agents: CallToolDeps['agents'],
-  tool: LoadedPlugin,
+  tool: HostedTool,
   { approved, agentId, onlyWithoutGrants }: CallToolRequest,
   { length }: Buffer,
 ): ToolOutcome | null => {
-  if (onlyWithoutGrants && sortedGrants(tool).length > 0) return unavailable(UNCOMMITTED);
+  if (onlyWithoutGrants && canActOutside(tool.description)) return unavailable(UNCOMMITTED);
   if (approved === undefined && needsApproval(agents, tool, agentId))
     return toolFailed('TOOL.DENIED', { kind: 'tool_unapproved' });
   if (approved !== undefined && !isApproved(tool, approved))
@@ -145,23 +128,28 @@ export class CallTool {
    */
   @HandleRequest(callTool)
   async handle(request: CallToolRequest): Promise<CallToolReply> {
-    const { entries, calls } = this.deps;
+    const { sources, calls } = this.deps;
     calls.checkFence(request);
     const input = Buffer.from(JSON.stringify(request.input));
     return calls.runOnce(request, fingerprintOf(request.name, input), async (call) => {
+      const tool = await findHostedTool(sources, request.workspace, request.name);
       await failpoint('sandbox.call.taken', () => request.name);
-      const reply = await this.run(request, input, {
+      const reply = await this.run(request, input, tool, {
         ...{ call, hasReachedOutside: false, isHeldBack: false },
       });
       await failpoint('sandbox.call.returned');
       this.logReply(request, reply);
-      const isIdempotent = findTool(entries, request.name)?.description.idempotent ?? false;
-      return { reply, isFinal: isFinal(reply, isIdempotent) };
+      return { reply, isFinal: isFinal(reply, tool?.description.idempotent ?? false) };
     });
   }
 
-  private async run(request: CallToolRequest, input: Buffer, attempt: Attempt): Promise<CallToolReply> {
-    const { entries, agents } = this.deps;
+  private async run(
+    request: CallToolRequest,
+    input: Buffer,
+    tool: HostedTool | undefined,
+    attempt: Attempt,
+  ): Promise<CallToolReply> {
+    const { sources, agents } = this.deps;
     const startedAt = performance.now();
     const reply = (outcome: ToolOutcome, moduleDigest = ''): CallToolReply => {
       const durationMs = performance.now() - startedAt;
@@ -170,51 +158,32 @@ export class CallTool {
         : { ...outcome, durationMs, ...(attempt.hasReachedOutside ? { mayHaveActed: true } : {}) };
     };
     if (attempt.call.isLate()) return reply(unavailable(LATE));
-    const tool = findTool(entries, request.name);
-    if (!tool) return reply(unknownTool(entries, request.name));
+    if (!tool) return reply(await explainAbsence(sources, request.workspace, request.name));
     const refusal = findRefusal(agents, tool, request, input);
     if (refusal !== null) return reply(refusal);
-    const end = await this.runInPool(tool, request, input, attempt);
+    const end = await tool.run(this.toHostedCall(tool, request, input, attempt));
     if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
     if (end.end === 'unavailable') return reply(unavailable(end.message));
     if (attempt.isHeldBack && !attempt.hasReachedOutside) return reply(unavailable(NOT_PERMITTED));
-    return reply(toToolOutcome(end, MAX_TOOL_OUTPUT_BYTES), tool.image.digest);
+    return reply(end.outcome, tool.description.moduleDigest);
   }
 
-  private runInPool(
-    { image, source, policy, listener }: LoadedPlugin,
+  private toHostedCall(
+    { description }: HostedTool,
     request: CallToolRequest,
     input: Buffer,
     attempt: Attempt,
-  ): Promise<PoolEnd> {
-    const { workspace, sessionId, name, callId, idempotencyKey, timeoutMs: requestedMs = Infinity } = request;
-    const { pool, http } = this.deps;
-    const timeoutMs = Math.min(policy.timeoutMs, requestedMs);
+  ): HostedCall {
     const { call } = attempt;
-    const beforeRequest = async (ended: AbortSignal): Promise<void> => {
-      await this.waitForPermission(request, attempt, ended);
-      attempt.hasReachedOutside = true;
-    };
-    const hosts = grantedHosts(source.capabilities);
-    const grant = { plugin: name, hosts, timeoutMs, idempotencyKey, beforeRequest };
-    const job = {
-      plugin: name,
-      session: `${workspace}/${sessionId}`,
-      image,
-      entry: ENTRY,
-      input,
-      settings: { call_id: callId, idempotency_key: idempotencyKey },
-      timeoutMs,
-      listener: bindToCallerContext(listener),
-      signal: call.signal,
+    return {
+      ...{ request, input, signal: call.signal },
+      timeoutMs: Math.min(description.timeoutMs ?? MAX_TOOL_TIMEOUT_MS, request.timeoutMs ?? Infinity),
       findObstacle: () => (call.isWatched() ? null : GIVEN_UP),
-      http: source.http ? http.serveCall(grant) : undefined,
+      begin: async (ended) => {
+        await this.waitForPermission(request, attempt, ended);
+        attempt.hasReachedOutside = true;
+      },
     };
-    return withSpan(cellSpan(name), async (span) => {
-      const end = await pool.run(job);
-      if (end.end !== 'returned') span.fail(end.end);
-      return end;
-    });
   }
 
   /**

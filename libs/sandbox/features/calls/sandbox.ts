@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { AgentConfig, PluginConfig } from '@antiphon/config';
-import type { PluginView, ToolDescription } from '@antiphon/contracts/sandbox';
+import type { PluginView } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
 import { CallRegistry } from './call-registry.js';
 import { startIsolation } from '../cell/isolation.js';
@@ -8,10 +8,11 @@ import type { Layer } from '../cell/isolation.js';
 import { systemEgress } from '../http/fetch-page.js';
 import type { EgressPorts } from '../http/fetch-page.js';
 import { VettedClient } from '../http/vetted-client.js';
-import { loadPlugins, sortedGrants } from '../plugins/load-plugins.js';
-import type { LoadedPlugin, PluginEntry } from '../plugins/load-plugins.js';
+import { loadPlugins } from '../plugins/load-plugins.js';
 import { PluginProbe } from '../plugins/plugin-probe.js';
 import { listPluginSources } from '../plugins/plugin-source.js';
+import { PluginTools } from './plugin-tools.js';
+import type { ToolSource } from './tool-source.js';
 import { CellPool } from '../pool/cell-pool.js';
 import { RETIRE_AFTER_MS } from '../pool/cell-slot.js';
 
@@ -37,9 +38,9 @@ export interface SandboxOptions {
 
 /** Plug-ins of this process, and the cells that run them. */
 export interface Sandbox {
-  readonly entries: readonly PluginEntry[];
   readonly agents: readonly AgentConfig[];
-  readonly tools: readonly ToolDescription[];
+  /** Sources of tools, in the order in which a name is looked up. */
+  readonly sources: readonly ToolSource[];
   readonly plugins: readonly PluginView[];
   readonly calls: CallRegistry;
   readonly pool: CellPool;
@@ -57,22 +58,6 @@ const MAX_WAIT_MS = 10_000;
 const CPU_FACTOR = 4;
 
 const defaultCells = (): number => Math.min(MAX_CELLS, Math.max(MIN_CELLS, availableParallelism()));
-
-const toToolDescription = (plugin: LoadedPlugin): ToolDescription => {
-  const { source, image, policy } = plugin;
-  const { description, inputSchema, idempotent } = plugin.description;
-  return {
-    ...{ name: source.name, description, inputSchema, idempotent },
-    ...(policy.retry ? { retry: policy.retry } : {}),
-    timeoutMs: policy.timeoutMs,
-    memoryMb: source.memoryMb,
-    moduleDigest: image.digest,
-    grants: sortedGrants(plugin),
-  } as ToolDescription;
-};
-
-const listToolDescriptions = (entries: readonly PluginEntry[]): ToolDescription[] =>
-  entries.flatMap(({ plugin }) => (plugin?.source.kind === 'tool' ? [toToolDescription(plugin)] : []));
 
 const isolationLimits = (sources: readonly { readonly memoryMb: number; readonly timeoutMs: number }[]) => {
   const longestMs = Math.max(...sources.map(({ timeoutMs }) => timeoutMs));
@@ -103,14 +88,14 @@ export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> =
     logger,
   });
   await pool.warm;
+  const http = new VettedClient({ egress, logger, now: () => performance.now() });
   return {
-    entries,
     agents: options.agents ?? [],
-    tools: listToolDescriptions(entries),
+    sources: [new PluginTools(entries, pool, http)],
     plugins: entries.map(({ view }) => view),
     calls: new CallRegistry(),
     pool,
-    http: new VettedClient({ egress, logger, now: () => performance.now() }),
+    http,
     layers: isolation.layers,
     logger,
     close: async () => {

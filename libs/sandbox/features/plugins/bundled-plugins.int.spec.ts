@@ -18,7 +18,7 @@ describe('the bundled plug-ins', () => {
       ['calculator', 'loaded'],
       ['http-get', 'loaded'],
     ]);
-    expect(box.sandbox.tools).toEqual([
+    expect(box.tools).toEqual([
       expect.objectContaining({
         name: 'echo',
         idempotent: true,

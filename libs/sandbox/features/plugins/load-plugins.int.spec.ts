@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { listHostedTools } from '../calls/tool-source.js';
 import { MODULES } from '../testing/modules.fixture.spec.js';
 import { bundledPlugins, folderOf, pluginAt, startSandbox } from '../testing/sandbox.fixture.spec.js';
 import type { TestSandbox } from '../testing/sandbox.fixture.spec.js';
@@ -29,13 +30,13 @@ describe('loading plug-ins', () => {
       capabilities: [],
       tools: ['memo'],
     });
-    expect(box.sandbox.tools).toContainEqual(expect.objectContaining({ name: 'memo', moduleDigest }));
+    expect(box.tools).toContainEqual(expect.objectContaining({ name: 'memo', moduleDigest }));
     expect(await box.call('memo')).toMatchObject({ moduleDigest });
   });
 
   it('refuses a call whose approval covers another module or other grants', async () => {
     await start(['memo']);
-    const { moduleDigest, grants } = box.sandbox.tools.find(({ name }) => name === 'memo')!;
+    const { moduleDigest, grants } = box.tools.find(({ name }) => name === 'memo')!;
     const call = (approved: { moduleDigest: string; grants: string[] }) => box.call('memo', {}, { approved });
     expect(await call({ moduleDigest, grants })).toMatchObject({ outcome: 'completed' });
     for (const other of [
@@ -43,6 +44,16 @@ describe('loading plug-ins', () => {
       { moduleDigest, grants: ['http:api.example.com'] },
     ])
       expect(await call(other)).toMatchObject({ outcome: 'failed', code: 'TOOL.CHANGED' });
+  });
+
+  it('gives a tool of one workspace to no other, also by its name', async () => {
+    await start(['memo'], { workspace: 'elsewhere' });
+    expect(box.tools).toEqual([]);
+    expect((await listHostedTools(box.sandbox.sources, 'elsewhere')).map(({ name }) => name)).toEqual([
+      'memo',
+    ]);
+    expect(await box.call('memo')).toMatchObject({ outcome: 'failed', code: 'TOOL.UNKNOWN' });
+    expect(await box.call('memo', {}, { workspace: 'elsewhere' })).toMatchObject({ outcome: 'completed' });
   });
 
   it('lists a missing file and logs its path', async () => {
@@ -95,7 +106,7 @@ describe('loading plug-ins', () => {
   it('loads a channel adapter, which is not a tool', async () => {
     await start(['channel'], { kind: 'channel' });
     expect(box.view('channel')).toMatchObject({ kind: 'channel', status: 'loaded', tools: [] });
-    expect(box.sandbox.tools).toEqual([]);
+    expect(box.tools).toEqual([]);
     expect(await box.call('channel')).toMatchObject({ outcome: 'failed', code: 'TOOL.UNKNOWN' });
   });
 

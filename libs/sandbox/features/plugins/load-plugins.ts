@@ -32,6 +32,7 @@ export interface LoadedPlugin {
 export const sortedGrants = ({ source }: LoadedPlugin): string[] => [...source.capabilities].sort();
 
 export interface PluginEntry {
+  readonly source: PluginSource;
   readonly view: PluginView;
   readonly plugin: LoadedPlugin | null;
 }
@@ -127,7 +128,7 @@ const createLoadedEntry = (plugin: LoadedPlugin, logger: Logger): PluginEntry =>
     capabilities: [...capabilities],
     tools,
   };
-  return { view, plugin };
+  return { source, view, plugin };
 };
 
 const createRefusedEntry = (source: PluginSource, refusal: Refusal, logger: Logger): PluginEntry => {
@@ -144,7 +145,7 @@ const createRefusedEntry = (source: PluginSource, refusal: Refusal, logger: Logg
     capabilities: [...capabilities],
     tools: [],
   };
-  return { view, plugin: null };
+  return { source, view, plugin: null };
 };
 
 /**

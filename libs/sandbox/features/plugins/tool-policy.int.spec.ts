@@ -17,7 +17,7 @@ describe('the policy that a plug-in declares', () => {
     });
   });
   afterAll(() => box.close());
-  const tool = (name: string) => box.sandbox.tools.find((one) => one.name === name);
+  const tool = (name: string) => box.tools.find((one) => one.name === name);
   const runsOf = (plugin: string): number =>
     box.log.filter((entry) => entry['plugin'] === plugin && entry['line'] === 'ran').length;
 
@@ -74,7 +74,7 @@ describe('a configuration that allows less than a plug-in declares', () => {
     const box = await startSandbox(['patient', 'declares-nothing'], { timeoutMs: 200, retry });
     try {
       const [patient, other] = ['patient', 'declares-nothing'].map((name) =>
-        box.sandbox.tools.find((tool) => tool.name === name),
+        box.tools.find((tool) => tool.name === name),
       );
       const held = { maxAttempts: 2, backoffMs: 50, maxBackoffMs: 100, onTimeout: true };
       expect(patient).toMatchObject({ timeoutMs: 200, retry: held });

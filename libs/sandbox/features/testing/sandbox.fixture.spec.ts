@@ -6,12 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { PluginConfig } from '@antiphon/config';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { RequestClient } from '@antiphon/messaging';
 import { createLogger } from '@antiphon/observability';
 import { createSandbox } from '../calls/sandbox.js';
 import type { CallToolReply, CallToolRequest } from '../calls/call-registry.js';
 import { CallTool } from '../calls/call-tool.handler.js';
 import type { Sandbox, SandboxOptions } from '../calls/sandbox.js';
+import { listHostedTools } from '../calls/tool-source.js';
 import { MODULES } from './modules.fixture.spec.js';
 
 export type LogEntry = Readonly<Record<string, unknown>>;
@@ -23,6 +25,8 @@ export interface TestSandbox {
   readonly cancel: (callId: string) => void;
   /** Permission of the caller for the first effect of a call, and how often the sandbox asked. */
   readonly permit: { asked: number; isGranted: boolean };
+  /** Tools of plug-ins, as a workspace may call them. */
+  readonly tools: readonly ToolDescription[];
   readonly view: (name: string) => Sandbox['plugins'][number] | undefined;
   readonly close: () => Promise<void>;
 }
@@ -77,6 +81,7 @@ export const startSandbox = async (
   const session = { workspace: 'default', sessionId: randomUUID(), epoch: 1 };
   return {
     sandbox,
+    tools: await listHostedTools(sandbox.sources, 'default'),
     log,
     permit,
     call: (name, input = {}, { callId = randomUUID(), ...more } = {}) => {

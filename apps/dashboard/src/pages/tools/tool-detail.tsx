@@ -5,7 +5,7 @@ import { Json } from '../../ui/json.js';
 import { css as ui, Empty, IconButton, Panel, State, Table, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import pages from '../pages.module.css';
-import { Names, type Tool } from './tool-texts.js';
+import { Names, SOURCES, type Tool } from './tool-texts.js';
 import css from './tools.module.css';
 
 type Owner = Tool['agents'][number];
@@ -21,7 +21,7 @@ const Facts = ({ tool }: { readonly tool: Tool }) => (
   <dl className={ui.facts}>
     <dt>Source</dt>
     <dd>
-      {tool.source === 'native' ? 'native: a part of Antiphon' : 'a plug-in in the sandbox'}
+      {SOURCES[tool.source].long}
       {tool.moduleDigest !== null && <div className={css.digest}>SHA-256 {tool.moduleDigest}</div>}
     </dd>
     <dt>May reach</dt>

@@ -56,3 +56,11 @@ export const Names = ({ names, none, linkTo }: NamesProps) =>
       ))}
     </span>
   );
+
+/** Names of the kinds of tools: in a table, and in a sentence. */
+export const SOURCES: Readonly<Record<Tool['source'], { readonly short: string; readonly long: string }>> = {
+  native: { short: 'native', long: 'native: a part of Antiphon' },
+  plugin: { short: 'plug-in', long: 'a plug-in in the sandbox' },
+  remote: { short: 'remote', long: 'a program that serves it' },
+  mcp: { short: 'MCP', long: 'an MCP server' },
+};

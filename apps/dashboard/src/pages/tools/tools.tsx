@@ -9,7 +9,15 @@ import { TypedFilter } from '../../ui/typed-filter.js';
 import { css as ui, Empty, Loading, numberColumn, Panel, ProblemBox, State, Table } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import pages from '../pages.module.css';
-import { approvalOf, beginningOf, changesTools, Names, type Catalogue, type Tool } from './tool-texts.js';
+import {
+  approvalOf,
+  beginningOf,
+  changesTools,
+  Names,
+  SOURCES,
+  type Catalogue,
+  type Tool,
+} from './tool-texts.js';
 import { ToolDetail } from './tool-detail.js';
 import css from './tools.module.css';
 
@@ -41,7 +49,7 @@ const Row = ({ tool, isCurrent }: { readonly tool: Tool; readonly isCurrent: boo
         <VisibleText text={beginningOf(tool.description)} />
       </div>
     </td>
-    <td>{tool.source === 'native' ? 'native' : 'plug-in'}</td>
+    <td>{SOURCES[tool.source].short}</td>
     <td>
       <Names names={tool.capabilities} none="nothing" />
     </td>
