@@ -114,7 +114,11 @@ describe('antiphon budget and antiphon session', () => {
     const listed = await run('session', 'list', '--agent', 'main');
     const line = listed.split('\n').find((one) => one.includes('  main:cli:local:user  ')) ?? '';
     const id = UUID.exec(line)?.[0] ?? '';
+    expect(listed).toContain('  1 turn  ');
     expect(await run('session', 'show', id)).toContain('> Hello there.  (completed)');
+    expect(await run('session', 'find', id, 'HELLO THERE.')).toMatch(/^[0-9a-f-]{36} {2}position \d+\n$/);
+    expect(await run('session', 'find', id, 'goodbye')).toBe('not found\n');
+    expect((await cli('session', 'find', id, 'there', '--at', '1')).stderr).toContain('there is no session');
     expect((await cli('session', 'show', id, '--at', '1')).stderr).toContain('there is no session');
     expect(await run('session', 'list', '--at', '1')).toBe('no sessions\n');
     expect(await run('budget', 'set', 'main')).toBe('main: unlimited tokens, unlimited\n');

@@ -18,8 +18,11 @@ export interface ListOptions {
   readonly at?: string;
 }
 
+/** `1 turn`, `2 turns`. */
+export const countTurns = (turns: number): string => `${turns} ${turns === 1 ? 'turn' : 'turns'}`;
+
 const renderSession = ({ id, state, turns, key, title }: SessionView): string =>
-  `${id}  ${state.padEnd(7)} ${turns} turns  ${escapeText(key)}  ${escapeText(title ?? '')}`.trimEnd();
+  `${id}  ${state.padEnd(7)} ${countTurns(turns)}  ${escapeText(key)}  ${escapeText(title ?? '')}`.trimEnd();
 
 /** Prints a page of sessions, the most recently active first. */
 export const listSessions = async ({ output, http }: CommandContext, options: ListOptions): Promise<void> => {

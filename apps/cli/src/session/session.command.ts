@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { ContextOf } from '../output.js';
 import type { ExportOptions } from './export-session.js';
+import type { FindOptions } from './find-texts.js';
 import type { ForkOptions, WhatIfOptions } from './fork-session.js';
 import type { ListOptions, ShowOptions } from './list-sessions.js';
 import type { ReplayOptions } from './replay-session.js';
@@ -144,11 +145,25 @@ const addList = (session: Command, context: ContextOf): void => {
     );
 };
 
-/** Adds `antiphon session export|fork|replay|whatif|diff|explain|resume`. */
+const addFind = (session: Command, context: ContextOf): void => {
+  session
+    .command('find <session> <text>')
+    .description('list the turns whose message or answer has a text, the oldest first')
+    .option('--at <position>', 'as of this position of the log')
+    .addHelpText(
+      'after',
+      '\nUpper and lower case are equal. Deleted texts are not found.\n\nExamples:\n  antiphon session find 0d6c… tides\n  antiphon session find 0d6c… "high water" --json | jq .found[0].turnId',
+    )
+    .action(async (id: string, text: string, options: FindOptions, command: Command) =>
+      (await import('./find-texts.js')).findTexts(context(command), id, text, options),
+    );
+};
+
+/** Adds `antiphon session list|show|find|export|fork|replay|whatif|diff|explain|resume`. */
 export const addSession = (program: Command, context: ContextOf): void => {
   const session = program
     .command('session')
-    .description('list, show, export, fork, replay, compare, explain and resume sessions');
-  for (const add of [addList, addExport, addFork, addReplay, addWhatIf, addDiff, addExplain, addResume])
-    add(session, context);
+    .description('list, show, search, export, fork, replay, compare, explain and resume sessions');
+  const adders = [addList, addFind, addExport, addFork, addReplay, addWhatIf, addDiff, addExplain, addResume];
+  for (const add of adders) add(session, context);
 };
