@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
+import { giveTimeToFail } from '@antiphon/testing/waits';
 import type { Locator } from 'playwright-core';
 import {
   findViolations,
@@ -8,6 +9,7 @@ import {
   startDashboardWorld,
   type DashboardWorld,
 } from './dashboard-world.js';
+import { FIND_OUTSIDE, FIND_TOUCHED, READ_ZOOM } from './graph-on-page.js';
 import { waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(60_000);
@@ -125,20 +127,6 @@ const rowsAt = async (at: number): Promise<unknown> => {
     output?.slice(0, 60) ?? null,
   ]);
 };
-
-/** Code for the page that returns the edges that go through a node between their ends. */
-const FIND_TOUCHED = `[...document.querySelectorAll('.react-flow__edge')].flatMap((edge) => {
-  const path = edge.querySelector('path.react-flow__edge-path');
-  const [to, from] = edge.getAttribute('aria-label').split(': ')[0].split(' needs ');
-  const place = path.getScreenCTM(), length = path.getTotalLength();
-  const points = Array.from({ length: 101 }, (_, nth) =>
-    path.getPointAtLength((length * nth) / 100).matrixTransform(place));
-  const others = [...document.querySelectorAll('.react-flow__node')].filter((node) =>
-    !['node-' + from, 'node-' + to].includes(node.id));
-  const isIn = ({ left, right, top, bottom }) =>
-    points.some(({ x, y }) => x > left && x < right && y > top && y < bottom);
-  return others.some((node) => isIn(node.getBoundingClientRect())) ? [edge.getAttribute('aria-label')] : [];
-})`;
 
 describe('the workflow editor in Chromium', () => {
   it('takes a key of the graph for no key of the navigation, also just after the page is loaded', async () => {
@@ -275,6 +263,8 @@ describe('the workflow editor in Chromium', () => {
     const link = await page.getByRole('link', { name: 'its workflow' }).getAttribute('href');
     expect(link).toBe(`${temporalUi}/namespaces/antiphon/workflows?query=WorkflowId%3D%22run%2F${id}%22`);
     const size = page.viewportSize();
+    const zoom = async () => Number(await page.evaluate(READ_ZOOM));
+    const fitted = await zoom();
     await page.setViewportSize({ width: 390, height: 844 });
     const [table, drawn] = [page.getByRole('region', { name: 'Nodes of the run' }), graph()];
     await waitForValue('the table before the graph', async () => {
@@ -282,6 +272,20 @@ describe('the workflow editor in Chromium', () => {
       return above && below && above.y < below.y ? true : undefined;
     });
     await savePictures(page, 'run');
+    // The graph fits itself to its box again, until a person has chosen a part of it.
+    const outside = () => page.evaluate(FIND_OUTSIDE) as Promise<number>;
+    await waitForValue('a graph in its box', async () => ((await outside()) === 0 ? true : undefined));
+    expect(await zoom()).toBeLessThan(fitted);
+    await page.setViewportSize(size ?? { width: 1_440, height: 900 });
+    await waitForValue('a graph in a wide box', async () => ((await zoom()) === fitted ? true : undefined));
+    await drawn.getByRole('button', { name: 'Zoom out' }).click();
+    const chosen = await waitForValue('a chosen zoom', async () => {
+      const now = await zoom();
+      return now < fitted / 1.15 ? now : undefined;
+    });
+    await page.setViewportSize({ width: 1_200, height: 900 });
+    await giveTimeToFail(300);
+    expect(await zoom()).toBe(chosen);
     await page.setViewportSize(size ?? { width: 1_440, height: 900 });
   });
 

@@ -1,4 +1,4 @@
-import { useReactFlow, useStore, useStoreApi } from '@xyflow/react';
+import { useReactFlow, useStore, useStoreApi, type OnMove } from '@xyflow/react';
 import { useCallback, useEffect, useRef } from 'react';
 import { pointOf, type Points } from './editor-store.js';
 import { NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
@@ -34,13 +34,28 @@ export const useFit = ({ nodes, points }: GraphProps): (() => void) => {
   }, [flow, store]);
 };
 
-/** Shows the whole graph once its nodes have places and the box has a size. */
-export const useFirstFit = ({ points }: GraphProps, fit: () => void): void => {
+interface OwnFit {
+  /** Follows the pointer. */
+  readonly onMoveStart: OnMove;
+  /** Says that a person has chosen the view, which then stays. */
+  readonly choose: () => void;
+}
+
+/**
+ * Shows the whole graph once its nodes have places and the box has a size, and again when the size
+ * changes. A view that a person has chosen stays.
+ */
+export const useOwnFit = ({ points }: GraphProps, fit: () => void): OwnFit => {
   const isPlaced = Object.keys(points).length > 0;
-  const hasSize = useStore(({ width }) => width > 0);
+  const size = useStore(({ width, height }) => (width > 0 ? `${width} ${height}` : ''));
+  const isChosen = useRef(false);
   useEffect(() => {
-    if (isPlaced && hasSize) fit();
-  }, [fit, isPlaced, hasSize]);
+    if (isPlaced && size !== '' && !isChosen.current) fit();
+  }, [fit, isPlaced, size]);
+  const choose = useCallback(() => void (isChosen.current = true), []);
+  // A view that the graph itself sets has no event of a pointer.
+  const onMoveStart = useCallback<OnMove>((event) => event !== null && choose(), [choose]);
+  return { onMoveStart, choose };
 };
 
 /** Largest graph that is shown as a whole when its current node is out of sight. */

@@ -24,7 +24,7 @@ import { Card, IsFar, type CardNode } from './graph-card.js';
 import { pointOf, type Point, type Points } from './editor-store.js';
 import { NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
 import { nearestNode, STEPS } from './graph-keys.js';
-import { useFirstFit, useFit, useShowCurrent } from './graph-fit.js';
+import { useOwnFit, useFit, useShowCurrent } from './graph-fit.js';
 import { LARGE_GRAPH, nodeAt, Overview, PICTURE_ZOOM } from './graph-overview.js';
 import { RoutedEdge } from './routed-edge.js';
 import { cardId, useCards, useEdges, type GraphProps } from './use-cards.js';
@@ -86,12 +86,21 @@ const useGraphKeys = (props: GraphProps): ((event: KeyboardEvent) => void) => {
   };
 };
 
-const Zoom = ({ fit }: { readonly fit: () => void }) => {
+interface ZoomProps {
+  readonly fit: () => void;
+  readonly choose: () => void;
+}
+
+const Zoom = ({ fit, choose }: ZoomProps) => {
   const flow = useReactFlow();
+  const zoom = (by: 'zoomIn' | 'zoomOut') => (): void => {
+    choose();
+    void flow[by]();
+  };
   return (
     <div className={css.zoom}>
-      <IconButton icon="plus" label="Zoom in" onClick={() => void flow.zoomIn()} />
-      <IconButton icon="minus" label="Zoom out" onClick={() => void flow.zoomOut()} />
+      <IconButton icon="plus" label="Zoom in" onClick={zoom('zoomIn')} />
+      <IconButton icon="minus" label="Zoom out" onClick={zoom('zoomOut')} />
       <IconButton icon="fit" label="Show the whole graph" onClick={fit} />
     </div>
   );
@@ -185,7 +194,7 @@ const Canvas = (props: GraphProps) => {
   const fit = useFit(props);
   const onKeyDown = useGraphKeys(props);
   const onPaneClick = usePaneClick(props, isPicture);
-  useFirstFit(props, fit);
+  const { onMoveStart, choose } = useOwnFit(props, fit);
   useShowCurrent(props, fit);
   const isValid = useCallback(
     ({ source, target }: Connection | Edge) => actions?.refuse(source, target) === null,
@@ -209,6 +218,7 @@ const Canvas = (props: GraphProps) => {
         onNodeClick={(_, { id }) => select(id)}
         onEdgeClick={(_, { source, target }) => selectEdge?.({ from: source, to: target })}
         onPaneClick={onPaneClick}
+        onMoveStart={onMoveStart}
         isValidConnection={isValid}
         onConnect={({ source, target }) => actions?.connect(source, target)}
         nodesDraggable={Boolean(actions)}
@@ -231,7 +241,7 @@ const Canvas = (props: GraphProps) => {
       >
         {!hasOverview && <Background gap={20} size={1.2} color="var(--grid-dot)" />}
         {hasOverview && <Overview {...{ nodes, points, run, current }} hasBoxes={isPicture} />}
-        <Zoom fit={fit} />
+        <Zoom fit={fit} choose={choose} />
       </ReactFlow>
     </IsFar.Provider>
   );
