@@ -8,6 +8,7 @@ import { countOf, formatCompact, formatNumber, formatUsd, wordsOfType } from '..
 import { PresentMark } from '../ui/present-mark.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, State, Time, type Tone } from '../ui/ui.js';
 import { OverviewAgents } from './agents/overview-agents.js';
+import { OverviewRates } from './overview-rates.js';
 import { Services } from './services.js';
 import css from './pages.module.css';
 
@@ -207,6 +208,7 @@ export const Overview = () => {
       <div className={css.stack}>
         {data && agents.data && !isPast && <ConnectBanner agents={agents.data.agents} status={data} />}
         <Tiles agents={agents} />
+        <OverviewRates />
         <OverviewAgents read={agents} />
         <div className={css.grid}>
           <Panel

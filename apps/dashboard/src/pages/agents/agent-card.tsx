@@ -68,28 +68,31 @@ interface CurrentProps {
 }
 
 interface CurrentLineProps extends CurrentProps {
-  /** Time of its newest sample. */
-  readonly sampledAt: string | null;
+  readonly metrics: AgentMetrics | undefined;
 }
 
-/** The task or conversation that an agent has open, or the approval that it waits for. */
-const Current = ({ agent: { current, lastSeenAt }, titles, sampledAt }: CurrentLineProps) => {
-  const workedAt = [lastSeenAt, sampledAt]
+/** Returns the time at which an agent was last seen at work; null if none is known. */
+const workedAtOf = ({ lastSeenAt }: Agent, metrics: AgentMetrics | undefined): string | null =>
+  [lastSeenAt, metrics?.latest?.at ?? null]
     .filter((at) => at !== null)
     .toSorted()
-    .at(-1);
-  if (!current)
-    return (
-      <p className={css.current}>
-        {workedAt ? (
-          <>
-            worked <Time at={workedAt} />
-          </>
-        ) : (
-          'has not worked yet'
-        )}
-      </p>
-    );
+    .at(-1) ?? null;
+
+const Worked = ({ at }: { readonly at: string }) => (
+  <>
+    worked <Time at={at} />
+  </>
+);
+
+/** The task or conversation that an agent has open, or the approval that it waits for. */
+const Current = ({ agent, titles, metrics }: CurrentLineProps) => {
+  const { current } = agent;
+  if (!current) {
+    const workedAt = workedAtOf(agent, metrics);
+    // Nodes of runs have no heartbeat: only their use is known.
+    const without = (metrics?.today?.settledTokens ?? 0) > 0 ? 'worked in runs today' : 'no turn yet';
+    return <p className={css.current}>{workedAt ? <Worked at={workedAt} /> : without}</p>;
+  }
   const { sessionId, taskId, approvalId } = current;
   const title = titles.get(taskId ?? sessionId) ?? shortId(taskId ?? sessionId);
   return (
@@ -166,7 +169,7 @@ export const AgentCard = ({ agent: listed, metrics: read, titles, place, size }:
       </div>
       <Today metrics={metrics} />
       <footer className={css.foot}>
-        <Current agent={agent} titles={titles} sampledAt={metrics?.latest?.at ?? null} />
+        <Current agent={agent} titles={titles} metrics={metrics} />
         <PauseButton agent={agent} />
       </footer>
     </article>
