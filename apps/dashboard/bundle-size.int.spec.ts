@@ -56,6 +56,13 @@ describe('the built dashboard', () => {
     expect(Math.ceil(size / KIB)).toBeLessThanOrEqual(135);
   });
 
+  it('loads at most 200 KiB of compressed script for a chat', () => {
+    const chat = closureOf(manifest, entry);
+    for (const page of ['chats-page', 'chat-page']) closureOf(manifest, `src/pages/chats/${page}.tsx`, chat);
+    expect([...chat].some((name) => name.includes('markdown'))).toBe(true);
+    expect(Math.ceil(sizeOf(chat) / KIB)).toBeLessThanOrEqual(200);
+  });
+
   it('adds at most 140 KiB of compressed script for a page with a graph', () => {
     const first = closureOf(manifest, entry);
     const graphs = pages.filter((name) => GRAPH_PAGE.test(name));

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { PlanView, TaskItem } from '@antiphon/contracts/agent';
 import type { MockScript } from '@antiphon/testing/providers';
+import type { Locator } from 'playwright-core';
 import {
   findViolations,
   readApi,
@@ -19,7 +20,7 @@ workspace = "*"
 name = "Planner"
 provider = "openai"
 model = "gpt-4o"
-tools = ["calculator", "plan_step", "echo"]
+tools = ["calculator", "make_plan", "plan_step", "echo"]
 
 [[agents.approvals]]
 tool = "echo"
@@ -28,6 +29,10 @@ tool = "echo"
 const { promise: released, resolve: release } = Promise.withResolvers<void>();
 /** Ends steps of plans with evidence, fails those that ask for it, and holds on request. */
 const model: MockScript = ({ user, toolResults }) => {
+  if (user.includes('make a plan') && toolResults.length === 0) {
+    const input = { path: 'chat.plan.md', title: 'Chat', steps: ['Add them', 'Find it', 'Say it'] };
+    return { tools: [{ id: 'make', name: 'make_plan', input }] };
+  }
   const [, step = '', path = ''] = /Do step (\S+) of the plan (\S+):/.exec(user) ?? [];
   const report = (input: object) => ({
     tools: [{ id: `call_${step}_${toolResults.length}`, name: 'plan_step', input: { path, step, ...input } }],
@@ -247,6 +252,57 @@ describe('the pages of plans in Chromium', () => {
     expect(page.url()).toContain('/why/');
     await page.goto('/plans');
     await row(/tides\.plan\.md.*failed.*1 of 3.*1 failed step/).waitFor();
+  });
+
+  it('are next to the chat that made them, equal to their page and to the API', async () => {
+    const { page } = world;
+    const path = 'chat.plan.md';
+    const say = async (text: string, answer: string): Promise<void> => {
+      await page.getByRole('textbox', { name: 'Message' }).fill(text);
+      await page.keyboard.press('Enter');
+      await page.getByRole('feed').getByText(answer).last().waitFor();
+    };
+    const rowsIn = async (place: Locator): Promise<string[]> => {
+      const rows = await place.getByRole('listitem').allInnerTexts();
+      return rows.map((text) => text.replaceAll(/\s+/g, ' ').trim());
+    };
+    await page.goto('/chats/new?agent=planner');
+    await say('make a plan', 'High water');
+    await page.waitForURL(/\/chats\/[0-9a-f-]{36}$/);
+    const chat = page.url();
+    await button('Open the side panel').click();
+    const panel = page.getByRole('region', { name: 'Plan of this chat' });
+    await panel.getByText('0 of 3', { exact: true }).waitFor();
+    await say(`Do step s1 of the plan ${path}: add`, 'High water');
+    await panel.getByText('1 of 3', { exact: true }).waitFor();
+    await say(`Do step s2 of the plan ${path}: it cannot be found`, 'no');
+    await panel.getByText('Note: no tide table').waitFor();
+    expect((await planOf(path)).status).toBe('failed');
+    await writeFile(path, '# Chat\n\nNo box is left.\n');
+    await panel.getByRole('region', { name: 'Conflict 1', exact: true }).waitFor();
+    expect(await findViolations(page)).toEqual([]);
+    await savePictures(world.page, 'chat-plan');
+    const { steps, conflicts } = await planOf(path);
+    expect(conflicts).toHaveLength(1);
+    expect(steps.map((step) => [step.status, step.evidence?.kind])).toEqual([
+      ['done', 'tool'],
+      ['failed', undefined],
+      ['open', undefined],
+    ]);
+    const shown = await rowsIn(panel);
+    for (const [index, step] of steps.entries()) {
+      expect(shown[index]).toContain(`${step.stepId} ${step.text} ${step.status}`);
+      if (step.note !== null) expect(shown[index]).toContain(`Note: ${step.note}`);
+    }
+    await panel.getByRole('link', { name: path }).click();
+    await page.getByRole('region', { name: 'Conflict 1', exact: true }).waitFor();
+    expect(await rowsIn(page.getByRole('region', { name: 'Steps' }))).toEqual(shown);
+    const evidence = page.getByRole('link', { name: /^call of calculator/ });
+    const link = await evidence.getAttribute('href');
+    await page.goto(chat);
+    expect(await panel.getByRole('link', { name: /^call of calculator/ }).getAttribute('href')).toBe(link);
+    expect(link).toMatch(/^\/sessions\/[0-9a-f-]{36}\/why\/[0-9a-f-]{36}$/);
+    await button('Close the side panel').first().click();
   });
 
   it('show an edit that contradicts the facts next to them, and lead to the file', async () => {

@@ -77,6 +77,24 @@ export const describeChatBranches = (world: () => DashboardWorld): void =>
       await send('write the file');
       await page.waitForURL(/\/chats\/[0-9a-f-]{36}$/);
       await said('It is written.').waitFor();
+      await button('Open the side panel').click();
+      const panel = page.getByRole('complementary', { name: 'About this chat' });
+      const changed = panel.getByRole('list', { name: 'Changed files' });
+      await changed.getByRole('link', { name: 'notes.md' }).waitFor();
+      await changed.getByText('Changes', { exact: true }).click();
+      const diff = changed.getByRole('region', { name: 'Changes of notes.md in this chat' });
+      await diff.waitFor();
+      expect((await diff.innerText()).split('\n')).toEqual([
+        '@@ -0,0 +1,1 @@',
+        '+one',
+        '\\ No newline at end of file',
+      ]);
+      expect(await findViolations(page)).toEqual([]);
+      await savePictures(page, 'panel-changes');
+      await panel.getByRole('button', { name: 'Take back changes' }).click();
+      await page.getByRole('dialog').getByText('goes to the bin').waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: 'Close' }).first().click();
+      await button('Close the side panel').first().click();
       await page.locator('article').last().hover();
       await button('Try again').click();
       const dialog = page.getByRole('dialog');

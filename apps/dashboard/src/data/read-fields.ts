@@ -7,3 +7,6 @@ export type Fields = Readonly<Record<string, unknown>>;
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 /** Returns a number of an event; 0 for anything else. */
 export const numberOf = (value: unknown): number => (typeof value === 'number' ? value : 0);
+/** Returns the fields of an object; none of anything else. */
+export const fieldsOf = (value: unknown): Fields =>
+  value !== null && typeof value === 'object' ? (value as Fields) : {};

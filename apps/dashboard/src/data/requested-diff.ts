@@ -1,7 +1,5 @@
-import { textOf, type Fields } from './read-fields.js';
+import { fieldsOf, textOf } from './read-fields.js';
 
-const fieldsOf = (value: unknown): Fields =>
-  value !== null && typeof value === 'object' ? (value as Fields) : {};
 const mark = (sign: '-' | '+', text: unknown): string[] =>
   typeof text === 'string' && text !== '' ? text.split('\n').map((line) => sign + line) : [];
 

@@ -215,7 +215,7 @@ const ChatView = (known: Known) => {
           onEditLast={() => edit(lastEnded(turns))}
         />
       </section>
-      {panel.isOpen && <ChatPanel {...{ chat, log, transcript, summary }} close={panel.toggle} />}
+      {panel.isOpen && <ChatPanel {...{ chat, log, transcript, turns, summary }} close={panel.toggle} />}
     </>
   );
 };

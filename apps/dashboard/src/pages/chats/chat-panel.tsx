@@ -3,16 +3,18 @@ import { hasSingleKeys, isTyping } from '../../app/keys.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { Link, usePosition } from '../../data/router.js';
-import type { Transcript } from '../../data/transcript.js';
+import { plansOf } from '../../data/session-plans.js';
+import type { Transcript, Turn } from '../../data/transcript.js';
 import { formatBytes, formatNumber, formatUsd } from '../../ui/format.js';
 import { ActButton } from '../../ui/act-button.js';
 import { css as ui, IconButton, Id, ProblemBox, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
 import type { SessionLog } from '../session/session-log.js';
 import type { Summary } from '../session/use-summary.js';
-import { identity, useIdentity } from '../../data/identity.js';
-import { useRead } from '../../data/use-read.js';
+import { identity } from '../../data/identity.js';
 import { attachedNow, type AttachedFile } from './attached-files.js';
+import { ChangedFiles, useChangedFiles } from './chat-changes.js';
+import { ChatPlan } from './chat-plan.js';
 import type { FamilyChat } from './use-family.js';
 import css from './chats.module.css';
 
@@ -50,23 +52,11 @@ interface ChatPanelProps {
   readonly chat: FamilyChat;
   readonly log: SessionLog;
   readonly transcript: Transcript;
+  /** Turns of the chat, with those of its origins. */
+  readonly turns: readonly Turn[];
   readonly summary: Summary;
   readonly close: () => void;
 }
-
-const CHANGES = 200;
-
-/** Returns the files that a session has changed, the newest change first. */
-const useChanged = (sessionId: string) => {
-  const { workspace } = useIdentity();
-  const { data } = useRead(
-    'readFileHistory',
-    { params: { id: workspace }, query: { limit: CHANGES } },
-    { changesOn: ({ category }) => category === 'file', hasPast: false },
-  );
-  const own = (data?.changes ?? []).filter(({ cause }) => cause.sessionId === sessionId);
-  return [...new Map(own.toReversed().map((change) => [change.path, change])).values()].toReversed();
-};
 
 /** Takes a file away from later messages. */
 const detach = (chat: string, path: string): Promise<unknown> =>
@@ -104,10 +94,10 @@ const AttachedRow = ({ chat, file: { path, size } }: AttachedProps) => {
   );
 };
 
-/** Files and facts of a chat. */
-export const ChatPanel = ({ chat, log, transcript, summary, close }: ChatPanelProps) => {
+/** Files, plan and facts of a chat. */
+export const ChatPanel = ({ chat, log, transcript, turns, summary, close }: ChatPanelProps) => {
   const files = attachedNow(log.events);
-  const changed = useChanged(chat.sessionId);
+  const { files: changed, isCut } = useChangedFiles(chat);
   return (
     <aside className={css.panel} aria-label="About this chat">
       <div className={css.panelHead}>
@@ -119,17 +109,9 @@ export const ChatPanel = ({ chat, log, transcript, summary, close }: ChatPanelPr
         {files.map((file) => (
           <AttachedRow key={file.path} chat={chat.id} file={file} />
         ))}
-        {changed.map(({ path, type, at, cause }) => (
-          <li key={`changed ${path}`} className={css.panelFile}>
-            <VisibleText text={path} />
-            <span className={ui.muted}>
-              {type}{' '}
-              {cause.turnId && <Link to={`/sessions/${chat.sessionId}/why/${cause.turnId}`}>by a turn</Link>}{' '}
-              <Time at={at} />
-            </span>
-          </li>
-        ))}
       </ul>
+      <ChangedFiles chat={chat} files={changed} isCut={isCut} />
+      <ChatPlan paths={plansOf(turns, [...changed, ...files])} />
       <h2>Facts</h2>
       <dl className={ui.facts}>
         <dt>Agent</dt>

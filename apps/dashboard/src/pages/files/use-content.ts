@@ -9,6 +9,8 @@ export interface ContentPlace {
   readonly path: string;
   readonly at?: number;
   readonly position?: number;
+  /** Session with a tree of its own; absent for the tree of the workspace. */
+  readonly session?: string;
 }
 
 /** Reads the bytes of a file. The cache of reads would keep them for too long. */

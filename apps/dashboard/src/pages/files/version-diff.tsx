@@ -7,8 +7,10 @@ import { useContent, type ContentPlace } from './use-content.js';
 const Sides = lazy(async () => ({ default: (await import('./merge.js')).Sides }));
 
 interface VersionDiffProps {
-  readonly before: ContentPlace;
-  readonly after: ContentPlace;
+  /** Null for a file that did not exist. */
+  readonly before: ContentPlace | null;
+  /** Null for a file that does not exist any more. */
+  readonly after: ContentPlace | null;
   readonly label: string;
   /** Shows the texts side by side instead of one list of lines. */
   readonly isSplit?: boolean;
@@ -37,13 +39,16 @@ const Texts = ({ first, second, label, isSplit = false }: TextsProps) => {
   return <Diff text={diff} label={label} />;
 };
 
+const NOTHING = { kind: 'text', text: '' } as const;
+
 /** Shows what differs between two versions of a file. */
 export const VersionDiff = ({ before, after, ...look }: VersionDiffProps) => {
   const [old, now] = [useContent(before, ''), useContent(after, '')];
   const problem = old.problem ?? now.problem;
   if (problem) return <ProblemBox problem={problem} retry={old.problem ? old.retry : now.retry} />;
-  if (!old.content || !now.content) return <Loading what="the versions" />;
-  if (old.content.kind !== 'text' || now.content.kind !== 'text')
+  const [first, second] = [before ? old.content : NOTHING, after ? now.content : NOTHING];
+  if (!first || !second) return <Loading what="the versions" />;
+  if (first.kind !== 'text' || second.kind !== 'text')
     return <p className={ui.muted}>One of the versions is no text, so no lines are compared.</p>;
-  return <Texts first={old.content.text} second={now.content.text} {...look} />;
+  return <Texts first={first.text} second={second.text} {...look} />;
 };

@@ -5,6 +5,7 @@ import { useRead, type Read } from '../../data/use-read.js';
 import { Markdown } from '../../ui/markdown.js';
 import { css as ui, Id, Loading, ProblemBox, State } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import { Conflicts } from './conflicts.js';
 import { pageOfPlan, PlanState, Progress } from './plan-list.js';
 import pages from '../pages.module.css';
 import css from './plans.module.css';
@@ -102,7 +103,10 @@ export const PlanSteps = ({ plan }: { readonly plan: Plan }) =>
     </ol>
   );
 
-/** A plan next to something else, such as a conversation: its state, its steps, and a link to its page. */
+/**
+ * A plan next to something else, such as a conversation: its state, its conflicts, its steps, and a
+ * link to its page.
+ */
 export const PlanPart = ({ path }: { readonly path: string }) => {
   const { data: plan, problem, refresh } = usePlan(path);
   if (!plan) return problem ? <ProblemBox problem={problem} retry={refresh} /> : <Loading what="the plan" />;
@@ -114,6 +118,7 @@ export const PlanPart = ({ path }: { readonly path: string }) => {
         </Link>
       </p>
       <PlanSummary plan={plan} />
+      <Conflicts plan={plan} />
       <PlanSteps plan={plan} />
     </>
   );
