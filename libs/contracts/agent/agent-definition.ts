@@ -55,6 +55,8 @@ const IdentityFile = z.string().max(MAX_IDENTITY_LENGTH);
 
 const Name = z.string().min(1).max(200);
 const Names = z.array(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/)).max(64);
+/** Names of tools. One that ends in `*` stands for all tools that begin so. */
+const ToolNames = z.array(z.string().regex(/^(?:[A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]{0,63}\*)$/)).max(64);
 const choice = { provider: z.string().min(1).max(200), model: z.string().min(1).max(200) };
 
 /** Thinking that an agent asks its model for: an effort, or a budget in tokens. */
@@ -68,7 +70,7 @@ export const AgentDefinition = z.object({
   systemPrompt: z.string().max(MAX_IDENTITY_LENGTH).nullable(),
   capabilities: Names,
   /** Tools that it may call. */
-  tools: Names,
+  tools: ToolNames,
   project: Name.nullable(),
   position: Name.nullable(),
   maxIterations: z.int().min(1).max(100),
@@ -107,7 +109,7 @@ export const AgentOverrides = z.object({
   provider: choice.provider.optional(),
   model: choice.model.optional(),
   systemPrompt: z.string().max(MAX_IDENTITY_LENGTH).optional(),
-  tools: Names.optional(),
+  tools: ToolNames.optional(),
   capabilities: Names.optional(),
   thinking: Thinking.optional(),
 });
@@ -123,7 +125,7 @@ export const AgentChanges = z.strictObject({
   provider: resettable(choice.provider).describe('A provider of the configuration, or a connected one.'),
   model: resettable(choice.model),
   systemPrompt: resettable(z.string().max(MAX_IDENTITY_LENGTH)),
-  tools: resettable(Names).describe('Tools that it may call.'),
+  tools: resettable(ToolNames).describe('Tools that it may call.'),
   capabilities: resettable(Names),
   thinking: resettable(Thinking),
 });
@@ -151,7 +153,7 @@ export const AgentSpec = z.strictObject({
   model: z.string().min(1).max(200).optional(),
   systemPrompt: z.string().max(MAX_IDENTITY_LENGTH).optional(),
   capabilities: Names.optional(),
-  tools: Names.optional().describe(
+  tools: ToolNames.optional().describe(
     'Tools that it may call. A role below operator, and an agent, may name only tools of `base`.',
   ),
   contacts: Names.optional().describe(

@@ -6,7 +6,7 @@ export { buildPrompt } from './context/build-prompt.js';
 export type { MemoryContext, PromptParts } from './context/build-prompt.js';
 export { explainPrompt } from './context/explain-prompt.js';
 export type { ExplainedPrompt } from './context/explain-prompt.js';
-export { estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
+export { estimatePrompt, estimateTokens, estimateTools } from './context/estimate-tokens.js';
 export { NOT_RECORDED, toRecalled } from './session/past-turns.js';
 export { evolveSession } from './session/evolve-session.js';
 export type { SessionCommand, ToolDeferral, ToolOutcome } from './session/session-command.js';
@@ -42,7 +42,7 @@ export {
   retryPolicyOf,
 } from './session/retry-policy.js';
 export type { DeferralReason } from './session/retry-policy.js';
-export type { AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
+export type { AgentPolicy, BeginCall, Guards, InFlight, ModelChoice, Step } from './turn/step.js';
 export { replaySession } from './replay/replay-session.js';
 export type { ReplayedEvent, ReplayOverrides } from './replay/replay-session.js';
 export type { ReplayNames } from './replay/replay-input.js';

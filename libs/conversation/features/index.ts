@@ -26,6 +26,7 @@ export type { FileToolName } from './tools/file-schemas.js';
 export type { NativeCall, NativeToolPort, ToolStep } from './tools/native-tool.port.js';
 export { NATIVE_INPUT, NATIVE_MODULE } from './tools/tool-schemas.js';
 export { CancelTurn } from './turns/cancel-turn.handler.js';
+export { ToolCatalog } from './turns/tool-catalog.js';
 export { SessionWork } from './turns/session-work.js';
 export { SubmitTurn } from './turns/submit-turn.handler.js';
 export { VendorFigures } from './turns/vendor-figures.js';

@@ -1,6 +1,12 @@
 import { Global, Module } from '@nestjs/common';
 import { AgentDirectory, ConfiguredAgents, Messages, SpawnAgent } from '@antiphon/agents-features';
-import { CancelTurn, NATIVE_TOOLS, SubmitTurn, TurnEndWatcher } from '@antiphon/conversation-features';
+import {
+  CancelTurn,
+  NATIVE_TOOLS,
+  SubmitTurn,
+  ToolCatalog,
+  TurnEndWatcher,
+} from '@antiphon/conversation-features';
 import { BlobStore } from '@antiphon/database';
 import { FileTrees, Files } from '@antiphon/files-features';
 import { LogUsage, Plans, TASK_OF, Tasks } from '@antiphon/orchestration-features';
@@ -9,6 +15,7 @@ import { AskAgent } from './tools/ask-agent.js';
 import { BlockedRequests } from './tools/blocked-requests.js';
 import { DelegateTools } from './tools/delegate-tools.js';
 import { FileTools } from './tools/file-tools.js';
+import { FindTools } from './tools/find-tools.js';
 import { NativeTools } from './tools/run-native-tool.js';
 
 const providers = [
@@ -38,11 +45,13 @@ const providers = [
     agents: AgentDirectory,
     taskOf: TASK_OF,
   }),
+  provideClass(FindTools, { catalog: ToolCatalog, agents: AgentDirectory }),
   provideClass(
     NativeTools,
     {
       asking: AskAgent,
       files: FileTools,
+      finding: FindTools,
       delegating: DelegateTools,
       plans: Plans,
       logUsage: LogUsage,

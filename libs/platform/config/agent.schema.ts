@@ -60,9 +60,14 @@ const APPROVAL_MODES = ['always', 'unsafe', 'never'] as const;
 /** Roles in ascending order of rights. */
 const APPROVER_ROLES = ['member', 'operator', 'admin'] as const;
 
-const GUARDED = /^(?:\*|[A-Za-z0-9_-]{1,64})$/;
 const guarded = () =>
-  show(hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"'));
+  show(
+    hint(
+      z.string().regex(TOOL),
+      'a tool of this agent, or * for all of them (get_* for some)',
+      'tool = "http-get"',
+    ),
+  );
 const role = (what: string, example: string) =>
   hint(z.enum(APPROVER_ROLES), `${what}: one of ${APPROVER_ROLES.join(', ')}`, example);
 const Approval = hint(
@@ -157,7 +162,7 @@ export const Agent = z.strictObject({
     .nullable()
     .default(null),
   tools: names(
-    'tool names (1 to 64 letters, digits, dashes, underscores)',
+    'tool names (1 to 64 letters, digits, dashes, underscores; weather_* for all that begin so)',
     TOOL,
     'tools = ["echo", "calculator"]',
   ).default([]),

@@ -7,6 +7,7 @@ import type { KeyPath } from './config-problem.js';
 import { isSet } from './build-config.js';
 import type { Environment } from './build-config.js';
 import { findNearest } from './find-nearest.js';
+import { coversTool, matchesTool } from './tool-names.js';
 import { entriesOf, tableOf, textOf, textsOf } from './problem-list.js';
 import type { Entry, ProblemList } from './problem-list.js';
 import { BUNDLED_PLUGINS } from './native-tools.js';
@@ -82,8 +83,11 @@ const checkToolRules = (
     });
     checkUnique(list, rules, 'tool', `${what} for the tool`);
     const tools = ['*', ...textsOf(agent.table, 'tools')];
-    for (const { table, path } of rules)
-      checkExists(list, [...path, 'tool'], textOf(table, 'tool'), tools, 'tool');
+    for (const { table, path } of rules) {
+      const tool = textOf(table, 'tool') ?? '';
+      const isNamed = coversTool(tools.slice(1), tool) || tools.some((name) => matchesTool(tool, name));
+      if (!isNamed) checkExists(list, [...path, 'tool'], textOf(table, 'tool'), tools, 'tool');
+    }
   }
 };
 

@@ -50,7 +50,8 @@ export const show = <T extends z.ZodType>(schema: T, unit: 'micro-usd' | null = 
 };
 
 export const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
-export const TOOL = /^[A-Za-z0-9_-]{1,64}$/;
+/** A tool, or all whose names begin with what is before `*`. */
+export const TOOL = /^(?:[A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]{0,63}\*)$/;
 const ORIGIN_RULE =
   'an origin as browsers send it: http or https, a host in lower case, a port unless it is the default; no path and no *';
 const NAME_RULE = '1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit';

@@ -17,5 +17,6 @@ export const NATIVE_TOOLS = [
   'rm',
   'move',
   'search',
+  'find_tools',
 ] as const;
 export type NativeToolName = (typeof NATIVE_TOOLS)[number];

@@ -4,6 +4,7 @@ import type { AntiphonConfig, PluginConfig } from './antiphon-config.js';
 import { configError } from './config-problem.js';
 import type { ConfigProblem } from './config-problem.js';
 import { BUNDLED_PLUGINS, NATIVE_TOOLS } from './native-tools.js';
+import { matchesTool } from './tool-names.js';
 import { errorCode, isMissing } from './config-problem.js';
 import { findNearest } from './find-nearest.js';
 
@@ -95,7 +96,7 @@ export const toolWarnings = ({ agents, plugins }: AntiphonConfig): readonly stri
   const known = [...BUNDLED_PLUGINS, ...NATIVE_TOOLS];
   return agents.flatMap(({ id, tools }) =>
     tools
-      .filter((tool) => !known.includes(tool))
+      .filter((tool) => !known.some((name) => matchesTool(tool, name)))
       .map((tool) => {
         const nearest = findNearest(tool, known);
         const hint = nearest === null ? '' : `; did you mean ${nearest}?`;

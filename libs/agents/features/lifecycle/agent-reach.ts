@@ -1,3 +1,4 @@
+import { coversTool } from '@antiphon/config';
 import { causedError } from '@antiphon/contracts/causes';
 import { isBelow, normalizeFolder } from '@antiphon/files-domain';
 import { forbidden } from '@antiphon/kernel';
@@ -43,7 +44,7 @@ const isNoWider = (target: AgentReach, than: AgentReach): boolean =>
   isInRoots(target.writeRoots, than.writeRoots) &&
   (than.readChats === true || target.readChats !== true) &&
   // Without limits of its folders an agent asks specialists that have other tools.
-  (!isLimited(than) || target.tools.every((tool) => FREE_TOOLS.has(tool) || than.tools.includes(tool)));
+  (!isLimited(than) || target.tools.every((tool) => FREE_TOOLS.has(tool) || coversTool(than.tools, tool)));
 
 /**
  * Returns true if an agent may ask, message and delegate to another one: itself, the agents of its

@@ -1,7 +1,7 @@
 import { causedError } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { AgentActor, AgentDefinition, AgentSpec, spawnAgent } from '@antiphon/contracts/agent';
-import { workspaceConfig } from '@antiphon/config';
+import { coversTool, workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import { forbidden, notFound, rejected } from '@antiphon/kernel';
 import type { Ids } from '@antiphon/kernel';
@@ -90,8 +90,9 @@ const requirePart = (
   own: readonly string[],
   ownerId: string,
 ): readonly string[] => {
-  if (!wanted) return usual.filter((name) => own.includes(name));
-  const extra = wanted.find((name) => !own.includes(name));
+  const has = (name: string): boolean => (noun === 'tool' ? coversTool(own, name) : own.includes(name));
+  if (!wanted) return usual.filter(has);
+  const extra = wanted.find((name) => !has(name));
   if (extra === undefined) return wanted;
   throw notAllowed({ kind: 'spawner_without', agentId: ownerId, noun, name: extra });
 };

@@ -2,6 +2,7 @@ import { textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import { attachFile, detachFile, deleteMessage, editMessage } from './chat-changes.js';
+import { addFound } from './found-tools.js';
 import { closeTurn, forkState } from './past-turns.js';
 import { blockTurn } from './session-state.js';
 import type {
@@ -242,7 +243,10 @@ const folds: Folds = {
       },
     })),
   ToolCallCompleted: (state, data) =>
-    updateCall(state, data, { status: 'completed', content: data.content, isError: data.isError }),
+    addFound(
+      updateCall(state, data, { status: 'completed', content: data.content, isError: data.isError }),
+      data,
+    ),
   ToolCallFailed: (state, data) =>
     updateCall(state, data, {
       ...{ status: 'failed', content: textOf(data.cause), isError: true },

@@ -206,6 +206,8 @@ export interface SessionState {
   readonly recent: readonly PastTurn[];
   /** Attached files, one a path, in the order in which they were attached first. */
   readonly attached: readonly AttachedFile[];
+  /** Tools that `find_tools` has found, the newest last, for later prompts. Absent: none. */
+  readonly foundTools?: readonly string[];
   /** Ends of the last turns, newest last. */
   readonly ended: readonly { readonly turnId: string; readonly status: TurnEndStatus }[];
 }

@@ -8,14 +8,18 @@ export interface ModelChoice {
   readonly model: string;
 }
 
+/** Calls that need an approval, by the name of their tool. */
+export interface Guards {
+  readonly has: (tool: string) => boolean;
+}
+
 /** Settings of an agent that its turns depend on. */
 export interface AgentPolicy extends ModelChoice {
   readonly fallback: ModelChoice | null;
   /** Maximum number of model calls in one turn. */
   readonly maxIterations: number;
   readonly openCircuits: OpenCircuits;
-  /** Names of the tools whose calls need an approval. */
-  readonly guarded: ReadonlySet<string>;
+  readonly guarded: Guards;
   /** True if the agent has the tool `hand_over`. Absent: false. */
   readonly canHandOver?: boolean;
   /** Why the agent may not continue. Absent for an agent that may. */

@@ -1,19 +1,33 @@
-import { findApprovalRule } from '@antiphon/config';
-import type { AgentConfig } from '@antiphon/config';
+import { findApprovalRule, hasTool } from '@antiphon/config';
+import type { AgentConfig, ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { JsonValue } from '@antiphon/kernel';
+import type { Guards } from '@antiphon/conversation-domain';
 import { digestOf } from '@antiphon/event-store';
+import { mayCall } from '../tools/tool-schemas.js';
 
-const NOTHING: ReadonlySet<string> = new Set();
+const NOTHING: Guards = { has: () => false };
 
-/** Returns the tools of an agent whose calls require an approval. */
-export const guardedTools = (
+/** Returns the rule by which a call of a tool requires an approval; null for a tool without one. */
+export const approvalRuleOf = (
+  agent: Pick<AgentConfig, 'approvals' | 'tools'>,
+  tool: string,
+  description: Pick<ToolDescription, 'idempotent'> | undefined,
+): ApprovalRule | null => {
+  if (!mayCall(agent, tool)) return null;
+  // A rule for all tools does not mean those that an agent has without a name.
+  const isNamed = hasTool(agent.tools, tool) || agent.approvals.some((rule) => rule.tool === tool);
+  return isNamed ? findApprovalRule(agent, tool, description) : null;
+};
+
+/** Returns the calls of an agent that require an approval. */
+export const guardsOf = (
   agent: Pick<AgentConfig, 'approvals' | 'tools'>,
   known: (tool: string) => Pick<ToolDescription, 'idempotent'> | undefined,
-): ReadonlySet<string> => {
-  if (agent.approvals.length === 0) return NOTHING;
-  return new Set(agent.tools.filter((tool) => findApprovalRule(agent, tool, known(tool)) !== null));
-};
+): Guards =>
+  agent.approvals.length === 0
+    ? NOTHING
+    : { has: (tool) => approvalRuleOf(agent, tool, known(tool)) !== null };
 
 /** A tool call that an approval is about. */
 export interface ApprovedCall {

@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { ReadAgents } from '@antiphon/agents-features';
-import { findApprovalRule, workspaceConfig } from '@antiphon/config';
+import { expandTools, findApprovalRule, hasTool, isToolPattern, workspaceConfig } from '@antiphon/config';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { MAX_AGENTS_OF_TOOL, MAX_AGENTS_WITH_TOOLS, listAgentTools } from '@antiphon/contracts/agent';
 import type { AgentView, ToolView } from '@antiphon/contracts/agent';
@@ -77,7 +77,7 @@ const toView = (
   calls: CallsOfDay,
 ): ToolView => {
   const isNative = tool.moduleDigest === NATIVE_MODULE;
-  const owners = agents.filter(({ tools }) => tools.includes(tool.name));
+  const owners = agents.filter(({ tools }) => hasTool(tools, tool.name));
   return {
     ...{ name: tool.name, description: tool.description, inputSchema: tool.inputSchema },
     ...{
@@ -97,7 +97,9 @@ const toView = (
 
 /** Returns the tools that agents name and that do not exist, with these agents. */
 const unknownTools = (agents: readonly AgentRow[], known: ReadonlySet<string>): Reply['unknown'] => {
-  const names = new Set(agents.flatMap(({ tools }) => tools).filter((name) => !known.has(name)));
+  const isKnown = (name: string): boolean =>
+    known.has(name) || (isToolPattern(name) && expandTools([name], known).length > 0);
+  const names = new Set(agents.flatMap(({ tools }) => tools).filter((name) => !isKnown(name)));
   return [...names].sort().map((name) => ({
     name,
     agents: agents

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { NATIVE_TOOLS } from '@antiphon/config';
-import type { NativeToolName } from '@antiphon/config';
+import { NATIVE_TOOLS, hasTool } from '@antiphon/config';
+import type { AgentConfig, NativeToolName } from '@antiphon/config';
 import {
   AgentBudget,
   AgentId,
@@ -79,6 +79,10 @@ export const NATIVE_INPUT = {
       .describe('Required for done.'),
     note: z.string().min(1).max(2_000).optional().describe('What was done, or why it failed.'),
   }),
+  find_tools: z.strictObject({
+    query: z.string().min(1).max(500).describe('What the tool has to do, in a few words.'),
+    limit: z.int().min(1).max(10).default(5).describe('Maximum number of tools.'),
+  }),
   ...FILE_INPUT,
 } as const satisfies Record<NativeToolName, z.ZodType>;
 
@@ -90,6 +94,8 @@ const DESCRIPTIONS: Readonly<Record<NativeToolName, string>> = {
   make_plan: 'Writes a plan of steps to a .plan.md file. Its steps are done one by one, by plan_step.',
   plan_step: 'Reports that a step of a plan is done, with evidence, or that it failed. Ticks its box.',
   delegate_task: 'Gives a task to another agent and returns its id. Its end comes to you as a message.',
+  find_tools:
+    'Finds tools that are not listed here, by what they do. You can call the found ones from your next step on.',
   ...FILE_DESCRIPTIONS,
 };
 
@@ -113,5 +119,12 @@ const toDescription = (name: NativeToolName): ToolDescription => {
 export const NATIVE_DESCRIPTIONS: ReadonlyMap<string, ToolDescription> = new Map(
   NATIVE_TOOLS.map((name) => [name, toDescription(name)]),
 );
+
+/** Native tools that an agent has without a name in its list: they reach only what is its own. */
+const IMPLICIT: ReadonlySet<string> = new Set(['find_tools']);
+
+/** Returns true if an agent may call a tool. */
+export const mayCall = (agent: Pick<AgentConfig, 'tools'> | null, tool: string): boolean =>
+  agent !== null && (IMPLICIT.has(tool) || hasTool(agent.tools, tool));
 
 export const isNativeTool = (name: string): name is NativeToolName => NATIVE_DESCRIPTIONS.has(name);

@@ -1,10 +1,9 @@
 import type { SessionCommand, TurnToolCall } from '@antiphon/conversation-domain';
-import { findApprovalRule } from '@antiphon/config';
 import type { ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { failpoint } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { approvalDigestOf, moduleOf } from '../approvals/approval-rules.js';
+import { approvalDigestOf, approvalRuleOf, moduleOf } from '../approvals/approval-rules.js';
 import type { OnApprovalChange } from '../approvals/approval-timers.js';
 import type { NativeToolPort } from '../tools/native-tool.port.js';
 import { approvalIdOf } from '@antiphon/agent-log';
@@ -63,8 +62,8 @@ export class ApprovalsInTurn {
     const approvals: ApprovalRequest[] = [];
     for (const call of step.calls) {
       const description = tools.find(({ name }) => name === call.name);
-      const rule = call.approval === null && agent ? findApprovalRule(agent, call.name, description) : null;
-      if (!rule || !agent?.tools.includes(call.name)) continue;
+      const rule = call.approval === null && agent ? approvalRuleOf(agent, call.name, description) : null;
+      if (!rule) continue;
       const preview = await this.deps.nativeTools.preview(context, call);
       const request = toRequest(context, call, rule, tools, now);
       approvals.push(preview === undefined ? request : { ...request, preview });

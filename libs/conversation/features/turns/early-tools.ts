@@ -1,6 +1,6 @@
 import { canActOutside } from '@antiphon/contracts/sandbox';
 import type { SessionState, TurnToolCall } from '@antiphon/conversation-domain';
-import { isNativeTool } from '../tools/tool-schemas.js';
+import { isNativeTool, mayCall } from '../tools/tool-schemas.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { ToolResult } from './run-tools.js';
 import type { TurnPolicy } from './turn-policy.js';
@@ -14,7 +14,7 @@ interface EarlyCall {
 }
 
 /** Native tools that only read. */
-const READING: ReadonlySet<string> = new Set(['ls', 'read', 'search']);
+const READING: ReadonlySet<string> = new Set(['ls', 'read', 'search', 'find_tools']);
 
 /** Makes one attempt of a call whose request is being committed. */
 type RunCall = (turnId: string, call: TurnToolCall, signal: AbortSignal) => Promise<ToolResult>;
@@ -87,7 +87,7 @@ export class EarlyTools {
       approval === null &&
       deferred === null &&
       hasNoEffect &&
-      policy.findAgent(actor.workspace, state.started?.agentId)?.tools.includes(name) === true
+      mayCall(policy.findAgent(actor.workspace, state.started?.agentId), name)
     );
   }
 

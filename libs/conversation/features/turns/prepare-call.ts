@@ -2,9 +2,8 @@ import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { buildPrompt } from '@antiphon/conversation-domain';
 import type { MemoryContext, OpenCall, SessionState } from '@antiphon/conversation-domain';
-import type { ModelPrompt, ModelTool } from '@antiphon/providers-domain';
+import type { ModelPrompt } from '@antiphon/providers-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
-import type { JsonObject } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import { recordTurnStage } from '@antiphon/observability';
@@ -22,6 +21,7 @@ import type { KnownParts } from './reserve-in-commit.js';
 import type { ContextSizer } from './context-sizer.js';
 import type { CallFiles, PreparedFiles } from './call-files.js';
 import type { RoleFiles } from './role-files.js';
+import { shownTools, toModelTools } from './shown-tools.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
 interface MemoryDeps {
@@ -64,14 +64,6 @@ export const toRemembered = ({ soul, facts }: z.output<typeof assembleContext.re
   soul: soul?.text ?? null,
   facts,
 });
-
-/** Returns tools as a model gets them. */
-export const toModelTools = (tools: readonly ToolDescription[]): ModelTool[] =>
-  tools.map(({ name, description, inputSchema }) => ({
-    name,
-    description,
-    inputSchema: inputSchema as JsonObject,
-  }));
 
 type ContextSource = Pick<SessionActor, 'workspace' | 'sessionId'> & {
   readonly fold: { readonly version: number };
@@ -145,12 +137,14 @@ const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<Mo
     systemPrompt,
     remembered,
     ...{ attached, attachedMedia, fileTexts },
-    tools: toModelTools(tools),
+    tools: toModelTools(shownTools(tools, state)),
+    toolsOf: (later) => toModelTools(shownTools(tools, later)),
     window: config.memory.episodicWindow,
     contextTokens,
   };
   prepared.onParts?.(state, parts);
-  return buildPrompt(state, state.open, { ...parts, choice: call });
+  const { toolsOf: _, ...known } = parts;
+  return buildPrompt(state, state.open, { ...known, choice: call });
 };
 
 /** Prepares model calls: the context of their turn, their prompt and their budget. */

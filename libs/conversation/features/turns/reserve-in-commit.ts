@@ -22,7 +22,10 @@ const MAX_AGENTS = 256;
 const MAX_SKIPPED = 32;
 
 /** Parts of a prompt that do not depend on the session. */
-export type KnownParts = Omit<PromptParts, 'choice'>;
+export interface KnownParts extends Omit<PromptParts, 'choice'> {
+  /** Returns the tools of the prompt in a later state. Absent: the same ones. */
+  readonly toolsOf?: (state: SessionState) => PromptParts['tools'];
+}
 
 interface KnownPrompt {
   readonly parts: KnownParts;
@@ -147,7 +150,8 @@ export class ReservesInCommit {
     const agent = deps.policy.findAgent(workspace, started?.agentId);
     if (!agent || !deps.budget.knowsProvider(workspace, open.call.provider)) return null;
     const systemPrompt = open.role ? last.parts.systemPrompt : agent.systemPrompt;
-    const parts = { ...last.parts, systemPrompt, choice: open.call };
+    const tools = last.parts.toolsOf?.(state) ?? last.parts.tools;
+    const parts = { ...last.parts, systemPrompt, tools, choice: open.call };
     // All calls of a turn have the same memory and tools.
     const slack = last.turnId === open.turnId ? 0 : agentPrompt.slack;
     return deps.budget.inputBound(buildPrompt(state, open, parts), workspace) + slack;

@@ -3,7 +3,7 @@ import type { EventStore } from '@antiphon/event-store';
 import { bug, createBatcher, failpoint, isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { NativeToolPort } from '../tools/native-tool.port.js';
-import { isNativeTool } from '../tools/tool-schemas.js';
+import { isNativeTool, mayCall } from '../tools/tool-schemas.js';
 import { recordedOutcome } from './recorded-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
 import type { Claim, ToolCallContext, ToolCaller } from './tool-call.js';
@@ -30,7 +30,7 @@ const refusalOf = (
   turnId: string,
   { callId, name }: TurnToolCall,
 ): ToolOutcome | null =>
-  agent?.tools.includes(name)
+  mayCall(agent, name)
     ? null
     : {
         type: 'ToolCallFailed',

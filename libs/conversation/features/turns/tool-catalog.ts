@@ -1,3 +1,4 @@
+import { expandTools, ruleOfTool } from '@antiphon/config';
 import type { AgentConfig, ToolLimit } from '@antiphon/config';
 import { DEFAULT_TOOL_RETRY, listTools, narrowRetry } from '@antiphon/contracts/sandbox';
 import type { ToolDescription, ToolRetry } from '@antiphon/contracts/sandbox';
@@ -31,11 +32,14 @@ export class ToolCatalog {
     private readonly monotonicMs: () => number,
   ) {}
 
-  /** Returns the tools that an agent may call, in the order of its configuration. */
+  /**
+   * Returns the tools that an agent may call, in the order of its configuration. Those of a name
+   * with `*` are in the order of their names.
+   */
   async toolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]> {
     if (names.every(isNativeTool)) return nativeTools(names);
     const { byName } = await this.currentEntry(workspace);
-    return names.flatMap((name) => {
+    return expandTools(names, byName.keys()).flatMap((name) => {
       const tool = NATIVE_DESCRIPTIONS.get(name) ?? byName.get(name);
       if (!tool) this.warnOnce(name);
       return tool ? [tool] : [];
@@ -49,7 +53,8 @@ export class ToolCatalog {
   async freshToolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]> {
     if (names.every(isNativeTool)) return nativeTools(names);
     const { byName } = await this.fetch(workspace);
-    return names.flatMap((name) => NATIVE_DESCRIPTIONS.get(name) ?? byName.get(name) ?? []);
+    const all = expandTools(names, byName.keys());
+    return all.flatMap((name) => NATIVE_DESCRIPTIONS.get(name) ?? byName.get(name) ?? []);
   }
 
   /** Returns all tools, from the sandbox; the native ones alone if it does not respond. */
@@ -119,7 +124,7 @@ const limitFor = (
   tool: string,
 ): Partial<Omit<ToolLimit, 'tool'>> => {
   const limits = agent?.toolLimits ?? [];
-  return limits.find((own) => own.tool === tool) ?? limits.find((all) => all.tool === '*') ?? {};
+  return ruleOfTool(limits, tool) ?? {};
 };
 
 /**

@@ -20,7 +20,8 @@ import type { DirectoryAgent } from '@antiphon/agents-features';
 import type { SessionLog } from '../sessions/session-log.js';
 import { findCall } from './find-call.js';
 import type { FoundCall } from './find-call.js';
-import { requestMemory, toModelTools, toRemembered } from './prepare-call.js';
+import { requestMemory, toRemembered } from './prepare-call.js';
+import { shownTools, toModelTools } from './shown-tools.js';
 import { CallFiles } from './call-files.js';
 import { ContextSizer } from './context-sizer.js';
 import type { PreparedFiles } from './call-files.js';
@@ -131,7 +132,7 @@ export class ReadTurnContext {
     const { attached, attachedMedia, fileTexts } = files;
     const parts: PromptParts = {
       ...{ choice: found.call, systemPrompt, remembered: toRemembered(remembered), window, contextTokens },
-      ...{ tools: toModelTools(tools), attached, attachedMedia, fileTexts },
+      ...{ tools: toModelTools(shownTools(tools, state)), attached, attachedMedia, fileTexts },
     };
     return {
       ...{ found, remembered, systemPrompt, files, contextTokens },

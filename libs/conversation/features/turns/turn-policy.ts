@@ -10,7 +10,7 @@ import type {
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { PolicyAgents, DirectoryAgent, InboxSignals } from '@antiphon/agents-features';
-import { guardedTools } from '../approvals/approval-rules.js';
+import { guardsOf } from '../approvals/approval-rules.js';
 import type { CircuitBreakers } from '@antiphon/providers-features';
 import { toolDigestOf } from '@antiphon/agent-log';
 import type { SessionLog } from '../sessions/session-log.js';
@@ -113,7 +113,7 @@ export class TurnPolicy {
       canHandOver: !isWhatIf && agent.tools.includes(HAND_OVER),
       openCircuits: breakers.openCircuitsOf(workspace),
       // A what-if runs no tool, so no call needs an approval.
-      guarded: isWhatIf ? new Set() : guardedTools(agent, (name) => tools.known(workspace, name)),
+      guarded: isWhatIf ? new Set() : guardsOf(agent, (name) => tools.known(workspace, name)),
     };
   }
 

@@ -21,11 +21,13 @@ import { retryTransient, Stopped, NATIVE_INPUT, NATIVE_MODULE } from '@antiphon/
 import type { AskAgent } from './ask-agent.js';
 import type { DelegateTools } from './delegate-tools.js';
 import type { FileTools } from './file-tools.js';
+import type { FindTools } from './find-tools.js';
 import type { NativeCall, NativeToolPort, ToolStep } from '@antiphon/conversation-features';
 
 export interface NativeToolsDeps {
   readonly asking: AskAgent;
   readonly files: FileTools;
+  readonly finding: Pick<FindTools, 'find'>;
   readonly delegating: DelegateTools;
   readonly plans: Pick<Plans, 'make' | 'report'>;
   readonly logUsage: Pick<LogUsage, 'requireRoom'>;
@@ -85,7 +87,7 @@ export class NativeTools implements NativeToolPort {
   private readonly runs: Runs;
 
   constructor(private readonly deps: NativeToolsDeps) {
-    const { asking, delegating, files, plans } = deps;
+    const { asking, delegating, files, finding, plans } = deps;
     this.runs = {
       send_message: (call, input) => delegating.sendMessage(call, input),
       ask_agent: (call, input) => asking.ask(call, input),
@@ -94,6 +96,7 @@ export class NativeTools implements NativeToolPort {
       delegate_task: (call, input) => delegating.delegateTask(call, input),
       make_plan: (call, input) => plans.make(call, input),
       plan_step: (call, input) => plans.report(call, input),
+      find_tools: (call, input) => finding.find(call, input),
       ...files.runs,
     };
   }

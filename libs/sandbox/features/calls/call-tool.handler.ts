@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Controller, Inject } from '@nestjs/common';
-import { findApprovalRule } from '@antiphon/config';
+import { findApprovalRule, hasTool } from '@antiphon/config';
 import type { AgentConfig } from '@antiphon/config';
 import { beginToolCall } from '@antiphon/contracts/agent';
 import { textCause } from '@antiphon/contracts/causes';
@@ -62,7 +62,7 @@ const needsApproval = (
   agentId: string | undefined,
 ): boolean =>
   agents
-    .filter(({ id, tools }) => (agentId === undefined ? tools.includes(description.name) : id === agentId))
+    .filter(({ id, tools }) => (agentId === undefined ? hasTool(tools, description.name) : id === agentId))
     .some((agent) => findApprovalRule(agent, description.name, description) !== null);
 
 /** Returns whether the tool is the one that was approved. */
