@@ -398,6 +398,11 @@ const SPECS = {
  */
 const compactParts = (isQuick) => [
   {
+    ...{ name: 'compact-main', shows: 'the main path works in the compact form', minutes: 15 },
+    args: ['tools/bootstrap/test.cjs', '--selectProjects', 'e2e', '--', 'gateway-e2e/main-job'],
+    env: { ANTIPHON_TEST_FORM: 'compact' },
+  },
+  {
     ...{ name: 'compact-runs', shows: 'runs survive kills and restarts in the compact form', minutes: 15 },
     args: ['tools/bootstrap/test.cjs', '--selectProjects', 'e2e', '--', 'gateway-e2e/runs'],
     env: { ANTIPHON_TEST_FORM: 'compact' },

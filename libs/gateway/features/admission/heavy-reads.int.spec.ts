@@ -13,7 +13,7 @@ import { createGatewayWorld, type GatewayWorld } from '../testing/gateway-world.
 jest.setTimeout(120_000);
 
 const TOKEN = 'the-right-token-has-over-32-characters';
-const EVENTS = 20_000;
+const EVENTS = 6_000;
 /** Inserted directly and after the log, because only the time of their search is tested. */
 const FILL_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type, schema_version,
     data, metadata, recorded_at, hash)

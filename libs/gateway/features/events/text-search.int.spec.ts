@@ -9,7 +9,7 @@ import { searchText, textSearchSql } from './text-search.js';
 
 const MIB = 2 ** 20;
 /** Events of 1 kB in two workspaces, and after them events of 1 MB, of which two have a text. */
-const SMALL = 120_000;
+const SMALL = 20_000;
 const LARGE = 160;
 const FILL_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type,
     schema_version, data, metadata, recorded_at, hash)
@@ -31,6 +31,10 @@ beforeAll(async () => {
   await admin.query(FILL_SQL);
   await admin.query(FILL_LARGE_SQL);
   await admin.query('analyze events');
+  const { rows } = await admin.query<{ position: string; bytes: number }>(
+    `select position, octet_length(data::text) as bytes from events where workspace = 'long'`,
+  );
+  sizes = rows.map(({ position, bytes }) => ({ position: Number(position), bytes }));
   await admin.end();
   pool = createPool({ url: database.urlFor('gateway'), applicationName: 'spec' });
 }, 180_000);
@@ -51,14 +55,11 @@ const readAll = async (query: Query): Promise<EventPage[]> => {
   }
   return pages;
 };
-const bytesBetween = async (after: number, upTo: number): Promise<number> => {
-  const { rows } = await inWorkspace(pool, 'long').query<{ bytes: string }>(
-    `select coalesce(sum(octet_length(data::text)), 0) as bytes from events
-      where workspace = 'long' and position > $1 and position <= $2`,
-    [after, upTo],
-  );
-  return Number(rows[0]?.bytes);
-};
+let sizes: readonly { readonly position: number; readonly bytes: number }[];
+const bytesBetween = (after: number, upTo: number): number =>
+  sizes
+    .filter(({ position }) => position > after && position <= upTo)
+    .reduce((sum, { bytes }) => sum + bytes, 0);
 
 describe('a search of a text', () => {
   // @shows review2-7-text-searches
@@ -67,13 +68,13 @@ describe('a search of a text', () => {
     async (order) => {
       const pages = await readAll({ text: 'not there', limit: 100, order });
       expect(pages.flatMap(({ events }) => events)).toEqual([]);
-      expect(pages.length).toBeGreaterThan(2);
+      expect(pages.length).toBeGreaterThan(1);
       const ends = pages.map(({ searchedTo }) => searchedTo);
       expect(ends.at(-1)).toBe(order === 'asc' ? END : 0);
       let from = order === 'asc' ? 0 : END;
       for (const to of ends) {
         expect(Math.sign(to - from)).toBe(order === 'asc' ? 1 : -1);
-        expect(await bytesBetween(Math.min(from, to), Math.max(from, to))).toBeLessThan(128 * MIB);
+        expect(bytesBetween(Math.min(from, to), Math.max(from, to))).toBeLessThan(128 * MIB);
         from = to;
       }
     },
