@@ -71,7 +71,9 @@ tools = ["echo", "read", "edit", "search"]
 const FOREIGN = /^ANTIPHON_|_API_KEY$/;
 const ownEnvironment = (home, config) => ({
   ...Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !FOREIGN.test(name) || name === 'ANTIPHON_CACHE'),
+    Object.entries(process.env).filter(
+      ([name]) => !FOREIGN.test(name) || ['ANTIPHON_CACHE', 'ANTIPHON_NODE_OPTIONS'].includes(name),
+    ),
   ),
   ANTIPHON_HOME: home,
   ANTIPHON_CONFIG: config,
