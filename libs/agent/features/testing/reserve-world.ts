@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { BudgetReserved, budgetStream } from '@antiphon/contracts/metering';
 import type { BudgetEventOf } from '@antiphon/contracts/metering';
-import { createPool } from '@antiphon/database';
+import { borrowClient, createPool } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { conflict } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
@@ -35,12 +35,13 @@ export const typesOf = (events: readonly RecordedEvent[]): string[] => events.ma
  * is called.
  */
 export const holdCommits = async (pool: pg.Pool): Promise<() => Promise<void>> => {
-  const client = await pool.connect();
-  await client.query('begin');
+  const { client, release } = await borrowClient(pool);
+  // On a busy machine a test may take longer than the timeout of the pool.
+  await client.query('begin; set local idle_in_transaction_session_timeout = 0');
   await client.query('select pg_advisory_xact_lock(1095652432, 1)');
   return async () => {
     await client.query('commit');
-    client.release();
+    release();
   };
 };
 

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { ALL_WORKSPACES, fetchPages, translateDatabaseError } from '@antiphon/database';
+import { borrowClient, ALL_WORKSPACES, fetchPages, translateDatabaseError } from '@antiphon/database';
 import type { EventPlace } from '@antiphon/audit-domain';
 import type { EventMetadata, RecordedEvent } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
@@ -112,7 +112,7 @@ export const runOnSnapshot = async <P, T>(
   work: (client: pg.PoolClient, prepared: P) => Promise<T>,
   end: (client: pg.PoolClient, prepared: P) => Promise<void>,
 ): Promise<T> => {
-  const client = await pool.connect().catch((error: unknown) => {
+  const { client, release } = await borrowClient(pool).catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
   let broken: Error | undefined;
@@ -132,6 +132,6 @@ export const runOnSnapshot = async <P, T>(
     broken = error as Error;
     throw translateDatabaseError(error);
   } finally {
-    client.release(broken);
+    release(broken);
   }
 };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { ALL_WORKSPACES, setWorkspaceSql, translateDatabaseError } from '@antiphon/database';
+import { borrowClient, ALL_WORKSPACES, setWorkspaceSql, translateDatabaseError } from '@antiphon/database';
 
 /** Last event of an event stream at some position of the log; `hash` in hex. */
 export interface StreamHead {
@@ -86,7 +86,7 @@ export const readLogRootInTransaction = async (client: pg.ClientBase, at: string
  * with `LOG.UNAVAILABLE` or `DATABASE.…` when the database cannot be read.
  */
 export const readLogRoot = async (pool: pg.Pool, at: string): Promise<LogRoot> => {
-  const client = await pool.connect().catch((error: unknown) => {
+  const { client, release } = await borrowClient(pool).catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
   let broken: Error | undefined;
@@ -103,6 +103,6 @@ export const readLogRoot = async (pool: pg.Pool, at: string): Promise<LogRoot> =
     });
     throw translateDatabaseError(error);
   } finally {
-    client.release(broken);
+    release(broken);
   }
 };
