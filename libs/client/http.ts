@@ -1,5 +1,5 @@
 import { CLIENT_ERRORS, ClientError, errorOfResponse } from './errors.js';
-import type { HttpClient } from './reference.js';
+import type { HttpClient, UploadBody } from './reference.js';
 import { ROUTES } from './reference-table.js';
 import { createKey, readToken, type Token } from './web-socket.js';
 
@@ -29,7 +29,7 @@ export type SendHttp = (
     readonly method: string;
     readonly headers: Readonly<Record<string, string>>;
     readonly signal: AbortSignal;
-    readonly body?: string | Uint8Array<ArrayBuffer>;
+    readonly body?: string | UploadBody;
     /** Called with the number of bytes of an upload that are sent. */
     readonly onProgress?: (sent: number) => void;
   },
@@ -49,7 +49,7 @@ interface AnyRequest {
   readonly query?: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
   /** Bytes instead of a body. */
-  readonly upload?: Uint8Array<ArrayBuffer>;
+  readonly upload?: UploadBody;
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;

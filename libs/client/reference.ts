@@ -26,10 +26,13 @@ type Part<R, Name extends 'params' | 'query' | 'body'> = R extends { readonly [N
       : { readonly [N in Name]: Input<S> }
   : unknown;
 
+/** Bytes of an upload. Those of a file are read as they are sent, and not by the page. */
+export type UploadBody = Uint8Array<ArrayBuffer> | Blob;
+
 /** The body of a route: JSON, or for an upload bytes instead. */
 type BodyPart<R> = R extends { readonly upload: true }
   ? Partial<Part<R, 'body'>> & {
-      readonly upload?: Uint8Array<ArrayBuffer>;
+      readonly upload?: UploadBody;
       /** Called with the number of bytes that are sent; outside browsers once, at the end. */
       readonly onProgress?: (sent: number) => void;
     }

@@ -1,4 +1,5 @@
 import type { HttpResponse, SendHttp } from './http.js';
+import type { UploadBody } from './reference.js';
 
 /** The part of `XMLHttpRequest` that an upload uses. `fetch` of browsers reports no progress. */
 interface ProgressRequest {
@@ -34,6 +35,11 @@ const responseOf = (request: ProgressRequest): HttpResponse => {
   };
 };
 
+const sizeOf = (body: string | UploadBody | undefined): number => {
+  if (typeof body !== 'object') return 0;
+  return 'size' in body ? body.size : body.byteLength;
+};
+
 /**
  * Sends an upload and reports the number of bytes that are sent. Where the runtime has no
  * `XMLHttpRequest`, it reports once, with the response.
@@ -45,7 +51,7 @@ export const sendWithProgress =
     const request = createRequest();
     if (!request)
       return fallback(url, init).then((response) => {
-        onProgress?.(typeof body === 'object' ? body.byteLength : 0);
+        onProgress?.(sizeOf(body));
         return response;
       });
     return new Promise((resolve, reject) => {

@@ -14,20 +14,23 @@ interface Watch {
   readonly signal: AbortSignal;
 }
 
+/** Rejects for a folder, and for a file that has changed since it was chosen. */
+export const requireReadable = (file: Blob): Promise<unknown> => file.slice(0, 1).arrayBuffer();
+
 /**
  * Uploads a file into `uploads/`. A taken name gets a number, so that no file of the workspace is
  * overwritten. Rejects with the error of the client.
  */
 export const uploadFile = async (file: Blob, name: string, watch: Watch): Promise<FileToSend> => {
   const params = { id: identity.get().workspace };
-  const upload = new Uint8Array(await file.arrayBuffer());
+  await requireReadable(file);
   const query = { expect: 'none' } as const;
   for (let attempt = 1; ; attempt++) {
     const path = uploadPath(name, attempt);
     try {
       await client.http.writeFile({
         params: { ...params, path },
-        ...{ query, upload, timeoutMs: UPLOAD_MS, ...watch },
+        ...{ query, upload: file, timeoutMs: UPLOAD_MS, ...watch },
       });
       return { path, name, size: file.size };
     } catch (error) {

@@ -1,6 +1,6 @@
 import { client } from './gateway.js';
 import { createStore, type Store } from './store.js';
-import { UPLOAD_MS } from './upload.js';
+import { requireReadable, UPLOAD_MS } from './upload.js';
 import { toProblem } from './use-read.js';
 
 /** Uploads that run at the same time. */
@@ -76,10 +76,10 @@ export class Uploads {
     this.aborts.set(id, abort);
     this.change(id, { state: 'sending', problem: null, sent: 0 });
     try {
-      const upload = new Uint8Array(await file.arrayBuffer());
+      await requireReadable(file);
       await client.http.writeFile({
         params: { id: this.workspace(), path },
-        ...{ query: { expect }, upload, signal: abort.signal, timeoutMs: UPLOAD_MS },
+        ...{ query: { expect }, upload: file, signal: abort.signal, timeoutMs: UPLOAD_MS },
         onProgress: (sent) => this.change(id, { sent }),
       });
       this.change(id, { state: 'done', sent: file.size });
