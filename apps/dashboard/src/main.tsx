@@ -3,7 +3,7 @@ import { createRoot } from 'react-dom/client';
 import { Shell } from './app/shell.js';
 import { LinkQuestion, SignIn, SignInAgain, signInByLink } from './app/sign-in.js';
 import { startTheme } from './app/theme.js';
-import { isSignedOut } from './data/gateway.js';
+import { connection, isSignedOut } from './data/gateway.js';
 import { readIdentity, useIdentity, watchSession } from './data/identity.js';
 import { startLiveLog } from './data/live-log.js';
 import { useStore } from './data/store.js';
@@ -26,6 +26,8 @@ const Application = () => {
 /** Reloads once when a file of a former build is gone from the gateway. */
 const RELOADED = 'antiphon.reloaded';
 addEventListener('vite:preloadError', (event) => {
+  // Without a connection the file may still be there, and a reload would lose the page.
+  if (connection.get().state !== 'connected' || !navigator.onLine) return;
   if (sessionStorage.getItem(RELOADED) !== null) return;
   sessionStorage.setItem(RELOADED, '1');
   event.preventDefault();

@@ -6,9 +6,18 @@ import { classes, css as ui } from '../ui/ui.js';
 import { attentionCount } from './attention/attention-count.js';
 import css from './shell.module.css';
 
-const WatchAttention = lazy(async () => ({
-  default: (await import('./attention/watch-attention.js')).WatchAttention,
-}));
+const RETRY_MS = 3_000;
+
+/** Loads the part that counts. It is outside of the page, which has to stay when it cannot be loaded. */
+const loadWatch = async () => {
+  for (;;)
+    try {
+      return { default: (await import('./attention/watch-attention.js')).WatchAttention };
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+};
+const WatchAttention = lazy(loadWatch);
 
 /** Delay of the reads of the count: those of the page come first. */
 const LATER_MS = 1_500;
