@@ -27,6 +27,7 @@ export class EventStream extends BufferedStream<EventItem> {
   readonly #unsubscribe: Unsubscribe;
   #cursor: string | undefined;
   #lastPosition = 0;
+  #head: number | null = null;
   #isStarted = false;
   #isLive = false;
   #resolveReady: () => void = () => undefined;
@@ -50,6 +51,11 @@ export class EventStream extends BufferedStream<EventItem> {
     return this.#cursor;
   }
 
+  /** Position of the newest event of the log when it was subscribed; null if the gateway told none. */
+  get head(): number | null {
+    return this.#head;
+  }
+
   /** True once all past events have arrived. */
   get isLive(): boolean {
     return this.#isLive;
@@ -68,7 +74,10 @@ export class EventStream extends BufferedStream<EventItem> {
   protected override onAnswer({ event, data, cursor }: Incoming, length: number): void {
     if (event === undefined || cursor === undefined) return;
     if (event === 'subscribed') this.#isStarted = true;
-    if (event === 'subscribed') this.#resolveReady();
+    if (event === 'subscribed') {
+      this.#head = (data as { readonly head?: number }).head ?? null;
+      this.#resolveReady();
+    }
     if (event === 'live') this.#isLive = true;
     this.#cursor = cursor;
     if (event !== 'log') return;

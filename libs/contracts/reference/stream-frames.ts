@@ -144,8 +144,13 @@ export type StreamFrameData = {
 export const EVENT_FRAMES = {
   subscribed: {
     summary: 'First frame of a subscription. `cursor` is where it begins.',
-    data: z.object({}),
-    example: {},
+    data: z.object({
+      head: z
+        .int()
+        .nonnegative()
+        .describe('Position of the newest event of the log, as the gateway knows it.'),
+    }),
+    example: { head: EVENT.position },
   },
   log: { summary: 'One event of the log. `cursor` resumes after it.', data: EventView, example: EVENT },
   live: {

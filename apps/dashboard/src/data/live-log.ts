@@ -13,6 +13,15 @@ export const recentEvents = createStore<readonly LogEvent[]>([]);
 /** True while every event from now on arrives. A view that was read before reads again. */
 export const isFollowing = createStore(false);
 
+/** Longest time for which the first reads wait for the log, ms. */
+const START_MS = 500;
+/**
+ * True once reads may begin: the log is followed, or does not come. A read from before would be
+ * made again.
+ */
+export const mayRead = createStore(false);
+isFollowing.subscribe(() => isFollowing.get() && mayRead.set(true));
+
 type Listener = (events: readonly LogEvent[]) => void;
 const listeners = new Set<Listener>();
 
@@ -46,7 +55,8 @@ const flush = (): void => {
 export const raiseHead = (position: number): void =>
   head.update((before) => (before === null || position > before ? position : before));
 
-const readHead = async (): Promise<void> => {
+const learnHead = async (told: number | null): Promise<void> => {
+  if (told !== null) return raiseHead(told);
   const reply = await client.http.readEvents({ query: { order: 'desc', limit: 1 } });
   raiseHead(reply.head);
 };
@@ -63,7 +73,7 @@ const follow = async (): Promise<void> => {
   const start = (): Promise<void> => {
     update();
     stop = connection.subscribe(update);
-    return readHead();
+    return learnHead(stream.head);
   };
   void stream.ready.then(start).catch(() => undefined);
   try {
@@ -95,6 +105,7 @@ const RETRY_MS = 2_000;
 
 /** Follows the log of the workspace for the life of the tab. */
 export const startLiveLog = (): void => {
+  setTimeout(() => mayRead.set(true), START_MS);
   const run = (): void =>
     void follow().catch(() => setTimeout(() => void whenSignedIn().then(run), RETRY_MS));
   run();

@@ -4,7 +4,8 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { usePosition } from './router.js';
 import { client } from './gateway.js';
 import { queries, watchRead } from './query-cache.js';
-import { createStore } from './store.js';
+import { mayRead } from './live-log.js';
+import { createStore, useStore } from './store.js';
 
 /** A failed read, for a person. */
 export interface Problem {
@@ -58,12 +59,13 @@ export const useFetched = <T>(
   fetchIt: (signal: AbortSignal) => Promise<T>,
   changesOn?: (event: LogEvent) => boolean,
 ): Read<T> => {
+  const isTime = useStore(mayRead);
   const query = useQuery(
     {
       queryKey: [key ?? OFF],
       // A read without a reply has null: the cache has no undefined values.
       queryFn: async ({ signal }) => (await fetchIt(signal)) ?? null,
-      enabled: key !== null,
+      enabled: key !== null && isTime,
     },
     queries,
   );

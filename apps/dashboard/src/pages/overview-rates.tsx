@@ -1,3 +1,4 @@
+import { useEffect, useState } from 'react';
 import { Link, usePosition } from '../data/router.js';
 import { sumsOf, type RateBucket } from '../data/rate-series.js';
 import { useRead } from '../data/use-read.js';
@@ -14,14 +15,19 @@ const VALUES: readonly (readonly [label: string, valueOf: (bucket: RateBucket) =
   ['Tokens', ({ inputTokens, outputTokens }) => inputTokens + outputTokens],
 ];
 
+/** Delay of the read in the present: those of what needs a person come first. */
+const LATER_MS = 1_500;
+
 /** Sums of the last hour with their courses, minute by minute, as the server counted them. */
 export const OverviewRates = () => {
   const isPast = usePosition() !== null;
-  const { data, problem, refresh } = useRead(
-    'readRates',
-    { query: { span: '1h' } },
-    { changesOn: () => true },
-  );
+  const [isOn, setOn] = useState(isPast);
+  useEffect(() => {
+    const timer = setTimeout(() => setOn(true), isPast ? 0 : LATER_MS);
+    return () => clearTimeout(timer);
+  }, [isPast]);
+  const options = { changesOn: () => true, isOff: !isOn && !isPast };
+  const { data, problem, refresh } = useRead('readRates', { query: { span: '1h' } }, options);
   return (
     <Panel
       title={isPast ? 'Hour before the position' : 'Last hour'}

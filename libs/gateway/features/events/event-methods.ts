@@ -115,7 +115,7 @@ export class EventMethods {
       release();
     });
     own.set(key, end);
-    send('subscribed', '{}', tail.cursorAt(after));
+    send('subscribed', JSON.stringify({ head: tail.position }), tail.cursorAt(after));
     void subscription.run().catch((error: unknown) => {
       if (!isAppError(error)) this.logger.error({ err: error, requestId }, 'event subscription failed');
       end();

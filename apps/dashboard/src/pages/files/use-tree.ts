@@ -39,17 +39,25 @@ export const useKept = <T>(read: Read<T>): Read<T> => {
     : read;
 };
 
+const open = new Map<string, Promise<List>>();
+
+/** Reads the first entries of a path. The tree and the view of a folder share a read that is open. */
+const readFirst = (workspace: string, path: string, position: { readonly position?: number }) => {
+  const name = JSON.stringify([workspace, path, position]);
+  const query = { path, limit: PAGE, foldersFirst: 'true', ...position } as const;
+  const list =
+    open.get(name) ??
+    client.http.listFiles({ params: { id: workspace }, query }).finally(() => open.delete(name));
+  open.set(name, list);
+  return list;
+};
+
 /** Reads the entry of a file, or the entries of a folder: the list of a file is the file alone. */
 export const useEntries = (path: string): Read<List> => {
   const { workspace, permissions } = useIdentity();
   const position = useFilePosition();
   const key = permissions === null ? null : `files ${workspace} ${JSON.stringify([path, position])}`;
-  const query = { path, limit: PAGE, foldersFirst: 'true', ...position } as const;
-  return useFetched(
-    key,
-    (signal) => client.http.listFiles({ params: { id: workspace }, query, signal }),
-    changesFiles,
-  );
+  return useFetched(key, () => readFirst(workspace, path, position), changesFiles);
 };
 
 interface Tree extends Read<ReadonlyMap<string, FolderPart>> {
@@ -60,9 +68,9 @@ interface Tree extends Read<ReadonlyMap<string, FolderPart>> {
 export const useTree = (): Tree => {
   const { workspace, permissions } = useIdentity();
   const position = useFilePosition();
-  const open = useStore(openFolders);
+  const opened = useStore(openFolders);
   const [pages, setPages] = useState<ReadonlyMap<string, number>>(new Map());
-  const wanted = ['', ...open].map((folder) => [folder, pages.get(folder) ?? 1] as const);
+  const wanted = ['', ...opened].map((folder) => [folder, pages.get(folder) ?? 1] as const);
   const key = permissions === null ? null : `tree ${workspace} ${JSON.stringify([position, wanted])}`;
   const known = useRef({ key, parts: new Map<string, Promise<List>>() });
   const load = async (): Promise<[string, FolderPart][]> => {
@@ -77,10 +85,9 @@ export const useTree = (): Tree => {
         // No signal: a later set of folders uses the same read.
         readPages<List>(
           (cursor) =>
-            client.http.listFiles({
-              params: { id: workspace },
-              query: { ...query, ...(cursor !== null && { cursor }) },
-            }),
+            cursor === null
+              ? readFirst(workspace, folder, position)
+              : client.http.listFiles({ params: { id: workspace }, query: { ...query, cursor } }),
           count,
         );
       known.current.parts.set(name, list);
