@@ -6,7 +6,13 @@ import type { Page } from 'playwright-core';
 import { createChatModel, SETTINGS } from './chats-page-model.js';
 import { createChatsOnPage } from './chats-on-page.js';
 import { dropFiles, pasteFiles, pasteText } from './chat-browser.js';
-import { findViolations, savePictures, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import {
+  findViolations,
+  readApi,
+  savePictures,
+  startDashboardWorld,
+  type DashboardWorld,
+} from './dashboard-world.js';
 import { describeChatBranches } from './describe-chat-branches.js';
 import { describePhoneTabs } from './describe-phone-tabs.js';
 
@@ -19,6 +25,13 @@ const OBSERVE_SHIFTS = `window.shifts = 0;
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts += entry.value;
   }).observe({ type: 'layout-shift' });`;
+
+interface FileInContext {
+  readonly path: string;
+  readonly tokens: number;
+  readonly isCut: boolean;
+  readonly wholeTokens?: number;
+}
 
 let world: DashboardWorld;
 let page: Page;
@@ -192,9 +205,18 @@ describe('files of a message', () => {
     expect(await chip('large.txt').innerText()).toContain('200000');
     expect(await button('Send').isDisabled()).toBe(true);
     await button('Remove large.txt').click();
-    await page.context().setOffline(true);
+    // The connection is lost during the upload.
+    const { promise: isLost, resolve: lose } = Promise.withResolvers<void>();
+    const late = /late\.txt/;
+    await page.route(late, (route) => isLost.then(() => route.abort('connectionreset')));
     await dropFiles(page, [{ name: 'late.txt', text: 'late' }]);
+    await chip('late.txt')
+      .getByText(/uploading \d+ %/)
+      .waitFor();
+    await page.context().setOffline(true);
+    lose();
     await chip('late.txt').getByText('failed: the connection was lost').waitFor();
+    await page.unroute(late);
     await page.context().setOffline(false);
     await chip('late.txt').getByText('4 B · attached').waitFor();
     expect(new URL(page.url()).pathname).toBe('/chats/new');
@@ -221,6 +243,39 @@ describe('files of a message', () => {
       ...['SessionStarted', 'ChatFileAttached', 'ChatFileAttached', 'ChatFileAttached', 'ChatFileAttached'],
       'TurnRequested',
     ]);
+  });
+
+  it('say how much of each the model has read, as its context does', async () => {
+    const lines = (count: number): string =>
+      Array.from({ length: count }, (_, n) => `line ${n + 1} of the log of the tides`).join('\n');
+    const chat = await beginChat('hello');
+    await said('You said: hello').waitFor();
+    await dropFiles(page, [
+      { name: 'long.md', text: lines(600) },
+      { name: 'huge.md', text: lines(5_500) },
+    ]);
+    for (const name of ['long.md', 'huge.md'])
+      await chip(name)
+        .getByText(/attached$/)
+        .waitFor();
+    await send('read them');
+    await said('I have read them.').waitFor();
+    const { sessionId } = await chatOf(chat);
+    const turnId = (await eventsOf(chat)).findLast(({ type }) => type === 'TurnRequested')?.data['turnId'];
+    const { files } = await readApi<{ files: FileInContext[] }>(
+      world,
+      `/api/v1/sessions/${sessionId}/turns/${turnId}/context`,
+    );
+    const numberOf = (value = 0): string => value.toLocaleString('en-US');
+    const [long, huge] = ['long.md', 'huge.md'].map((name) => files.find(({ path }) => path.endsWith(name)));
+    expect([long?.isCut, huge?.isCut]).toEqual([false, true]);
+    expect(long?.tokens).toBeGreaterThan(4_500);
+    expect(huge?.wholeTokens).toBeGreaterThan(huge?.tokens ?? Infinity);
+    const sent = page.getByRole('list', { name: 'Attached files' });
+    await sent.getByText(` · read whole · ${numberOf(long?.tokens)} tokens`).waitFor();
+    await sent
+      .getByText(` · read ${numberOf(huge?.tokens)} of ${numberOf(huge?.wholeTokens)} tokens: `)
+      .waitFor();
   });
 
   it('are named after @, a command after / begins another chat, and Ctrl+F finds a text', async () => {

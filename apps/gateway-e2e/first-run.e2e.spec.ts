@@ -76,6 +76,23 @@ const logTexts = (path: string): string[] =>
     return name.endsWith('.log') ? [readFileSync(file, 'utf8')] : [];
   });
 
+/** Expects that no key is in the page, its storage and addresses, events, views and log files. */
+const expectNoKey = async (): Promise<void> => {
+  const stored = await page.evaluate(
+    `(async () => JSON.stringify([localStorage, sessionStorage, await caches.keys(), await indexedDB.databases()]) +
+      document.documentElement.outerHTML)()`,
+  );
+  const events = JSON.stringify(await readEvents(stack));
+  const views = JSON.stringify([
+    await readApi({ stack }, '/api/v1/providers'),
+    await readApi({ stack }, '/api/v1/providers/anthropic/models'),
+    await readApi({ stack }, '/api/v1/credentials'),
+    await readApi({ stack }, '/api/v1/health'),
+  ]);
+  for (const text of [stored, events, views, ...addresses, ...logTexts(stack.home)])
+    expect(String(text).includes('CANARY')).toBe(false);
+};
+
 describe('the first run in Chromium', () => {
   it('goes from an empty installation to an answer about a file in 15 s and four clicks', async () => {
     const startedAt = performance.now();
@@ -114,18 +131,7 @@ describe('the first run in Chromium', () => {
   });
 
   it('leaves the key in no address, event, page, storage or log', async () => {
-    const stored = await page.evaluate(
-      'JSON.stringify([localStorage, sessionStorage]) + document.documentElement.outerHTML',
-    );
-    const events = JSON.stringify(await readEvents(stack));
-    const views = JSON.stringify([
-      await readApi({ stack }, '/api/v1/providers'),
-      await readApi({ stack }, '/api/v1/providers/anthropic/models'),
-      await readApi({ stack }, '/api/v1/credentials'),
-      await readApi({ stack }, '/api/v1/health'),
-    ]);
-    for (const text of [stored, events, views, ...addresses, ...logTexts(stack.home)])
-      expect(String(text).includes('CANARY')).toBe(false);
+    await expectNoKey();
   });
 
   it('no longer offers to connect a model, and shows the provider with its agents and their cost', async () => {
@@ -210,5 +216,35 @@ describe('antiphon provider', () => {
     await waitForRoot(stack);
     const audit = await cli('audit');
     expect([audit.code, audit.stdout]).toEqual([0, expect.stringContaining('events-match-contracts')]);
+  });
+});
+
+describe('a key of the other format', () => {
+  it('is connected in the browser as well, and its model answers about the last line of a file', async () => {
+    await page.goto('/settings/providers?connect=1');
+    await page.getByLabel('Kind').selectOption('openai');
+    await page.getByLabel('Base URL').fill(`${mock.url}/v1`);
+    for (const [key, says] of [
+      [WRONG_KEY, 'wrong key (401)'],
+      [BUSY_KEY, 'busy (429)'],
+    ] as const) {
+      await page.getByLabel('Key').fill(key);
+      await page.keyboard.press('Enter');
+      await page.getByText(says).waitFor();
+    }
+    await page.getByLabel('Key').fill(SECOND_KEY);
+    await page.keyboard.press('Enter');
+    await page.getByText(/^works · 2 models/).waitFor();
+    await page.getByLabel('Model', { exact: true }).fill('claude-other');
+    await button('Start chatting').click();
+    await page.getByRole('heading', { name: 'New chat' }).waitFor();
+    await dropFiles(page, [{ name: 'other notes.md', text: NOTES }]);
+    await page.getByText(/^\d+ B · attached$/).waitFor();
+    await page.getByRole('textbox', { name: 'Message' }).fill('What is the last line?');
+    await page.keyboard.press('Enter');
+    const answer = 'The last line is lines end with forty-two.';
+    await page.getByRole('feed').getByText(answer, { exact: true }).waitFor();
+    expect(mock.calls.at(-1)?.format).toBe('openai');
+    await expectNoKey();
   });
 });

@@ -128,6 +128,13 @@ const SPECS = {
   'dashboard-announcements': {
     ...{ shows: 'screen readers get answers in whole sentences, at most one message a second', minutes: 5 },
   },
+  'dashboard-budgets': {
+    ...{
+      shows:
+        'first views read little and nothing twice, pages at rest nothing; 1,000 chats and tasks open fast',
+      minutes: 10,
+    },
+  },
   'dashboard-charts': {
     ...{ shows: 'charts of rate, cost and lag equal their tables, their files and the API', minutes: 10 },
   },
