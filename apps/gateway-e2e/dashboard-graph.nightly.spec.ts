@@ -139,7 +139,9 @@ describe('the graph of a run', () => {
     expect(failed.length).toBeGreaterThan(0);
     await page.goto(`/runs/${runId}`);
     await page.getByRole('application', { name: /^Graph of the/ }).focus();
-    for (const id of [...failed, ...failed]) {
+    // The page has chosen the first failure.
+    await page.getByRole('heading', { name: `Result of ${failed[0]}` }).waitFor();
+    for (const id of [...failed.slice(1), ...failed]) {
       await page.keyboard.press('n');
       await page.waitForURL((url) => url.searchParams.get('node') === id);
       await page.getByRole('heading', { name: `Result of ${id}` }).waitFor();
