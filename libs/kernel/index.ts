@@ -18,6 +18,7 @@ export type { ErrorData, ErrorKind } from './app-error.js';
 export { createBoundedMap } from './bounded-map.js';
 export type { BoundedMap } from './bounded-map.js';
 export { clipAt, clipText } from './clip-text.js';
+export { clipMiddle, leftOutNote } from './clip-middle.js';
 export { assertNever, fold } from './decider.js';
 export type { Decider } from './decider.js';
 export {

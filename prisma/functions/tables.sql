@@ -58,6 +58,7 @@ CREATE INDEX events_plan_runs_idx ON events USING btree ("position") WHERE (type
 CREATE INDEX events_rare_type_idx ON events USING btree (workspace, type, "position") WHERE (type <> ALL (ARRAY['TurnRequested'::text, 'ModelCallStarted'::text, 'ModelCallCompleted'::text, 'ToolCallRequested'::text, 'ToolCallClaimed'::text, 'ToolCallCompleted'::text, 'TurnCompleted'::text, 'BudgetReserved'::text, 'BudgetSettled'::text]));
 CREATE INDEX events_search_idx ON events USING gin (antiphon_search_words(antiphon_search_text(type, data))) WITH (fastupdate='on', gin_pending_list_limit='256') WHERE (type = ANY (ARRAY['TurnRequested'::text, 'ModelCallCompleted'::text, 'ModelCallAborted'::text, 'ChatMessageEdited'::text, 'ChatCreated'::text, 'ChatRenamed'::text, 'TaskQueued'::text]));
 CREATE INDEX events_session_agent_idx ON events USING btree (workspace, ((data ->> 'agentId'::text))) WHERE (type = 'SessionStarted'::text);
+CREATE INDEX events_stored_result_idx ON events USING btree (workspace, ((data #>> '{stored,digest}'::text[]))) WHERE ((type = 'ToolCallCompleted'::text) AND (data ? 'stored'::text));
 CREATE INDEX events_tool_calls_idx ON events USING btree (workspace, recorded_at) WHERE (type = ANY (ARRAY['ToolCallRequested'::text, 'ToolCallCompleted'::text, 'ToolCallFailed'::text, 'ToolCallUnknown'::text]));
 CREATE INDEX events_turn_idx ON events USING btree (((data ->> 'turnId'::text))) WHERE (type = 'TurnRequested'::text);
 

@@ -101,12 +101,23 @@ export const ToolCallDeferred = event('ToolCallDeferred', {
   /** Earliest time of the next try. */
   dueAt: z.iso.datetime(),
 });
+/** A result that is too large for an event: its bytes are in the blob store. */
+export const StoredResult = z.object({
+  /** SHA-256, hex. */
+  digest: z.string(),
+  size: z.int().positive(),
+});
+export type StoredResult = z.infer<typeof StoredResult>;
+
 /** The tool returned a result. `isError` is true when the tool reports an error of its own. */
 export const ToolCallCompleted = event('ToolCallCompleted', {
   turnId: z.uuid(),
   callId: z.uuid(),
+  /** The result, or the head and tail of a stored one. */
   content: z.string(),
   isError: z.boolean(),
+  /** The whole result, where `content` is a part of it. */
+  stored: StoredResult.optional(),
   /** SHA-256 (hex) of the module that ran. */
   moduleDigest: z.string(),
   durationMs: z.number().nonnegative(),

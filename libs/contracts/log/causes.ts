@@ -62,6 +62,7 @@ interface Fields extends AgentFields, FileFields, ProviderFields {
   /** The sandbox has the tool, and refused it at its start: `status` and `reason` are of it. */
   tool_refused: { readonly name: string; readonly status: string; readonly reason: string };
   tool_missing: { readonly name: string };
+  tool_result_unknown: { readonly result: string };
   tool_unapproved: unknown;
   tool_input_invalid: { readonly issues: string };
   /** `old` does not occur, and `near` describes the nearest text. */
@@ -181,6 +182,7 @@ export const TEXTS: Texts = {
   tool_running_at_cancel: () => 'the turn was cancelled while the tool ran',
   tool_refused: ({ name, status, reason }) => `the tool ${name} is ${status}: ${reason}`,
   tool_missing: ({ name }) => `there is no tool ${name}`,
+  tool_result_unknown: ({ result }) => `no call of this conversation has a result "${result}"`,
   edit_not_made: ({ why, proposal }) =>
     `${textOf(why)}\nNothing was changed. The file has this text there; repeat the edit with it as \`old\` if you mean it:\n${proposal}`,
   tool_input_invalid: ({ issues }) => issues,

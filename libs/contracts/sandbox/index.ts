@@ -57,17 +57,30 @@ export const listTools = defineRequest({
   timeoutMs: 5_000,
 });
 
-/** Maximum size of a tool's result, bytes. */
+/** Maximum size of the result of a plug-in that sets none, bytes. */
 export const MAX_TOOL_OUTPUT_BYTES = 1024 * 1024;
+/** Maximum size of the result of any tool, bytes. */
+export const MAX_RESULT_BYTES = 64 * 1024 * 1024;
+/** Size up to which a result is in a reply and in an event, bytes of JSON. A larger one is stored. */
+export const MAX_INLINE_RESULT_BYTES = 768 * 1024;
+/** Size of the head and tail of a stored result, in a reply and in its event, bytes. */
+export const RESULT_PREVIEW_BYTES = 32 * 1024;
+/** Maximum size of one part of a result that is handed over, bytes. */
+export const RESULT_PART_BYTES = 512 * 1024;
 
 /** Outcome of a tool call. */
 export const ToolReply = z.discriminatedUnion('outcome', [
   z.object({
     outcome: z.literal('completed'),
+    /** The result, or the head and tail of a large one. */
     content: z.string(),
     isError: z.boolean(),
     moduleDigest: z.string(),
     durationMs: z.number(),
+    /** Set for a result that the process `holder` hands over by `readHeldResult`. */
+    large: z
+      .object({ digest: z.string(), size: z.int().positive().max(MAX_RESULT_BYTES), holder: z.string() })
+      .optional(),
   }),
   z.object({
     outcome: z.literal('failed'),
@@ -161,6 +174,25 @@ export const findCall = defineRequest({
     z.object({ state: z.literal('ended'), reply: ToolReply }),
   ]),
   timeoutMs: 1_000,
+});
+
+const HELD = { workspace: WorkspaceId, callId: z.uuid() };
+/** Reads a part of a large result, from the process that holds it. */
+export const readHeldResult = defineRequest({
+  subject: 'cmd.sandbox.result.read',
+  request: z.strictObject({ ...HELD, offset: z.int().nonnegative() }),
+  /** At most `RESULT_PART_BYTES` bytes, in base64. */
+  reply: z.object({ data: z.base64() }),
+  timeoutMs: 5_000,
+  toProcess: true,
+});
+/** Tells the process that holds a large result that its caller has it. */
+export const releaseHeldResult = defineRequest({
+  subject: 'cmd.sandbox.result.release',
+  request: z.strictObject(HELD),
+  reply: z.object({}),
+  timeoutMs: 1_000,
+  toProcess: true,
 });
 
 /**

@@ -17,6 +17,7 @@ import type { KeyBinding } from './sessions/session-keys.js';
 import { SessionRegistry } from './sessions/session-registry.js';
 import { FileAccess } from './tools/file-access.js';
 import { ApprovalsInTurn } from './turns/approvals-in-turn.js';
+import { LargeResults } from './turns/large-results.js';
 import { CallPermits } from './turns/call-permits.js';
 import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { SandboxWatch } from './turns/lost-call.js';
@@ -64,8 +65,10 @@ const tools = [
     random: RANDOM,
     failpoint: FAILPOINT,
     permits: CallPermits,
+    results: LargeResults,
     owner: LEASE_OWNER,
   }),
+  provideClass(LargeResults, { requests: REQUESTS, blobs: BlobStore }),
   provideClass(ToolRunner, {
     caller: ToolCaller,
     nativeTools: NATIVE_TOOLS,

@@ -16,6 +16,7 @@ import { BlockedRequests } from './tools/blocked-requests.js';
 import { DelegateTools } from './tools/delegate-tools.js';
 import { FileTools } from './tools/file-tools.js';
 import { FindTools } from './tools/find-tools.js';
+import { ResultTools } from './tools/result-tools.js';
 import { NativeTools } from './tools/run-native-tool.js';
 
 const providers = [
@@ -45,6 +46,7 @@ const providers = [
     agents: AgentDirectory,
     taskOf: TASK_OF,
   }),
+  provideClass(ResultTools, { pool: DATABASE_POOL, blobs: BlobStore }),
   provideClass(FindTools, { catalog: ToolCatalog, agents: AgentDirectory }),
   provideClass(
     NativeTools,
@@ -52,6 +54,8 @@ const providers = [
       asking: AskAgent,
       files: FileTools,
       finding: FindTools,
+      results: ResultTools,
+      blobs: BlobStore,
       delegating: DelegateTools,
       plans: Plans,
       logUsage: LogUsage,

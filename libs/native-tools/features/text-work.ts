@@ -1,3 +1,4 @@
+import type { ShownLines } from './tools/read-lines.js';
 import type { TextEdit } from '@antiphon/files-domain';
 import { textJobsOf } from '@antiphon/service-host/worker-pool';
 
@@ -45,11 +46,41 @@ export interface BatchResult {
   readonly isTruncated: boolean;
 }
 
+export interface SearchResultJob {
+  readonly bytes: Uint8Array;
+  readonly text: string;
+  /** First byte that is searched. */
+  readonly from: number;
+  readonly limit: number;
+}
+
+/** A place of a text in a result: its first byte and its line. */
+export interface ResultMatch {
+  readonly at: number;
+  readonly line: number;
+  readonly text: string;
+}
+
+export interface ResultMatches {
+  readonly matches: ResultMatch[];
+  /** Byte of the first place that is left out, or null. */
+  readonly next: number | null;
+}
+
+export interface LinesJob {
+  readonly bytes: Uint8Array;
+  /** Number of the first line. */
+  readonly from: number;
+  readonly count: number;
+}
+
 /** Functions that threads run. */
 export type ToolJobs = {
   readonly editFile: (job: EditJob) => Uint8Array;
   readonly findIgnored: (job: IgnoredJob) => Uint32Array;
   readonly searchBatch: (batch: SearchBatch) => BatchResult;
+  readonly searchResult: (job: SearchResultJob) => ResultMatches;
+  readonly numberResultLines: (job: LinesJob) => ShownLines;
 };
 
 export const toolJobs = textJobsOf<ToolJobs>(import.meta.url);

@@ -18,5 +18,7 @@ export const NATIVE_TOOLS = [
   'move',
   'search',
   'find_tools',
+  'read_result',
+  'search_result',
 ] as const;
 export type NativeToolName = (typeof NATIVE_TOOLS)[number];

@@ -51,11 +51,13 @@ const ALL_ERASED_SQL = 'select digest from file_blobs where workspace = $1 and e
 const FIND_SQL = `select digest, is_binary from file_blobs
   where workspace = $1 and digest = any (string_to_array($2, ',')) and (is_binary
     or position($4::bytea in body) > 0 and position($3::bytea in body) > 0)`;
-/** Facts of files and chats cite a digest, and attachments of sessions. Each has a partial index. */
+/** Facts of files and chats cite a digest, and attachments and results of sessions, by an index. */
 const IS_CITED = `(exists (select from events e
     where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)
   or exists (select from events e
-    where e.workspace = b.workspace and e.type = 'ChatFileAttached' and e.data ->> 'digest' = b.digest))`;
+    where e.workspace = b.workspace and e.type = 'ChatFileAttached' and e.data ->> 'digest' = b.digest)
+  or exists (select from events e where e.workspace = b.workspace and e.type = 'ToolCallCompleted'
+    and e.data ? 'stored' and e.data #>> '{stored,digest}' = b.digest))`;
 /** Counts at most as many rows as the quota allows, and one. */
 const UNCITED_SQL = `select count(*) as rows, coalesce(sum(size), 0) as bytes from (
   select size from file_blobs where workspace = $1 and not is_cited limit $2) uncited`;

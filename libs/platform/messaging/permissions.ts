@@ -76,7 +76,11 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     requests: {
       // The process that assigns tasks lets any process run their turns.
       agent: ['turn.submit', 'turn.cancel'],
-      sandbox: [HEALTH, 'tool.list', 'tool.call', 'call.find'],
+      // Large results come from the process that holds them.
+      sandbox: [
+        ...[HEALTH, 'tool.list', 'tool.call', 'call.find'],
+        ...['result.read', 'result.read.*', 'result.release', 'result.release.*'],
+      ],
       metering: [
         'budget.reserve',
         'budget.settle',

@@ -53,8 +53,7 @@ export const toolFailed = (code: ToolFailure, cause: Cause): ToolOutcome => ({
 
 const completed = (content: string, isError: boolean, maxBytes: number): ToolOutcome => {
   const storable = toStorable(content);
-  // The limit holds for the JSON that is sent, where a control character takes six bytes.
-  const bytes = new TextEncoder().encode(JSON.stringify(storable)).length;
+  const bytes = new TextEncoder().encode(storable).length;
   return bytes > maxBytes
     ? toolFailed('TOOL.OUTPUT', { kind: 'tool_output_too_large', bytes, max: maxBytes })
     : { outcome: 'completed', content: storable, isError };
@@ -103,7 +102,7 @@ const readOutput = (output: Uint8Array, maxBytes: number): ToolOutcome => {
 };
 
 /**
- * Converts the end of a run to the outcome for the model; `maxBytes` bounds the content as JSON.
+ * Converts the end of a run to the outcome for the model; `maxBytes` bounds the content in UTF-8.
  */
 export const toToolOutcome = (run: RunEnd, maxBytes: number): ToolOutcome => {
   switch (run.end) {

@@ -56,10 +56,10 @@ describe('toToolOutcome', () => {
     expect(long.outcome === 'failed' && long.message.length).toBeLessThan(500);
   });
 
-  it('limits content by its size as JSON', () => {
-    expect(outcome(returned('x'.repeat(MAX - 2)))).toMatchObject({ outcome: 'completed' });
-    expect(outcome(returned('x'.repeat(MAX)))).toMatchObject({ outcome: 'failed', code: 'TOOL.OUTPUT' });
-    expect(outcome(returned('\u0001'.repeat(MAX / 2)))).toMatchObject({
+  it('limits content by its size in UTF-8', () => {
+    expect(outcome(returned('x'.repeat(MAX)))).toMatchObject({ outcome: 'completed' });
+    expect(outcome(returned('x'.repeat(MAX + 1)))).toMatchObject({ outcome: 'failed', code: 'TOOL.OUTPUT' });
+    expect(outcome(returned('ü'.repeat(MAX / 2 + 1)))).toMatchObject({
       outcome: 'failed',
       code: 'TOOL.OUTPUT',
     });

@@ -11,6 +11,7 @@ import type { Environment, HealthRegistry } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CallNotificationsListener } from './calls/call-notifications.listener.js';
 import { CallTool } from './calls/call-tool.handler.js';
+import { ReadHeldResult } from './calls/read-held-result.handler.js';
 import { parseRequiredLayers } from './cell/isolation.js';
 import { SANDBOX, createSandbox } from './calls/sandbox.js';
 import type { Sandbox } from './calls/sandbox.js';
@@ -68,7 +69,7 @@ export class SandboxModule implements OnApplicationShutdown {
     };
     return {
       module: SandboxModule,
-      controllers: [CallTool, ListPlugins],
+      controllers: [CallTool, ReadHeldResult, ListPlugins],
       providers: [
         CallNotificationsListener,
         { provide: SANDBOX, inject: [CONFIG, LOGGER, HEALTH, ENVIRONMENT], useFactory: startSandbox },

@@ -3,11 +3,18 @@ import type { RequestContract } from '@antiphon/contracts/messaging';
 import { healthContract } from '@antiphon/contracts/messaging';
 import { assembleContext, believedFacts } from '@antiphon/contracts/memory';
 import { reserveBudget, settleBudget } from '@antiphon/contracts/metering';
-import { callTool, findCall, listTools } from '@antiphon/contracts/sandbox';
+import {
+  RESULT_PART_BYTES,
+  callTool,
+  findCall,
+  listTools,
+  readHeldResult,
+} from '@antiphon/contracts/sandbox';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { startSubject } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
-import { isAppError } from '@antiphon/kernel';
+import { processSubject } from '@antiphon/contracts/messaging';
+import { isAppError, notFound } from '@antiphon/kernel';
 
 type In<C extends RequestContract<z.ZodType, z.ZodType>> = z.output<C['request']>;
 type Out<C extends RequestContract<z.ZodType, z.ZodType>> = z.input<C['reply']>;
@@ -32,6 +39,8 @@ export interface Responders {
   /** Returns null when this sandbox process does not know the call, and sends no reply. */
   find: (request: In<typeof findCall>) => Promise<Out<typeof findCall> | null>;
   tools: ToolDescription[];
+  /** Large results by call, which the process `holder` hands over. */
+  readonly held: Map<string, Buffer>;
   /** Stops the sandbox without a reply to its pending calls. */
   stopSandbox(): Promise<void>;
   startSandbox(): Promise<void>;
@@ -103,6 +112,7 @@ const defaultScript = (): Script => ({
   beginsCalls: true,
   permits: () => false,
   tools: [echoTool(true)],
+  held: new Map(),
 });
 
 const NOT_PERMITTED = {
@@ -118,6 +128,15 @@ const serveSandbox = (link: NatsLink, script: Script): Subscription[] => [
     return isRefused ? Promise.resolve(NOT_PERMITTED) : script.tool(request);
   }),
   serve(link, findCall, (request) => script.find(request)),
+  serve(
+    link,
+    { ...readHeldResult, subject: processSubject(readHeldResult.subject, 'holder') as `cmd.${string}` },
+    async ({ callId, offset }) => {
+      const part = script.held.get(callId)?.subarray(offset, offset + RESULT_PART_BYTES);
+      if (!part) throw notFound('SANDBOX.RESULT_GONE', 'gone');
+      return { data: part.toString('base64') };
+    },
+  ),
   serve(link, healthContract('sandbox'), () => script.healthy()),
 ];
 

@@ -24,11 +24,15 @@ const citedSql = (after: number | null): string => `select c.*, octet_length(b.b
     encode(sha256(b.body), 'hex') as stored_digest, b.erased_at is not null as is_erased,
     exists (select from events e where e.type = 'FileBytesErased' and e.workspace = c.workspace
       and e.data ->> 'digest' = c.digest) as has_erasure
-  from (select distinct on (workspace, data ->> 'digest') position, workspace, stream_id, stream_version, event_id,
-      data ->> 'digest' as digest, data ->> 'size' as size
-    from events where (category = 'file' or type = 'ChatFileAttached') and data ->> 'digest' is not null
-    ${after === null ? '' : `and position > ${after}`}
-    order by workspace, data ->> 'digest', position) c
+  from (select distinct on (workspace, digest) position, workspace, stream_id, stream_version, event_id, digest, size
+    from (select position, workspace, stream_id, stream_version, event_id,
+        coalesce(data #>> '{stored,digest}', data ->> 'digest') as digest,
+        coalesce(data #>> '{stored,size}', data ->> 'size') as size
+      from events where (category = 'file' or type = 'ChatFileAttached'
+        or (type = 'ToolCallCompleted' and data ? 'stored'))
+      ${after === null ? '' : `and position > ${after}`}) cited
+    where digest is not null
+    order by workspace, digest, position) c
   left join file_blobs b on b.workspace = c.workspace and b.digest = c.digest`;
 
 const erasureOf = ({ digest, stored_size: stored, is_erased: isErased }: CitedRow): string | null =>

@@ -1,4 +1,4 @@
-import { clipAt } from '@antiphon/kernel';
+import { clipAt, clipMiddle, leftOutNote } from '@antiphon/kernel';
 import type { ModelMessage, ModelPrompt, ModelTool } from '@antiphon/providers-domain';
 
 /** Tokens that a vendor adds around each message or tool. */
@@ -60,4 +60,21 @@ export const clipToTokens = (text: string, tokens: number): string => {
     if (room < 0) return clipAt(text, i);
   }
   return text;
+};
+
+/** A result of a tool, as a session has it. */
+interface ToolResult {
+  readonly callId: string;
+  readonly content: string;
+  readonly stored?: { readonly size: number };
+}
+
+/**
+ * Clips a result to `tokens` by the estimate: its head and tail, with a note between them. The note
+ * names its size and the tools that read the rest.
+ */
+export const clipResult = ({ callId, content, stored }: ToolResult, tokens: number): string => {
+  const bytes = tokens * BYTES_PER_TOKEN;
+  if (content.length * MAX_BYTES_PER_UNIT <= bytes) return content;
+  return clipMiddle(content, bytes, leftOutNote(callId, stored?.size ?? utf8Length(content)));
 };

@@ -2,7 +2,7 @@ import { textOf } from '@antiphon/contracts/causes';
 import { renderReceived } from '../session/render-received.js';
 import type { AssistantMessage, ModelMessage, ModelToolResult } from '@antiphon/providers-domain';
 import type { OpenTurn, PastTurn, TurnStep, TurnToolCall } from '../session/session-state.js';
-import { clipToTokens } from './estimate-tokens.js';
+import { clipResult } from './estimate-tokens.js';
 import { NO_TEXTS, fileLabel, withFiles } from './message-files.js';
 import type { FileTexts } from './message-files.js';
 
@@ -36,10 +36,10 @@ const EMPTY_ANSWER = '(no text)';
 const NOT_RUN = 'this tool call was not run: the turn ended before it';
 
 const toResult = (call: TurnToolCall, id: string, resultTokens: number): ModelToolResult => {
-  const { name, status, content, isError } = call;
+  const { name, status, isError } = call;
   return status === 'asked' || status === 'requested'
     ? { id, name, content: NOT_RUN, isError: true }
-    : { id, name, content: clipToTokens(content, resultTokens), isError };
+    : { id, name, content: clipResult(call, resultTokens), isError };
 };
 
 /** Model that a request is for. */

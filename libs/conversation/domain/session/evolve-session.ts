@@ -2,7 +2,7 @@ import { textOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import { attachFile, detachFile, deleteMessage, editMessage } from './chat-changes.js';
-import { addFound } from './found-tools.js';
+import { addTools, completedCall } from './found-tools.js';
 import { closeTurn, forkState } from './past-turns.js';
 import { blockTurn } from './session-state.js';
 import type {
@@ -242,11 +242,7 @@ const folds: Folds = {
         dueAt: data.dueAt,
       },
     })),
-  ToolCallCompleted: (state, data) =>
-    addFound(
-      updateCall(state, data, { status: 'completed', content: data.content, isError: data.isError }),
-      data,
-    ),
+  ToolCallCompleted: (state, data) => addTools(updateCall(state, data, completedCall(data)), data),
   ToolCallFailed: (state, data) =>
     updateCall(state, data, {
       ...{ status: 'failed', content: textOf(data.cause), isError: true },

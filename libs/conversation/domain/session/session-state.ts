@@ -7,6 +7,7 @@ import type {
   MediaFacts,
   MessageFile,
   SessionEventOf,
+  StoredResult,
   ToolCall,
   TurnEndStatus,
   TurnPolicy,
@@ -75,6 +76,8 @@ export interface TurnToolCall extends ToolCall {
   /** Result for the model: the tool's content, or the reason for its absence. */
   readonly content: string;
   readonly isError: boolean;
+  /** The whole result, where `content` is a part of it. */
+  readonly stored?: StoredResult;
   /** Error code and cause of a failed call. */
   readonly code?: string;
   readonly cause?: Cause;
@@ -206,7 +209,7 @@ export interface SessionState {
   readonly recent: readonly PastTurn[];
   /** Attached files, one a path, in the order in which they were attached first. */
   readonly attached: readonly AttachedFile[];
-  /** Tools that `find_tools` has found, the newest last, for later prompts. Absent: none. */
+  /** Tools that later prompts have next to those of the agent, the newest last. Absent: none. */
   readonly foundTools?: readonly string[];
   /** Ends of the last turns, newest last. */
   readonly ended: readonly { readonly turnId: string; readonly status: TurnEndStatus }[];

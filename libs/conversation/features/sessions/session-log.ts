@@ -13,7 +13,7 @@ import { createToken } from '@antiphon/service-host';
 /**
  * Version of the form of `SessionFold` and of the meaning of its fields. Raise it with each change.
  */
-const FOLD_FORM = 13;
+const FOLD_FORM = 14;
 const PAGE = 1_000;
 /** Number of events after which a new snapshot of a fold is written. */
 export const SNAPSHOT_EVERY = 500;

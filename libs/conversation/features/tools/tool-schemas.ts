@@ -17,6 +17,11 @@ import { FILE_DESCRIPTIONS, FILE_INPUT } from './file-schemas.js';
 const Text = z.string().min(1).max(60_000);
 const Names = z.array(z.string().min(1).max(64)).max(64);
 
+const ResultId = z
+  .string()
+  .regex(/^(?:[0-9a-f]{64}|[0-9a-f-]{36})$/)
+  .describe('Id of the call, as its shortened result names it, or SHA-256 of the result.');
+
 /** Arguments of each native tool. */
 export const NATIVE_INPUT = {
   send_message: z
@@ -83,6 +88,19 @@ export const NATIVE_INPUT = {
     query: z.string().min(1).max(500).describe('What the tool has to do, in a few words.'),
     limit: z.int().min(1).max(10).default(5).describe('Maximum number of tools.'),
   }),
+  read_result: z.strictObject({
+    result: ResultId,
+    from_byte: z.int().min(0).default(0),
+    bytes: z.int().min(1).max(100_000).default(16_000),
+    from_line: z.int().min(1).optional().describe('Reads lines instead of bytes.'),
+    lines: z.int().min(1).max(5_000).default(200),
+  }),
+  search_result: z.strictObject({
+    result: ResultId,
+    text: z.string().min(1).max(1_000).describe('Exact text.'),
+    from_byte: z.int().min(0).default(0),
+    limit: z.int().min(1).max(200).default(20),
+  }),
   ...FILE_INPUT,
 } as const satisfies Record<NativeToolName, z.ZodType>;
 
@@ -96,6 +114,8 @@ const DESCRIPTIONS: Readonly<Record<NativeToolName, string>> = {
   delegate_task: 'Gives a task to another agent and returns its id. Its end comes to you as a message.',
   find_tools:
     'Finds tools that are not listed here, by what they do. You can call the found ones from your next step on.',
+  read_result: 'Reads a part of the result of an earlier call: bytes, or numbered lines.',
+  search_result: 'Finds an exact text in the result of an earlier call, with the bytes around each place.',
   ...FILE_DESCRIPTIONS,
 };
 
@@ -121,7 +141,7 @@ export const NATIVE_DESCRIPTIONS: ReadonlyMap<string, ToolDescription> = new Map
 );
 
 /** Native tools that an agent has without a name in its list: they reach only what is its own. */
-const IMPLICIT: ReadonlySet<string> = new Set(['find_tools']);
+const IMPLICIT: ReadonlySet<string> = new Set(['find_tools', 'read_result', 'search_result']);
 
 /** Returns true if an agent may call a tool. */
 export const mayCall = (agent: Pick<AgentConfig, 'tools'> | null, tool: string): boolean =>

@@ -14,7 +14,14 @@ interface EarlyCall {
 }
 
 /** Native tools that only read. */
-const READING: ReadonlySet<string> = new Set(['ls', 'read', 'search', 'find_tools']);
+const READING: ReadonlySet<string> = new Set([
+  'ls',
+  'read',
+  'search',
+  'find_tools',
+  'read_result',
+  'search_result',
+]);
 
 /** Makes one attempt of a call whose request is being committed. */
 type RunCall = (turnId: string, call: TurnToolCall, signal: AbortSignal) => Promise<ToolResult>;

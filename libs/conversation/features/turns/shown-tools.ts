@@ -48,7 +48,7 @@ const fitFound = (found: readonly ToolDescription[]): ToolDescription[] => {
   let room = FOUND_TOKENS;
   const fitting: ToolDescription[] = [];
   for (const tool of found.toReversed()) {
-    room -= estimateTools(toModelTools([tool]));
+    room -= isNativeTool(tool.name) ? 0 : estimateTools(toModelTools([tool]));
     // The newest one is always shown.
     if (room < 0 && fitting.length > 0) break;
     fitting.unshift(tool);
@@ -66,10 +66,12 @@ export const shownTools = (
   { foundTools = [] }: Pick<SessionState, 'foundTools'>,
 ): ToolDescription[] => {
   const find = NATIVE_DESCRIPTIONS.get(FIND_TOOLS);
-  if (tools.length <= MAX_SHOWN_TOOLS || !find) return [...tools];
+  const named = new Set(tools.map(({ name }) => name));
+  const added = foundTools.flatMap((name) => (named.has(name) ? [] : (NATIVE_DESCRIPTIONS.get(name) ?? [])));
+  if (tools.length <= MAX_SHOWN_TOOLS || !find) return [...tools, ...added];
   const native = tools.filter(({ name }) => isNativeTool(name) && name !== FIND_TOOLS);
   const hidden = tools.filter(({ name }) => !isNativeTool(name));
-  const byName = new Map(hidden.map((tool) => [tool.name, tool]));
+  const byName = new Map([...hidden, ...added].map((tool) => [tool.name, tool]));
   const found = foundTools.flatMap((name) => byName.get(name) ?? []);
   return [...native, withGroups(find, hidden), ...fitFound(found)];
 };

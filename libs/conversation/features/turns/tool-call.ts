@@ -11,6 +11,7 @@ import type { NatsLink } from '@antiphon/messaging';
 import type { PolicyAgents } from '@antiphon/agents-features';
 import { Stopped } from '../sessions/stopped.js';
 import type { CallPermit, CallPermits } from './call-permits.js';
+import type { LargeResults } from './large-results.js';
 import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';
 import type { SandboxWatch } from './lost-call.js';
 import type { Failpoint, StepContext } from './step-context.js';
@@ -28,6 +29,7 @@ export interface ToolCallDeps {
   readonly random: () => number;
   readonly failpoint: Failpoint;
   readonly permits: CallPermits;
+  readonly results: Pick<LargeResults, 'keep'>;
   /** This process, unique for its incarnation. */
   readonly owner: string;
 }
@@ -85,10 +87,11 @@ const toOutcome = (turnId: string, { callId, idempotent }: TurnToolCall, reply: 
       ? unknownOutcome(turnId, callId, { kind: 'failed_with', code: reply.code, why })
       : failed(turnId, callId, reply.code, why);
   }
-  const { content, isError, moduleDigest, durationMs } = reply;
+  const { content, isError, moduleDigest, durationMs, large } = reply;
+  const stored = large && { stored: { digest: large.digest, size: large.size } };
   return {
     type: 'ToolCallCompleted',
-    data: { turnId, callId, content: storableContent(content), isError, moduleDigest, durationMs },
+    data: { turnId, callId, content: storableContent(content), isError, ...stored, moduleDigest, durationMs },
   };
 };
 
@@ -265,7 +268,10 @@ export class ToolCaller {
     const permit = call.idempotent ? null : this.deps.permits.open();
     try {
       await this.deps.failpoint('agent.tool.dispatched', context.actor.sessionId);
-      return afterReply(turnId, call, await this.send(context, call, sentAt, permit));
+      const reply = await this.send(context, call, sentAt, permit);
+      const { workspace } = context.actor;
+      await this.deps.results.keep({ workspace, callId: call.callId }, reply, context.signal);
+      return afterReply(turnId, call, reply);
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled') {
         this.cancel(context, call.callId);

@@ -1,4 +1,5 @@
 import { storableCause } from '@antiphon/agent-log';
+import type { StoredResult } from '@antiphon/contracts/agent';
 import { causedError, causeOf } from '@antiphon/contracts/causes';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
@@ -14,6 +15,7 @@ import {
   toStorable,
 } from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
+import type { BlobStore } from '@antiphon/database';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
 import type { LogUsage, Plans } from '@antiphon/orchestration-features';
@@ -22,12 +24,16 @@ import type { AskAgent } from './ask-agent.js';
 import type { DelegateTools } from './delegate-tools.js';
 import type { FileTools } from './file-tools.js';
 import type { FindTools } from './find-tools.js';
+import type { ResultTools } from './result-tools.js';
+import { storeLarge } from './store-large.js';
 import type { NativeCall, NativeToolPort, ToolStep } from '@antiphon/conversation-features';
 
 export interface NativeToolsDeps {
   readonly asking: AskAgent;
   readonly files: FileTools;
   readonly finding: Pick<FindTools, 'find'>;
+  readonly results: Pick<ResultTools, 'read' | 'search'>;
+  readonly blobs: Pick<BlobStore, 'put'>;
   readonly delegating: DelegateTools;
   readonly plans: Pick<Plans, 'make' | 'report'>;
   readonly logUsage: Pick<LogUsage, 'requireRoom'>;
@@ -64,7 +70,7 @@ const nativeCallOf = (
 
 /** Maximum length of a preview, UTF-16 units. */
 const MAX_PREVIEW = 20_000;
-/** Maximum length of a result, UTF-16 units. */
+/** Maximum length of a result that is recorded with its effect, UTF-16 units. */
 const MAX_CONTENT = 200_000;
 /** Maximum size of a result, bytes of JSON, so that its event fits. */
 const MAX_CONTENT_BYTES = 900_000;
@@ -87,7 +93,7 @@ export class NativeTools implements NativeToolPort {
   private readonly runs: Runs;
 
   constructor(private readonly deps: NativeToolsDeps) {
-    const { asking, delegating, files, finding, plans } = deps;
+    const { asking, delegating, files, finding, plans, results } = deps;
     this.runs = {
       send_message: (call, input) => delegating.sendMessage(call, input),
       ask_agent: (call, input) => asking.ask(call, input),
@@ -97,6 +103,8 @@ export class NativeTools implements NativeToolPort {
       make_plan: (call, input) => plans.make(call, input),
       plan_step: (call, input) => plans.report(call, input),
       find_tools: (call, input) => finding.find(call, input),
+      read_result: (call, input) => results.read(call, input),
+      search_result: (call, input) => results.search(call, input),
       ...files.runs,
     };
   }
@@ -146,9 +154,9 @@ export class NativeTools implements NativeToolPort {
       data: { turnId, callId, code, cause: storableCause(cause, storableContent) },
     });
     if (!open || !started) throw new Stopped('lost');
-    const completed = (content: string): ToolOutcome => {
+    const completed = (content: string, stored: { stored?: StoredResult } = {}): ToolOutcome => {
       const durationMs = performance.now() - startedAt;
-      const data = { turnId, callId, content: storableContent(content), isError: false };
+      const data = { turnId, callId, content: storableContent(content), isError: false, ...stored };
       return { type: 'ToolCallCompleted', data: { ...data, moduleDigest: NATIVE_MODULE, durationMs } };
     };
     const recordWith: NativeCall['recordWith'] = async (content, { stream, blobs }) => {
@@ -169,7 +177,8 @@ export class NativeTools implements NativeToolPort {
     const native = { ...nativeCallOf(actor, open, started, call, signal), recordWith };
     try {
       const content = await retryTransient(() => this.perform(native, call), signal, this.deps.logger);
-      return completed(content);
+      const large = await storeLarge(this.deps.blobs, actor.workspace, callId, content);
+      return large ? completed(large.content, { stored: large.stored }) : completed(content);
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled')
         return failed('TOOL.CANCELLED', { kind: 'tool_running_at_cancel' });

@@ -9,11 +9,14 @@ import { failpoint, isAppError, rejected, retry, transient } from '@antiphon/ker
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-import { REQUESTS } from '@antiphon/service-host';
+import { REQUESTS, SERVICE_IDENTITY } from '@antiphon/service-host';
+import type { ServiceIdentity } from '@antiphon/service-host';
 import { toolFailed } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
 import { SANDBOX } from './sandbox.js';
 import type { CallRegistry, CallToolReply, CallToolRequest, RunningCall } from './call-registry.js';
+import { holdLarge } from './held-results.js';
+import type { HeldResults } from './held-results.js';
 import { findHostedTool } from './tool-source.js';
 import type { HostedCall, HostedTool, ToolSource } from './tool-source.js';
 
@@ -22,6 +25,7 @@ export interface CallToolDeps {
   /** Configured agents, whose approval rules apply. */
   readonly agents: readonly Pick<AgentConfig, 'id' | 'tools' | 'approvals'>[];
   readonly calls: CallRegistry;
+  readonly held: HeldResults;
   readonly logger: Logger;
 }
 
@@ -120,6 +124,7 @@ export class CallTool {
   constructor(
     @Inject(SANDBOX) private readonly deps: CallToolDeps,
     @Inject(REQUESTS) private readonly requests: RequestClient,
+    @Inject(SERVICE_IDENTITY) private readonly identity: Pick<ServiceIdentity, 'id'>,
   ) {}
 
   /**
@@ -165,7 +170,11 @@ export class CallTool {
     if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
     if (end.end === 'unavailable') return reply(unavailable(end.message));
     if (attempt.isHeldBack && !attempt.hasReachedOutside) return reply(unavailable(NOT_PERMITTED));
-    return reply(end.outcome, tool.description.moduleDigest);
+    const { outcome, large } = holdLarge(this.deps.held, request, end.outcome);
+    const replied = reply(outcome, tool.description.moduleDigest);
+    return replied.outcome === 'completed' && large
+      ? { ...replied, large: { ...large, holder: this.identity.id } }
+      : replied;
   }
 
   private toHostedCall(

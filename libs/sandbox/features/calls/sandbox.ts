@@ -3,6 +3,7 @@ import type { AgentConfig, PluginConfig } from '@antiphon/config';
 import type { PluginView } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
 import { CallRegistry } from './call-registry.js';
+import { HeldResults } from './held-results.js';
 import { startIsolation } from '../cell/isolation.js';
 import type { Layer } from '../cell/isolation.js';
 import { systemEgress } from '../http/fetch-page.js';
@@ -43,6 +44,8 @@ export interface Sandbox {
   readonly sources: readonly ToolSource[];
   readonly plugins: readonly PluginView[];
   readonly calls: CallRegistry;
+  /** Large results that wait for their callers. */
+  readonly held: HeldResults;
   readonly pool: CellPool;
   readonly http: VettedClient;
   readonly layers: readonly Layer[];
@@ -94,6 +97,7 @@ export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> =
     sources: [new PluginTools(entries, pool, http)],
     plugins: entries.map(({ view }) => view),
     calls: new CallRegistry(),
+    held: new HeldResults(() => performance.now()),
     pool,
     http,
     layers: isolation.layers,

@@ -77,7 +77,7 @@ export const startSandbox = async (
     permit.asked += 1;
     return { granted: permit.isGranted };
   };
-  const callTool = new CallTool(sandbox, { request: ask } as unknown as RequestClient);
+  const callTool = new CallTool(sandbox, { request: ask } as unknown as RequestClient, { id: 'sandbox-1' });
   const session = { workspace: 'default', sessionId: randomUUID(), epoch: 1 };
   return {
     sandbox,
