@@ -64,6 +64,8 @@ interface Fields extends AgentFields, FileFields, ProviderFields {
   tool_missing: { readonly name: string };
   tool_result_unknown: { readonly result: string };
   tool_unapproved: unknown;
+  /** `rule` is the number of the rule in `[[agents.policy]]`, from 1. */
+  tool_denied_by_rule: { readonly name: string; readonly rule: number };
   tool_input_invalid: { readonly issues: string };
   /** `old` does not occur, and `near` describes the nearest text. */
   edit_no_match: { readonly near: Cause };
@@ -187,6 +189,8 @@ export const TEXTS: Texts = {
     `${textOf(why)}\nNothing was changed. The file has this text there; repeat the edit with it as \`old\` if you mean it:\n${proposal}`,
   tool_input_invalid: ({ issues }) => issues,
   edit_no_match: ({ near }) => `\`old\` does not occur. ${textOf(near)}`,
+  tool_denied_by_rule: ({ name, rule }) =>
+    `this call of ${name} is denied by rule ${rule} of the agent's policy; it was not run`,
   tool_unapproved: () => 'this call needs an approval and came without one; it was not run',
   tool_changed: () => 'the tool has changed since this call was approved; it was not run',
   tool_input_too_large: ({ bytes, max }) => `an input of ${bytes} bytes, at most ${max}`,

@@ -72,6 +72,7 @@ const tools = [
   provideClass(ToolRunner, {
     caller: ToolCaller,
     nativeTools: NATIVE_TOOLS,
+    tools: ToolCatalog,
     retries: tokens.TOOL_RETRIES,
     store: AGENT_STORE,
     clock: CLOCK,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { callLimitKeys } from './call-limit-keys.js';
 import { roots } from './file-settings.js';
+import { Policy } from './policy.schema.js';
 import { TomlFloat } from './toml-value.js';
 import {
   NAME,
@@ -195,6 +196,7 @@ export const Agent = z.strictObject({
     'tables in double brackets, [[agents.approvals]]',
     '[[agents.approvals]]',
   ).default([]),
+  policy: Policy,
   tool_limits: hint(
     z.array(ToolLimit),
     'tables in double brackets, [[agents.tool_limits]]',

@@ -51,6 +51,9 @@ export interface AgentConfig extends Omit<ConfiguredAgent, 'approvals'> {
   readonly approvals: readonly ApprovalRule[];
 }
 
+/** Rule of an agent's policy: the first one that matches a call decides on it. */
+export type PolicyRule = NonNullable<AgentConfig['policy']>[number];
+
 export type GatewayConfig = AntiphonConfig['gateway'];
 export type ProviderConfig = AntiphonConfig['providers'][number];
 /** Limits of an agent's calls of a tool. They only lower the plug-in's own; null leaves those. */

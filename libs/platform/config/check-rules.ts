@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
+import { checkPolicies } from './check-policy.js';
 import { checkWorkspaces } from './check-workspaces.js';
 import { CAPABILITY_TYPES, parseCapability } from './capability.js';
 import { baseUrlProblem, isProxySetting } from './check-provider-url.js';
@@ -261,5 +262,6 @@ export const checkRules = (
   checkProviders(list, file, context.env);
   checkModels(list, file, context.kindOf);
   checkCapabilities(list, file);
+  checkPolicies(list, file);
   checkPluginPaths(list, file);
 };

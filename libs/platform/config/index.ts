@@ -10,6 +10,7 @@ export type {
   AgentConfig,
   AntiphonConfig,
   ApprovalRule,
+  PolicyRule,
   ToolLimit,
   BudgetConfig,
   BudgetLimitConfig,
@@ -53,6 +54,8 @@ export { REDACTED, redactedConfig } from './load-config.js';
 export { budgetLimitsOf, isVisibleIn, workspaceConfig } from './workspace-config.js';
 export { configProblems, renderConfigErrors } from './config-problem.js';
 export { NATIVE_TOOLS } from './native-tools.js';
+export { decideCall } from './tool-policy.js';
+export type { PolicyCall, PolicyDecision } from './tool-policy.js';
 export { coversTool, expandTools, hasTool, isToolPattern, matchesTool } from './tool-names.js';
 export type { NativeToolName } from './native-tools.js';
 export { settingTables } from './setting-tables.js';

@@ -49,7 +49,8 @@ const kindFor = (
   calls: readonly TurnToolCall[],
   { guarded }: AgentPolicy,
 ): 'request_approvals' | 'await_approvals' | 'request_tools' => {
-  if (calls.some(({ name, approval }) => approval === null && guarded.has(name))) return 'request_approvals';
+  if (calls.some(({ name, input, approval }) => approval === null && guarded.has(name, input)))
+    return 'request_approvals';
   return calls.some(({ approval }) => approval?.status === 'pending') ? 'await_approvals' : 'request_tools';
 };
 

@@ -1,4 +1,5 @@
 import type { AnswerCut } from '@antiphon/contracts/agent';
+import type { JsonValue } from '@antiphon/kernel';
 import type { Cause } from '@antiphon/contracts/causes';
 import type { OpenCircuits } from '@antiphon/providers-domain';
 import type { BlockedBy, OpenCall, TurnToolCall } from '../session/session-state.js';
@@ -8,9 +9,9 @@ export interface ModelChoice {
   readonly model: string;
 }
 
-/** Calls that need an approval, by the name of their tool. */
+/** Calls that need an approval, by the name of their tool and its arguments. */
 export interface Guards {
-  readonly has: (tool: string) => boolean;
+  readonly has: (tool: string, input: JsonValue) => boolean;
 }
 
 /** Settings of an agent that its turns depend on. */

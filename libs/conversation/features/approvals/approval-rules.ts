@@ -1,5 +1,5 @@
-import { findApprovalRule, hasTool } from '@antiphon/config';
-import type { AgentConfig, ApprovalRule } from '@antiphon/config';
+import { decideCall, hasTool } from '@antiphon/config';
+import type { AgentConfig, PolicyCall, PolicyDecision } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { JsonValue } from '@antiphon/kernel';
 import type { Guards } from '@antiphon/conversation-domain';
@@ -8,26 +8,27 @@ import { mayCall } from '../tools/tool-schemas.js';
 
 const NOTHING: Guards = { has: () => false };
 
-/** Returns the rule by which a call of a tool requires an approval; null for a tool without one. */
-export const approvalRuleOf = (
-  agent: Pick<AgentConfig, 'approvals' | 'tools'>,
-  tool: string,
-  description: Pick<ToolDescription, 'idempotent'> | undefined,
-): ApprovalRule | null => {
-  if (!mayCall(agent, tool)) return null;
-  // A rule for all tools does not mean those that an agent has without a name.
-  const isNamed = hasTool(agent.tools, tool) || agent.approvals.some((rule) => rule.tool === tool);
-  return isNamed ? findApprovalRule(agent, tool, description) : null;
+type Rules = Pick<AgentConfig, 'approvals' | 'policy' | 'tools'>;
+type Known = (tool: string) => PolicyCall['description'];
+
+/**
+ * Decides on a call of an agent by its policy and approval rules. Approval rules for all tools do
+ * not mean those that an agent has without a name.
+ */
+export const decisionOn = (agent: Rules, call: PolicyCall): PolicyDecision => {
+  if (!mayCall(agent, call.tool)) return { decision: 'allow' };
+  if (hasTool(agent.tools, call.tool)) return decideCall(agent, call);
+  const named = agent.approvals.filter((rule) => rule.tool === call.tool);
+  return decideCall({ ...agent, approvals: named }, call);
 };
 
 /** Returns the calls of an agent that require an approval. */
-export const guardsOf = (
-  agent: Pick<AgentConfig, 'approvals' | 'tools'>,
-  known: (tool: string) => Pick<ToolDescription, 'idempotent'> | undefined,
-): Guards =>
-  agent.approvals.length === 0
+export const guardsOf = (agent: Rules, known: Known): Guards =>
+  agent.approvals.length === 0 && !agent.policy?.length
     ? NOTHING
-    : { has: (tool) => approvalRuleOf(agent, tool, known(tool)) !== null };
+    : {
+        has: (tool, input) => decisionOn(agent, { tool, input, description: known(tool) }).decision === 'ask',
+      };
 
 /** A tool call that an approval is about. */
 export interface ApprovedCall {

@@ -3,7 +3,7 @@ import type { ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { failpoint } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { approvalDigestOf, approvalRuleOf, moduleOf } from '../approvals/approval-rules.js';
+import { approvalDigestOf, decisionOn, moduleOf } from '../approvals/approval-rules.js';
 import type { OnApprovalChange } from '../approvals/approval-timers.js';
 import type { NativeToolPort } from '../tools/native-tool.port.js';
 import { approvalIdOf } from '@antiphon/agent-log';
@@ -62,10 +62,12 @@ export class ApprovalsInTurn {
     const approvals: ApprovalRequest[] = [];
     for (const call of step.calls) {
       const description = tools.find(({ name }) => name === call.name);
-      const rule = call.approval === null && agent ? approvalRuleOf(agent, call.name, description) : null;
-      if (!rule) continue;
+      if (call.approval !== null || !agent) continue;
+      const { name: tool, input } = call;
+      const decided = decisionOn(agent, { tool, input, description });
+      if (decided.decision !== 'ask') continue;
       const preview = await this.deps.nativeTools.preview(context, call);
-      const request = toRequest(context, call, rule, tools, now);
+      const request = toRequest(context, call, decided.approval, tools, now);
       approvals.push(preview === undefined ? request : { ...request, preview });
     }
     await context.record({ type: 'RequestApprovals', data: { turnId: step.turnId, approvals }, now });

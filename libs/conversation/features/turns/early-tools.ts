@@ -1,6 +1,7 @@
 import { canActOutside } from '@antiphon/contracts/sandbox';
 import type { SessionState, TurnToolCall } from '@antiphon/conversation-domain';
 import { isNativeTool, mayCall } from '../tools/tool-schemas.js';
+import { decisionOn } from '../approvals/approval-rules.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { ToolResult } from './run-tools.js';
 import type { TurnPolicy } from './turn-policy.js';
@@ -80,10 +81,12 @@ export class EarlyTools {
 
   #mayRun(
     state: SessionState,
-    { name, idempotent, approval, deferred }: TurnToolCall,
+    { name, input, idempotent, approval, deferred }: TurnToolCall,
     onlyReads: boolean,
   ): boolean {
     const { policy, actor } = this;
+    const agent = policy.findAgent(actor.workspace, state.started?.agentId);
+    const description = policy.knownTool(actor.workspace, name);
     const known = policy.knownTool(actor.workspace, name);
     const hasNoEffect = isNativeTool(name)
       ? onlyReads && READING.has(name)
@@ -94,7 +97,9 @@ export class EarlyTools {
       approval === null &&
       deferred === null &&
       hasNoEffect &&
-      mayCall(policy.findAgent(actor.workspace, state.started?.agentId), name)
+      agent !== null &&
+      mayCall(agent, name) &&
+      decisionOn(agent, { tool: name, input, description }).decision === 'allow'
     );
   }
 

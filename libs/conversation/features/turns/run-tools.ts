@@ -1,3 +1,4 @@
+import type { Cause } from '@antiphon/contracts/causes';
 import type { ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
 import type { EventStore } from '@antiphon/event-store';
 import { bug, createBatcher, failpoint, isoTime } from '@antiphon/kernel';
@@ -8,6 +9,8 @@ import { recordedOutcome } from './recorded-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
 import type { Claim, ToolCallContext, ToolCaller } from './tool-call.js';
 import type { ToolRetries } from './tool-retry.js';
+import { decisionOn } from '../approvals/approval-rules.js';
+import type { ToolCatalog } from './tool-catalog.js';
 import { observeTool } from './turn-telemetry.js';
 
 /** Number of calls of one step that run concurrently. */
@@ -19,23 +22,28 @@ export type ToolResult = ToolOutcome | ToolDeferral;
 export interface RunToolsDeps {
   readonly caller: ToolCaller;
   readonly nativeTools: NativeToolPort;
+  readonly tools: Pick<ToolCatalog, 'known'>;
   readonly retries: ToolRetries;
   readonly store: EventStore;
   readonly clock: Clock;
 }
 
-/** Refuses a tool that the agent was not given. */
+/** Refuses a tool that the agent was not given, and a call that its policy denies. */
 const refusalOf = (
-  { agent }: StepContext,
+  { agent, actor }: StepContext,
   turnId: string,
-  { callId, name }: TurnToolCall,
-): ToolOutcome | null =>
-  mayCall(agent, name)
-    ? null
-    : {
-        type: 'ToolCallFailed',
-        data: { turnId, callId, code: 'TOOL.UNKNOWN', cause: { kind: 'tool_unknown', name } },
-      };
+  { callId, name, input }: TurnToolCall,
+  tools: Pick<ToolCatalog, 'known'>,
+): ToolOutcome | null => {
+  const refuse = (code: string, cause: Cause): ToolOutcome => ({
+    ...{ type: 'ToolCallFailed', data: { turnId, callId, code, cause } },
+  });
+  if (!agent || !mayCall(agent, name)) return refuse('TOOL.UNKNOWN', { kind: 'tool_unknown', name });
+  const description = tools.known(actor.workspace, name);
+  const decided = decisionOn(agent, { tool: name, input, description });
+  if (decided.decision !== 'deny') return null;
+  return refuse('TOOL.DENIED', { kind: 'tool_denied_by_rule', name, rule: decided.rule });
+};
 
 /** A call without effects records nothing before its outcome. */
 const refuseRecord = (): Promise<never> =>
@@ -116,7 +124,7 @@ export class ToolRunner {
     call: TurnToolCall,
     { claim, onRecorded }: { readonly claim: Claim; readonly onRecorded: () => void },
   ): Promise<ToolResult> {
-    const refusal = refusalOf(context, turnId, call);
+    const refusal = refusalOf(context, turnId, call, this.deps.tools);
     if (refusal) return refusal;
     const { workspace, sessionId } = context.actor;
     await failpoint(

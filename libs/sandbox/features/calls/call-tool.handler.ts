@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { Controller, Inject } from '@nestjs/common';
-import { findApprovalRule, hasTool } from '@antiphon/config';
-import type { AgentConfig } from '@antiphon/config';
+import { decideCall, hasTool } from '@antiphon/config';
+import type { AgentConfig, PolicyDecision } from '@antiphon/config';
 import { beginToolCall } from '@antiphon/contracts/agent';
 import { textCause } from '@antiphon/contracts/causes';
 import { MAX_TOOL_TIMEOUT_MS, callTool, canActOutside } from '@antiphon/contracts/sandbox';
 import { failpoint, isAppError, rejected, retry, transient } from '@antiphon/kernel';
+import type { JsonValue } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
@@ -23,7 +24,7 @@ import type { HostedCall, HostedTool, ToolSource } from './tool-source.js';
 export interface CallToolDeps {
   readonly sources: readonly ToolSource[];
   /** Configured agents, whose approval rules apply. */
-  readonly agents: readonly Pick<AgentConfig, 'id' | 'tools' | 'approvals'>[];
+  readonly agents: readonly Pick<AgentConfig, 'id' | 'tools' | 'approvals' | 'policy'>[];
   readonly calls: CallRegistry;
   readonly held: HeldResults;
   readonly logger: Logger;
@@ -57,17 +58,17 @@ const explainAbsence = async (
 };
 
 /**
- * Returns whether a call needs an approval, by the rules of its agent, which may have got the tool
- * after its start. When the request names none, the rules of all agents with the tool apply.
+ * Returns the decisions of rules on a call: those of its agent, which may have got the tool after
+ * its start. When the request names none, the rules of all agents with the tool apply.
  */
-const needsApproval = (
+const decisionsOn = (
   agents: CallToolDeps['agents'],
   { description }: HostedTool,
-  agentId: string | undefined,
-): boolean =>
+  { agentId, input }: CallToolRequest,
+): readonly PolicyDecision[] =>
   agents
     .filter(({ id, tools }) => (agentId === undefined ? hasTool(tools, description.name) : id === agentId))
-    .some((agent) => findApprovalRule(agent, description.name, description) !== null);
+    .map((agent) => decideCall(agent, { tool: description.name, input: input as JsonValue, description }));
 
 /** Returns whether the tool is the one that was approved. */
 const isApproved = (
@@ -82,11 +83,18 @@ const isApproved = (
 const findRefusal = (
   agents: CallToolDeps['agents'],
   tool: HostedTool,
-  { approved, agentId, onlyWithoutGrants }: CallToolRequest,
+  request: CallToolRequest,
   { length }: Buffer,
 ): ToolOutcome | null => {
+  const { approved, onlyWithoutGrants } = request;
   if (onlyWithoutGrants && canActOutside(tool.description)) return unavailable(UNCOMMITTED);
-  if (approved === undefined && needsApproval(agents, tool, agentId))
+  const decisions = decisionsOn(agents, tool, request);
+  const denied = decisions.find((one) => one.decision === 'deny');
+  if (denied) {
+    const { name } = tool.description;
+    return toolFailed('TOOL.DENIED', { kind: 'tool_denied_by_rule', name, rule: denied.rule });
+  }
+  if (approved === undefined && decisions.some(({ decision }) => decision === 'ask'))
     return toolFailed('TOOL.DENIED', { kind: 'tool_unapproved' });
   if (approved !== undefined && !isApproved(tool, approved))
     return toolFailed('TOOL.CHANGED', { kind: 'tool_changed' });
