@@ -9,7 +9,7 @@ const TURN = '01a208ab-7a2f-7536-a368-730ee977c5c9';
 const KEPT = new Set([
   ...['name', 'provider', 'model', 'agentId', 'caller', 'digest', 'moduleDigest', 'idempotencyKey', 'code'],
   ...['answeredBy', 'answeredByName', 'grants', 'chain', 'role', 'policy', 'usage', 'retry', 'path', 'actor'],
-  ...['sessionId', 'chatId', 'by', 'prompt', 'generationId'],
+  ...['sessionId', 'chatId', 'by', 'prompt', 'generationId', 'stored'],
 ]);
 
 /** Returns the schema below optional and nullable ones. */

@@ -37,6 +37,10 @@ export interface ProviderFields {
   provider_answer_broken: { readonly problem: AnswerProblem; readonly detail: string | number };
   /** `type` is empty for an answer without one. */
   provider_wrong_type: Readonly<Record<'type' | 'expected' | 'endpoint', string>>;
+  /** A local program did not start, ended without an answer, or reported an error. */
+  cli_not_started: Readonly<Record<'provider' | 'detail', string>>;
+  cli_ended: Readonly<Record<'provider' | 'status' | 'detail', string>>;
+  cli_refused: Readonly<Record<'provider' | 'said', string>>;
   model_call_cancelled: unknown;
   /** The model takes no images. Nothing was sent. */
   images_not_taken: Readonly<Record<'provider' | 'model' | 'paths', string>>;
@@ -186,6 +190,11 @@ const AWAITED: Readonly<Record<string, string>> = {
 export const PROVIDER_TEXTS: {
   readonly [K in keyof ProviderFields]: (fields: ProviderFields[K]) => string;
 } = {
+  cli_not_started: ({ provider, detail }) =>
+    `the program of the provider ${provider} did not start: ${detail}`,
+  cli_ended: ({ provider, status, detail }) =>
+    `the program of the provider ${provider} ended without an answer (${status}): ${detail}`,
+  cli_refused: ({ provider, said }) => `the program of the provider ${provider} reported an error: ${said}`,
   provider_timeout: () => 'provider timeout',
   provider_wait: ({ awaited, ms, setting }) =>
     `provider timeout: no ${AWAITED[awaited] ?? awaited} within ${ms / 1_000} s (${setting})`,

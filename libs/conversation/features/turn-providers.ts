@@ -54,7 +54,7 @@ const tools = [
     (requests, logger) => new ToolCatalog(requests, logger, () => performance.now()),
   ),
   provide(tokens.FRESH_TOOLS, [ToolCatalog], (catalog) => catalog),
-  provide(SandboxWatch, [REQUESTS], (requests) => new SandboxWatch(requests)),
+  provide(SandboxWatch, [REQUESTS, LargeResults], (requests, results) => new SandboxWatch(requests, results)),
   provide(CallPermits, [IDS], (ids) => new CallPermits(ids)),
   provideClass(FileAccess, { settings: CONFIG, agents: AgentDirectory, workspaceFiles: Files }),
   provideClass(ToolCaller, {
@@ -65,7 +65,6 @@ const tools = [
     random: RANDOM,
     failpoint: FAILPOINT,
     permits: CallPermits,
-    results: LargeResults,
     owner: LEASE_OWNER,
   }),
   provideClass(LargeResults, { requests: REQUESTS, blobs: BlobStore }),

@@ -16,6 +16,7 @@ import { BlockedRequests } from './tools/blocked-requests.js';
 import { DelegateTools } from './tools/delegate-tools.js';
 import { FileTools } from './tools/file-tools.js';
 import { FindTools } from './tools/find-tools.js';
+import { ToolReads } from './tools/tool-reads.js';
 import { ResultTools } from './tools/result-tools.js';
 import { NativeTools } from './tools/run-native-tool.js';
 
@@ -47,15 +48,14 @@ const providers = [
     taskOf: TASK_OF,
   }),
   provideClass(ResultTools, { pool: DATABASE_POOL, blobs: BlobStore }),
+  provideClass(ToolReads, { finding: FindTools, results: ResultTools, blobs: BlobStore }),
   provideClass(FindTools, { catalog: ToolCatalog, agents: AgentDirectory }),
   provideClass(
     NativeTools,
     {
       asking: AskAgent,
       files: FileTools,
-      finding: FindTools,
-      results: ResultTools,
-      blobs: BlobStore,
+      reads: ToolReads,
       delegating: DelegateTools,
       plans: Plans,
       logUsage: LogUsage,

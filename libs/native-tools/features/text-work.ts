@@ -1,4 +1,3 @@
-import type { ShownLines } from './tools/read-lines.js';
 import type { TextEdit } from '@antiphon/files-domain';
 import { textJobsOf } from '@antiphon/service-host/worker-pool';
 
@@ -72,6 +71,17 @@ export interface LinesJob {
   /** Number of the first line. */
   readonly from: number;
   readonly count: number;
+}
+
+/** Numbered lines of a text from one line on. */
+export interface ShownLines {
+  readonly text: string;
+  /** Number of lines in `text`. */
+  readonly shown: number;
+  /** True if the end of one of them is left out. */
+  readonly isClipped: boolean;
+  /** Number of all lines of the file. */
+  readonly total: number;
 }
 
 /** Functions that threads run. */

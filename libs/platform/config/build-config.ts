@@ -127,7 +127,12 @@ export const buildConfig = (
     })),
     providers: providers.map((provider) => {
       const caFile = toPath(provider.caFile ?? null);
-      return caFile === null ? provider : { ...provider, caFile };
+      const folder = toPath(provider.folder ?? null);
+      return {
+        ...provider,
+        ...(caFile === null ? {} : { caFile }),
+        ...(folder === null ? {} : { folder }),
+      };
     }),
     plugins: plugins.map((plugin) => ({ ...plugin, path: toPath(plugin.path) })),
     warnings: [],

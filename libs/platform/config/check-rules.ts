@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
+import { checkProgram } from './check-program.js';
 import { checkPolicies } from './check-policy.js';
 import { checkWorkspaces } from './check-workspaces.js';
 import { CAPABILITY_TYPES, parseCapability } from './capability.js';
@@ -168,6 +169,7 @@ const checkProviderUrl = (list: ProblemList, path: KeyPath, table: File, kind: s
   const url = textOf(table, 'base_url');
   if (kind === 'scripted') return checkScenarioUrl(list, path, url);
   const facts = factsOfKind(kind);
+  if (kind === 'cli') return checkProgram(list, path, table);
   const needsUrl = facts !== null && facts.adapter !== null && facts.baseUrl === null;
   if (url === null && needsUrl && table['base_url'] === undefined)
     list.add([...path, 'base_url'], { message: `missing; the kind ${kind} has no address of its own` });

@@ -93,6 +93,26 @@ const Provider = z.strictObject({
     'ca_file = "certificates/company.pem"',
     4_096,
   ).optional(),
+  program: hint(
+    z.enum(['claude', 'gemini', 'codex']),
+    'the local program of a provider of kind cli: claude, gemini or codex',
+    'program = "claude"',
+  ).optional(),
+  command: shownText(
+    'the absolute path of this program; by default it is looked up in PATH',
+    'command = "/usr/local/bin/claude"',
+    4_096,
+  ).optional(),
+  pass_env: names(
+    'names of environment variables that the program gets',
+    /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
+    'pass_env = ["HOME", "ANTHROPIC_API_KEY"]',
+  ).optional(),
+  folder: shownText(
+    'the folder that the program works in; by default a new empty one for each call',
+    'folder = "agents/main"',
+    4_096,
+  ).optional(),
   ...callLimitKeys,
   prompt_cache: bool(
     'whether requests of the kind anthropic ask for the prompt cache of the vendor',

@@ -31,6 +31,12 @@ tools = ["calculator"]
 budget = { usd = 0.5 }
 [[agents.approvals]]
 tool = "calculator"
+[[agents.policy]]
+tool = "calculator"
+capability = "http:*"
+argument = "/a"
+matches = "b*"
+decision = "deny"
 [[agents.tool_limits]]
 tool = "calculator"
 [[agents]]

@@ -1,7 +1,7 @@
 /** Facts of a kind of provider. Everything that lists the kinds reads them here. */
 interface ProviderKindFacts {
   /** Adapter that speaks to it; null for a kind that this version does not have. */
-  readonly adapter: 'anthropic' | 'bedrock' | 'gemini' | 'openai' | 'scripted' | null;
+  readonly adapter: 'anthropic' | 'bedrock' | 'cli' | 'gemini' | 'openai' | 'scripted' | null;
   /** Conventional variable of the key; null for a kind that needs no key. */
   readonly keyVariable: string | null;
   /** Null for a kind that needs `base_url`, or that has no address. */
@@ -89,8 +89,9 @@ const KINDS = {
     defaultModel: null,
     prices: [['*', 0, 0]],
   },
+  // A local program, which `program` names.
   cli: {
-    adapter: null,
+    adapter: 'cli',
     keyVariable: null,
     baseUrl: null,
     defaultModel: null,

@@ -8,7 +8,7 @@ import { isToolPattern } from './tool-names.js';
 export interface PolicyCall {
   readonly tool: string;
   readonly input: JsonValue;
-  /** What is known of the tool; undefined for an unknown one. */
+  /** Description of the tool; undefined for an unknown one. */
   readonly description:
     { readonly idempotent: boolean; readonly grants?: readonly string[] | undefined } | undefined;
 }

@@ -52,7 +52,10 @@ const FOR_ONE: Readonly<Record<ServiceName, RegExp>> = {
 /** Returns the variables of this process that a service may have. */
 const inheritedBy = ({ service, configuration }: ServiceSettings, env: Environment): Environment => {
   const { providers } = configuration.config;
-  const keys = service === 'agent' ? providers.flatMap(keyVariablesOf) : [];
+  const keys =
+    service === 'agent'
+      ? providers.flatMap((provider) => [...keyVariablesOf(provider), ...(provider.passEnv ?? [])])
+      : [];
   const isInherited = (name: string): boolean =>
     FOR_ALL.test(name) || FOR_ONE[service].test(name) || keys.includes(name);
   return Object.fromEntries(Object.entries(env).filter(([name]) => isInherited(name)));

@@ -13,7 +13,9 @@ const pendingOf = (calls: Pending): string[] =>
 /** Simulates approvers and deadlines for a simulated driver. */
 export const simulateApprovals = (choose: Choose, { guarded }: AgentPolicy) => ({
   request: ({ turnId, calls }: StepOf<'request_approvals'>): SessionCommand => {
-    const unapproved = calls.filter(({ name, approval }) => approval === null && guarded.has(name));
+    const unapproved = calls.filter(
+      ({ name, input, approval }) => approval === null && guarded.has(name, input),
+    );
     const approvals = unapproved.map(({ callId }) => approvalOf(callId));
     return { type: 'RequestApprovals', data: { turnId, approvals }, now: NOW };
   },

@@ -1,3 +1,4 @@
+import type { LargeResults } from './large-results.js';
 import type { z } from 'zod';
 import { healthContract } from '@antiphon/contracts/messaging';
 import { findCall } from '@antiphon/contracts/sandbox';
@@ -57,7 +58,11 @@ export class SandboxWatch {
   private readonly listeners = new Set<(error: AppError) => void>();
   private isWatching = false;
 
-  constructor(readonly requests: RequestClient) {}
+  constructor(
+    readonly requests: RequestClient,
+    /** Fetches results that are too large for a reply. */
+    readonly results: Pick<LargeResults, 'keep'>,
+  ) {}
 
   /** Calls `listener` once when no sandbox process is left. Returns the unsubscribe function. */
   onGone(listener: (error: AppError) => void): () => void {

@@ -11,7 +11,6 @@ import type { NatsLink } from '@antiphon/messaging';
 import type { PolicyAgents } from '@antiphon/agents-features';
 import { Stopped } from '../sessions/stopped.js';
 import type { CallPermit, CallPermits } from './call-permits.js';
-import type { LargeResults } from './large-results.js';
 import { detectLostCall, sendAgainAtStart, steadyNow } from './lost-call.js';
 import type { SandboxWatch } from './lost-call.js';
 import type { Failpoint, StepContext } from './step-context.js';
@@ -29,7 +28,6 @@ export interface ToolCallDeps {
   readonly random: () => number;
   readonly failpoint: Failpoint;
   readonly permits: CallPermits;
-  readonly results: Pick<LargeResults, 'keep'>;
   /** This process, unique for its incarnation. */
   readonly owner: string;
 }
@@ -270,7 +268,7 @@ export class ToolCaller {
       await this.deps.failpoint('agent.tool.dispatched', context.actor.sessionId);
       const reply = await this.send(context, call, sentAt, permit);
       const { workspace } = context.actor;
-      await this.deps.results.keep({ workspace, callId: call.callId }, reply, context.signal);
+      await this.deps.sandbox.results.keep({ workspace, callId: call.callId }, reply, context.signal);
       return afterReply(turnId, call, reply);
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled') {

@@ -1,3 +1,5 @@
+import type { ShownLines } from '../text-work.js';
+
 const LINE_FEED = 10;
 /** Maximum length of the shown text of a file, and of one line, UTF-16 units. */
 const MAX_SHOWN = 100_000;
@@ -6,17 +8,6 @@ const MAX_LINE = 2_000;
 const LINE_BYTES = 3 * (MAX_LINE + 1);
 /** Units that the number of a line counts for. */
 const NUMBER_LENGTH = 8;
-
-/** Numbered lines of a text from one line on. */
-export interface ShownLines {
-  readonly text: string;
-  /** Number of lines in `text`. */
-  readonly shown: number;
-  /** True if the end of one of them is left out. */
-  readonly isClipped: boolean;
-  /** Number of all lines of the file. */
-  readonly total: number;
-}
 
 /**
  * Numbers up to `count` lines of a text, up to a maximum length. Only what is shown becomes a

@@ -15,7 +15,6 @@ import {
   toStorable,
 } from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
-import type { BlobStore } from '@antiphon/database';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
 import type { LogUsage, Plans } from '@antiphon/orchestration-features';
@@ -23,17 +22,13 @@ import { retryTransient, Stopped, NATIVE_INPUT, NATIVE_MODULE } from '@antiphon/
 import type { AskAgent } from './ask-agent.js';
 import type { DelegateTools } from './delegate-tools.js';
 import type { FileTools } from './file-tools.js';
-import type { FindTools } from './find-tools.js';
-import type { ResultTools } from './result-tools.js';
-import { storeLarge } from './store-large.js';
+import type { ToolReads } from './tool-reads.js';
 import type { NativeCall, NativeToolPort, ToolStep } from '@antiphon/conversation-features';
 
 export interface NativeToolsDeps {
   readonly asking: AskAgent;
   readonly files: FileTools;
-  readonly finding: Pick<FindTools, 'find'>;
-  readonly results: Pick<ResultTools, 'read' | 'search'>;
-  readonly blobs: Pick<BlobStore, 'put'>;
+  readonly reads: Pick<ToolReads, 'runs' | 'storeLarge'>;
   readonly delegating: DelegateTools;
   readonly plans: Pick<Plans, 'make' | 'report'>;
   readonly logUsage: Pick<LogUsage, 'requireRoom'>;
@@ -93,7 +88,7 @@ export class NativeTools implements NativeToolPort {
   private readonly runs: Runs;
 
   constructor(private readonly deps: NativeToolsDeps) {
-    const { asking, delegating, files, finding, plans, results } = deps;
+    const { asking, delegating, files, plans, reads } = deps;
     this.runs = {
       send_message: (call, input) => delegating.sendMessage(call, input),
       ask_agent: (call, input) => asking.ask(call, input),
@@ -102,9 +97,7 @@ export class NativeTools implements NativeToolPort {
       delegate_task: (call, input) => delegating.delegateTask(call, input),
       make_plan: (call, input) => plans.make(call, input),
       plan_step: (call, input) => plans.report(call, input),
-      find_tools: (call, input) => finding.find(call, input),
-      read_result: (call, input) => results.read(call, input),
-      search_result: (call, input) => results.search(call, input),
+      ...reads.runs,
       ...files.runs,
     };
   }
@@ -177,7 +170,7 @@ export class NativeTools implements NativeToolPort {
     const native = { ...nativeCallOf(actor, open, started, call, signal), recordWith };
     try {
       const content = await retryTransient(() => this.perform(native, call), signal, this.deps.logger);
-      const large = await storeLarge(this.deps.blobs, actor.workspace, callId, content);
+      const large = await this.deps.reads.storeLarge(actor.workspace, callId, content);
       return large ? completed(large.content, { stored: large.stored }) : completed(content);
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled')

@@ -57,11 +57,18 @@ interface Redaction {
   readonly redact: Redact;
 }
 
+/** Variables of a program that hold a secret, by their names. */
+const SECRET_NAME = /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
+
+const secretsInVariables = ({ passEnv = [] }: ProviderConfig, env: Environment): string[] =>
+  passEnv.flatMap((name) => (SECRET_NAME.test(name) ? (env[name] ?? []) : []));
+
 /** Returns every key that a call may carry, so that all of them are redacted from messages. */
 const secretsOf = ({ providers }: AntiphonConfig, env: Environment): string[] => [
   ...providers.flatMap((provider) => [
     ...secretParts(provider, keyOf(provider, env).value),
     ...secretsInUrl(provider),
+    ...secretsInVariables(provider, env),
   ]),
   ...proxySecrets(providers, env),
 ];

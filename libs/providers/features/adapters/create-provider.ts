@@ -15,6 +15,7 @@ import { routeOf } from './provider-route.js';
 import { baseUrlOf, needsKey, secretParts } from './provider-settings.js';
 import type { Environment, ProviderKey } from './provider-settings.js';
 import { lookAt } from './list-models.js';
+import { createCliAdapter } from '../cli/cli.adapter.js';
 import { loadScenarios } from '../scripted/scenario.js';
 import { createScriptedAdapter } from '../scripted/scripted.adapter.js';
 import { createConnections, describeProxy } from '../transport/connections.js';
@@ -168,14 +169,21 @@ const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Prov
   return { adapter, withStoredKey, look, close: transport.close };
 };
 
+const createCliProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
+  const adapter = createCliAdapter({ ...deps.environment, provider, env: deps.env });
+  const withStoredKey = () => Promise.resolve({ adapter, secret: null });
+  return { adapter, withStoredKey, look: null, close: () => undefined };
+};
+
 /** Creates a provider. Throws for a kind without an adapter, and for an address that is none. */
 export const createProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
   const { adapter: protocol } = PROVIDER_FACTS[provider.kind];
-  if (protocol === null)
+  if (protocol === null || (protocol === 'cli' && provider.program === undefined))
     throw invalid(
       'PROVIDER.KIND_UNAVAILABLE',
       `provider ${provider.name}: the kind ${provider.kind} is not available yet; use one of ${CALLABLE_KINDS.join(', ')}`,
     );
+  if (protocol === 'cli') return createCliProvider(provider, deps);
   if (protocol !== 'scripted') return createRemoteProvider(provider, deps);
   const scenarios = loadScenarios(provider.baseUrl, deps.config.source);
   const adapter = createScriptedAdapter(deps.environment, scenarios);
