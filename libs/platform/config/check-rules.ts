@@ -3,7 +3,7 @@ import { isAbsolute, normalize } from 'node:path';
 import { checkProgram } from './check-program.js';
 import { checkPolicies } from './check-policy.js';
 import { checkWorkspaces } from './check-workspaces.js';
-import { CAPABILITY_TYPES, parseCapability } from './capability.js';
+import { CAPABILITY_FORMS, parseCapability } from './capability.js';
 import { baseUrlProblem, isProxySetting } from './check-provider-url.js';
 import type { KeyPath } from './config-problem.js';
 import { isSet } from './build-config.js';
@@ -223,8 +223,9 @@ const checkCapabilities = (list: ProblemList, file: File): void => {
       if (!parsed.ok)
         list.add([...path, 'capabilities', index], {
           message: parsed.message,
-          expected: `a capability of type ${CAPABILITY_TYPES.join(' or ')}: http:HOST or store:NAME`,
-          example: 'capabilities = ["http:api.example.com", "store:notes"]',
+          nearest: parsed.nearest ?? null,
+          expected: `a capability: ${CAPABILITY_FORMS}`,
+          example: 'capabilities = ["http:api.example.com/v1", "store:notes"]',
         });
     });
 };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { callLimitKeys } from './call-limit-keys.js';
+import { CAPABILITY_FORMS } from './capability.js';
 import { Agent, attempts, longestBackoff } from './agent.schema.js';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { Files } from './file-settings.js';
@@ -137,7 +138,7 @@ const Plugin = z.strictObject({
     .default(null),
   kind: hint(z.enum(['tool', 'channel']), 'tool or channel', 'kind = "tool"').default('tool'),
   capabilities: names(
-    'typed capabilities, http:HOST or store:NAME',
+    `typed capabilities, ${CAPABILITY_FORMS}`,
     /^[^]{1,300}$/,
     'capabilities = ["http:api.example.com"]',
   ).default([]),

@@ -30,7 +30,7 @@ export { isLoopbackHost, isLoopbackUrl, withoutUrlSecrets } from './provider-url
 export { chooseProxy, parseProxy, proxyAddress, secretsOfProxy } from './provider-proxy.js';
 export type { ProxyChoice } from './provider-proxy.js';
 export { findApprovalRule, ruleOfTool } from './approval-rule.js';
-export { CAPABILITY_TYPES, parseCapability } from './capability.js';
+export { CAPABILITY_FORMS, CAPABILITY_TYPES, parseCapability } from './capability.js';
 export type { Capability, CapabilityResult } from './capability.js';
 export { isLoopback } from './check-rules.js';
 export type { ConfigProblem, Place } from './config-problem.js';

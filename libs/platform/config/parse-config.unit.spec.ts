@@ -201,7 +201,14 @@ describe('a file with mistakes', () => {
     ],
     ['[[plugins]]\nname = "p"\npath = "p"\ncapabilities = ["fs:/etc"]', 'plugins[0].capabilities[0]'],
     ['[[plugins]]\nname = "p"', 'plugins[0].path'],
-    ['[[plugins]]\nname = "p"\npath = "p"\ncapabilities = ["http:0x7f.1"]', 'plugins[0].capabilities[0]'],
+    ...[
+      ...['http:0x7f.1', 'http:0x7f.1:80', 'http:a.example:0', 'http:a.example:70000', 'http:a.example?q'],
+      ...['http:a.example/../b', 'http:a.example/a%2fb', 'http:user@a.example', 'http:', 'store', 'secret:A'],
+      ...['log:all', 'Clock', 'random:', 'sekret:token'],
+    ].map((capability): [string, string] => [
+      `[[plugins]]\nname = "p"\npath = "p"\ncapabilities = ["${capability}"]`,
+      'plugins[0].capabilities[0]',
+    ]),
     [
       '[[providers]]\nname = "p"\nkind = "openai-compatible"\n[[agents]]\nid = "a"\nmodel = "m"',
       'providers[0].base_url',

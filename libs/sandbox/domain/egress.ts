@@ -80,46 +80,6 @@ export const isPublicAddress = (text: string): boolean => {
   return v6 !== null && isPublicV6(v6);
 };
 
-/** A URL that a plug-in may request. */
-export interface VettedUrl {
-  readonly ok: true;
-  readonly host: string;
-  readonly secure: boolean;
-  readonly port: number;
-  /** Path and query, as sent in the request. */
-  readonly target: string;
-  readonly href: string;
-}
-export type UrlVerdict = VettedUrl | { readonly ok: false; readonly reason: string };
-
-const MAX_URL_CHARS = 2_048;
-const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
-
-const refuseUrl = (reason: string): UrlVerdict => ({ ok: false, reason });
-
-/**
- * Checks a URL, or the target of a redirect, against the hosts that a plug-in was granted. Checks
- * the parsed URL, because that is what is requested: `2130706433` and `0x7f.1` are 127.0.0.1 after
- * parsing, and no address is ever granted.
- */
-export const vetUrl = (text: string, hosts: ReadonlySet<string>, base?: VettedUrl): UrlVerdict => {
-  if (text.length > MAX_URL_CHARS) return refuseUrl(`the URL has over ${MAX_URL_CHARS} characters`);
-  const url = URL.parse(text, base?.href);
-  if (url === null) return refuseUrl('this is not a URL');
-  const port = PORTS[url.protocol];
-  if (port === undefined) return refuseUrl(`the scheme ${url.protocol} is not one of http, https`);
-  if (url.username !== '' || url.password !== '') return refuseUrl('the URL has credentials in it');
-  if (hosts.size === 0)
-    return refuseUrl(`no host is granted to this plug-in; grant one with capabilities = ["http:HOST"]`);
-  const host = url.hostname;
-  if (!hosts.has(host)) return refuseUrl(`the host ${host} is not granted to this plug-in`);
-  if (url.port !== '') return refuseUrl(`port ${url.port} is not the usual one of ${url.protocol}`);
-  const secure = url.protocol === 'https:';
-  if (base?.secure && !secure) return refuseUrl('a redirect leads from https to http');
-  url.hash = '';
-  return { ok: true, host, secure, port, target: `${url.pathname}${url.search}`, href: url.href };
-};
-
 export type RequestVerdict =
   | { readonly ok: true; readonly url: string; readonly headers: Readonly<Record<string, string>> }
   | { readonly ok: false; readonly reason: string };

@@ -130,6 +130,39 @@ describe('vetUrl', () => {
     expect(vetUrl('//169.254.169.254/', hosts, base)).toMatchObject({ ok: false });
   });
 
+  it.each([
+    ['https://api.example.com:8443/x', 'api.example.com:8443', true],
+    ['https://api.example.com/x', 'api.example.com:443', true],
+    ['http://api.example.com/x', 'api.example.com:443', false],
+    ['https://api.example.com/x', 'api.example.com:8443', false],
+    ['https://api.example.com/v1', 'api.example.com/v1', true],
+    ['https://api.example.com/v1/a%20b?to=/v2', 'api.example.com/v1', true],
+    ['https://api.example.com/v10', 'api.example.com/v1', false],
+    ['https://api.example.com/v1', 'api.example.com/v1/', false],
+    ['https://api.example.com/V1/', 'api.example.com/v1', false],
+    ['https://api.example.com/v1/../v2', 'api.example.com/v1', false],
+    ['https://api.example.com/v1/%2e%2E/v2', 'api.example.com/v1', false],
+    ['https://api.example.com/v1/..%2fv2', 'api.example.com/v1', false],
+    ['https://api.example.com/v1/%252e%252e/v2', 'api.example.com/v1', false],
+    ['https://api.example.com/v1/..;/v2', 'api.example.com/v1', false],
+    ['https://api.example.com/v1\\..\\v2', 'api.example.com/v1', false],
+    ['https://other.example.com/v1', 'api.example.com/v1', false],
+  ])('vets %s by the grant %s', (url, grant, ok) => expect(vetUrl(url, new Set([grant])).ok).toBe(ok));
+
+  it('checks the path of a redirect again', () => {
+    const granted = new Set(['api.example.com/v1']);
+    const base = vetUrl('https://api.example.com/v1/start', granted);
+    if (!base.ok) throw new Error(base.reason);
+    expect(vetUrl('../v1/end', granted, base)).toMatchObject({ ok: true, target: '/v1/end' });
+    expect(vetUrl('../admin', granted, base)).toMatchObject({ ok: false });
+  });
+
+  it('keeps a port that is not the usual one in the header host', () =>
+    expect(vetUrl('https://api.example.com:8443/', new Set(['api.example.com:8443']))).toMatchObject({
+      authority: 'api.example.com:8443',
+      host: 'api.example.com',
+    }));
+
   it('names the capability to add when no host is granted', () =>
     expect(vetUrl('https://api.example.com/', new Set())).toMatchObject({
       reason: 'no host is granted to this plug-in; grant one with capabilities = ["http:HOST"]',

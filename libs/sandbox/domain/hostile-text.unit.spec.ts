@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { HOSTILE_TIMEOUT_MS, findHolds, sampleHostileTexts } from '@antiphon/testing/hostile-text';
 import type { LoopReader } from '@antiphon/testing/hostile-text';
-import { parseHttpRequest, textCharset, vetUrl } from './egress.js';
+import { parseHttpRequest, textCharset } from './egress.js';
 import { parseDescription } from './plugin-description.js';
 import { toToolOutcome } from './tool-outcome.js';
+import { vetUrl } from './vet-url.js';
 
 const MIB = 1024 * 1024;
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -49,7 +49,8 @@ describe('hostile plug-ins', () => {
           'status',
           'aborts',
         ],
-        ...['no-export', 'bad-describe', 'describe-loop', 'not-wasm'],
+        ...['no-export', 'bad-describe', 'describe-loop', 'not-wasm', 'memory-4gib', 'table-fill'],
+        ...['exit', 'exit-caught', 'import-clock', 'import-random', 'import-store'],
       ],
       { timeoutMs: TIMEOUT_MS, memoryMb: MEMORY_MB },
     );
@@ -71,6 +72,9 @@ describe('hostile plug-ins', () => {
       ['memory-huge', /65536 .*over the limit of 256 \(memory_mb = 16\)/],
       ['import-unknown', /import env\.system \(function\) not granted/],
       ['import-wasi', /WASI is disabled/],
+      ['import-clock', /clock_ms not granted: the plug-in has no capability clock/],
+      ['import-random', /random_bytes not granted: the plug-in has no capability random/],
+      ['import-store', /store_get not granted: the plug-in has no capability store:NAME/],
       ['import-http', /http_request not granted: the plug-in has no capability/],
       ['no-export', /handle_tool_call missing/],
       ['bad-describe', /describe\(\) did not answer a JSON object/],
@@ -91,6 +95,10 @@ describe('hostile plug-ins', () => {
     it.each([
       ['loop', 'TOOL.TIMEOUT', `within ${TIMEOUT_MS} ms`],
       ['memory-grow', 'TOOL.MEMORY', 'memory_limit'],
+      ['memory-4gib', 'TOOL.MEMORY', 'memory_limit'],
+      ['table-fill', 'TOOL.TRAP', 'table'],
+      ['exit', 'TOOL.TRAP', 'it exited with code 0'],
+      ['exit-caught', 'TOOL.TRAP', 'it exited with code 3'],
       ['recursion', 'TOOL.TRAP', 'stack_overflow'],
       ['trap', 'TOOL.TRAP', 'unreachable'],
       ['aborts', 'TOOL.TRAP', 'abort: bad at a.ts:7:9'],
@@ -147,7 +155,7 @@ describe('hostile plug-ins', () => {
     await until(() => box.sandbox.pool.stats().cells === 2); // a starting cell has little memory
     const idle = Math.max(...cells().map((pid) => residentMb(pid)));
     for (let i = 0; i < 20; i++)
-      for (const name of ['memory-fill', 'memory-grow', 'table-grow', 'output-flood']) await box.call(name);
+      for (const name of ['memory-fill', 'memory-4gib', 'table-fill', 'output-flood']) await box.call(name);
     // Calls may have replaced a cell, so the peaks of the current cells count.
     const peaks = cells().map((pid) => residentMb(pid, 'peak'));
     expect(Math.max(...peaks) - idle).toBeLessThan(MEMORY_MB + 32);

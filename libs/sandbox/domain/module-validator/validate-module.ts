@@ -1,56 +1,17 @@
 import { ModuleRejected, rejectModule } from './byte-reader.js';
 import type { RejectionCode } from './byte-reader.js';
+import {
+  ABORT,
+  EXTISM_FUNCTIONS,
+  EXTISM_MODULE,
+  HTTP_FUNCTIONS,
+  USER_FUNCTIONS,
+  USER_MODULE,
+  WASI_FUNCTIONS,
+  WASI_MODULE,
+} from './host-functions.js';
 import { imposeMaximum, readModuleLayout } from './module-layout.js';
 import type { ImportEntry, ModuleLayout, Signature } from './module-layout.js';
-
-/** Import module under which each Extism development kit expects its host functions. */
-export const EXTISM_MODULE = 'extism:host/env';
-
-/**
- * Extism's host functions that a cell implements, with their exact types. A function imported with
- * another type would fail in the middle of a call instead of at load.
- */
-export const EXTISM_FUNCTIONS: Readonly<Record<string, Signature>> = {
-  alloc: '(i64)->(i64)',
-  free: '(i64)->()',
-  length: '(i64)->(i64)',
-  length_unsafe: '(i64)->(i64)',
-  load_u8: '(i64)->(i32)',
-  load_u64: '(i64)->(i64)',
-  store_u8: '(i64,i32)->()',
-  store_u64: '(i64,i64)->()',
-  input_offset: '()->(i64)',
-  input_length: '()->(i64)',
-  input_load_u8: '(i64)->(i32)',
-  input_load_u64: '(i64)->(i64)',
-  output_set: '(i64,i64)->()',
-  error_set: '(i64)->()',
-  config_get: '(i64)->(i64)',
-  var_get: '(i64)->(i64)',
-  var_set: '(i64,i64)->()',
-  log_trace: '(i64)->()',
-  log_debug: '(i64)->()',
-  log_info: '(i64)->()',
-  log_warn: '(i64)->()',
-  log_error: '(i64)->()',
-  get_log_level: '()->(i32)',
-};
-
-/**
- * Host functions for plug-ins with an `http:` capability. The service implements them through its
- * vetted client.
- */
-export const HTTP_FUNCTIONS: Readonly<Record<string, Signature>> = {
-  http_request: '(i64,i64)->(i64)',
-  http_status_code: '()->(i32)',
-  http_headers: '()->(i64)',
-};
-
-/**
- * Function that AssemblyScript's runtime imports to report a failed assertion: message, file, line,
- * column.
- */
-export const ABORT = { module: 'env', name: 'abort', signature: '(i32,i32,i32,i32)->()' } as const;
 
 export type PluginKind = 'tool' | 'channel';
 
@@ -73,6 +34,10 @@ export interface ModuleLimits {
   readonly memoryMb: number;
   /** Whether the module may import the HTTP functions. */
   readonly http: boolean;
+  /** Whether it may import the functions of a capability; none by default. */
+  readonly store?: boolean;
+  readonly clock?: boolean;
+  readonly random?: boolean;
 }
 
 export type ModuleVerdict =
@@ -105,21 +70,52 @@ const checkSignature = (entry: ImportEntry, expected: Signature): void => {
     );
 };
 
-const findGranted = (name: string, http: boolean): Signature | undefined => {
-  if (Object.hasOwn(EXTISM_FUNCTIONS, name)) return EXTISM_FUNCTIONS[name];
-  return http && Object.hasOwn(HTTP_FUNCTIONS, name) ? HTTP_FUNCTIONS[name] : undefined;
+const own = (functions: Readonly<Record<string, Signature>>, name: string): Signature | undefined =>
+  Object.hasOwn(functions, name) ? functions[name] : undefined;
+
+const refuseImport = ({ module, name, kind }: ImportEntry, why = ''): never =>
+  rejectModule(
+    'IMPORT_NOT_GRANTED',
+    why === '' ? `import ${module}.${name} (${kind}) not granted` : `import ${name} not granted: ${why}`,
+  );
+
+/**
+ * Kits that build for WASI import the HTTP functions into each module, used or not. The service
+ * refuses the requests of such a module if it has no capability.
+ */
+const findExtismFunction = (entry: ImportEntry, http: boolean): Signature => {
+  const page = own(HTTP_FUNCTIONS, entry.name);
+  if (page !== undefined && !http) refuseImport(entry, 'the plug-in has no capability http:HOST');
+  return page ?? own(EXTISM_FUNCTIONS, entry.name) ?? refuseImport(entry);
 };
 
-const checkImport = (entry: ImportEntry, http: boolean): void => {
+const USER_CAPABILITIES = Object.keys(USER_FUNCTIONS) as (keyof typeof USER_FUNCTIONS)[];
+
+const findUserFunction = (entry: ImportEntry, limits: ModuleLimits): Signature => {
+  for (const capability of USER_CAPABILITIES) {
+    const signature = own(USER_FUNCTIONS[capability], entry.name);
+    if (signature === undefined) continue;
+    if (limits[capability]) return signature;
+    const form = capability === 'store' ? 'store:NAME' : capability;
+    refuseImport(entry, `the plug-in has no capability ${form}`);
+  }
+  return refuseImport(entry);
+};
+
+const findSignature = (entry: ImportEntry, limits: ModuleLimits): Signature => {
   const { module, name } = entry;
-  if (module === ABORT.module && name === ABORT.name) return checkSignature(entry, ABORT.signature);
-  const expected = module === EXTISM_MODULE ? findGranted(name, http) : undefined;
-  if (expected) return checkSignature(entry, expected);
-  if (module === EXTISM_MODULE && Object.hasOwn(HTTP_FUNCTIONS, name))
-    rejectModule('IMPORT_NOT_GRANTED', `import ${name} not granted: the plug-in has no capability http:HOST`);
-  if (module.startsWith('wasi'))
-    rejectModule('IMPORT_NOT_GRANTED', `import ${module}.${name} not granted: WASI is disabled`);
-  rejectModule('IMPORT_NOT_GRANTED', `import ${module}.${name} (${entry.kind}) not granted`);
+  if (module === ABORT.module && name === ABORT.name) return ABORT.signature;
+  if (module === EXTISM_MODULE) return findExtismFunction(entry, limits.http);
+  if (module === USER_MODULE) return findUserFunction(entry, limits);
+  if (module === WASI_MODULE)
+    return own(WASI_FUNCTIONS, name) ?? refuseImport(entry, 'WASI is disabled, but for stubs without files');
+  return module.startsWith('wasi') ? refuseImport(entry, 'WASI is disabled') : refuseImport(entry);
+};
+
+const checkImports = ({ imports }: ModuleLayout, limits: ModuleLimits): void => {
+  const isForWasi = imports.some(({ module, kind }) => module === WASI_MODULE && kind === 'function');
+  const granted = isForWasi ? { ...limits, http: true } : limits;
+  for (const entry of imports) checkSignature(entry, findSignature(entry, granted));
 };
 
 const checkMemories = ({ memories }: ModuleLayout, memoryMb: number): void => {
@@ -160,10 +156,11 @@ const checkExports = ({ functions }: ModuleLayout, kind: PluginKind): void => {
   }
 };
 
-const validate = (bytes: Uint8Array, { kind, memoryMb, http }: ModuleLimits): ModuleVerdict => {
+const validate = (bytes: Uint8Array, limits: ModuleLimits): ModuleVerdict => {
+  const { kind, memoryMb } = limits;
   checkHeader(bytes);
   const layout = readModuleLayout(bytes);
-  for (const entry of layout.imports) checkImport(entry, http);
+  checkImports(layout, limits);
   checkMemories(layout, memoryMb);
   checkTables(layout);
   checkExports(layout, kind);

@@ -96,6 +96,7 @@ export class PluginTools implements ToolSource {
       settings: { call_id: callId, idempotency_key: idempotencyKey },
       ...{ timeoutMs, listener: bindToCallerContext(listener), signal, findObstacle },
       http: source.http ? this.http.serveCall(grant) : undefined,
+      abilities: { log: true, clock: source.clock, random: source.random },
     };
     return withSpan(cellSpan(name), async (span) => {
       const end = await this.pool.run(job);

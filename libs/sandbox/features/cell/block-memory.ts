@@ -9,7 +9,7 @@ const SPARE_BYTES = 8 * 1024;
 
 /** A limit that the plug-in exceeded. */
 export interface Violation {
-  readonly end: 'memory' | 'output' | 'denied';
+  readonly end: 'memory' | 'output' | 'denied' | 'exited';
   readonly message: string;
 }
 /** Records a violation and throws. */

@@ -5,8 +5,10 @@
  */
 import { readSync, writeSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
+import type { Violation } from './block-memory.js';
 import { ExtismKernel } from './extism-kernel.js';
-import type { CellFacts, CellReply, CellRequest, LogLine } from './protocol.js';
+import type { CellFacts, CellReply, CellRequest, LogLine, StoreRequest } from './protocol.js';
+import { NO_ABILITIES } from './wasi-stubs.js';
 
 interface Instance {
   readonly exports: Readonly<Record<string, unknown>>;
@@ -31,8 +33,8 @@ const EMPTY_BODY = new Uint8Array(0);
 const GARBAGE_BYTES = 12 * 1024 * 1024;
 
 const modules = new Map<string, object>();
-const kernel = new ExtismKernel();
 let exports: Instance['exports'] = {};
+const kernel = new ExtismKernel(() => exports['memory']);
 
 const readFully = (length: number): Buffer => {
   const buffer = Buffer.allocUnsafe(length);
@@ -71,6 +73,15 @@ const requestPage = (id: number) => (request: string) => {
   return { head: response.answer, body };
 };
 
+/** Uses a store through the service and blocks for the response. */
+const useStore = (id: number) => (request: StoreRequest, value: Uint8Array) => {
+  send({ type: 'store', id, request }, value);
+  const { request: response, body } = receive();
+  if (response.type !== 'store-answer' || response.id !== id)
+    throw new Error('the service broke the protocol');
+  return { answer: response.answer, body };
+};
+
 const messageOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE);
 
@@ -107,6 +118,8 @@ const callExport = (exported: unknown): number => {
 
 const imports = {
   'extism:host/env': kernel.functions,
+  'extism:host/user': kernel.userFunctions,
+  wasi_snapshot_preview1: kernel.wasi.functions,
   env: { abort: createAbort(() => exports['memory']) },
 };
 
@@ -130,12 +143,17 @@ const createCallLog = (id: number) => {
   return { log, suppressed: () => Math.max(0, lines - MAX_LOG_LINES) };
 };
 
-const call = ({ id, digest, entry, settings }: CallRequest, input: Uint8Array): void => {
+const call = (request: CallRequest, input: Uint8Array): void => {
+  const { id, digest, entry, settings = {}, abilities = NO_ABILITIES } = request;
   const module = modules.get(digest);
   if (module === undefined) throw new Error('the module was not loaded');
   const { log, suppressed } = createCallLog(id);
-  kernel.begin(input, log, { http: requestPage(id), settings: settings ?? {} });
-  const end = (ended: Ended): void => send({ type: 'ended', id, ...ended, suppressed: suppressed() });
+  kernel.begin(input, log, { http: requestPage(id), store: useStore(id), abilities, settings });
+  const end = (ended: Ended | Violation): void => {
+    const { message } = ended;
+    const why = ended.end === 'exited' ? 'trapped' : ended.end;
+    send({ type: 'ended', id, end: why, message, suppressed: suppressed() });
+  };
   try {
     const instantiateMs = instantiate(module);
     callExport(exports['_initialize']); // reactor convention of TinyGo and others

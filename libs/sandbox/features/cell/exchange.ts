@@ -5,7 +5,10 @@ import type {
   HttpResponseHead,
   LogLine,
   ReplyFrame,
+  StoreAnswer,
+  StoreRequest,
 } from './protocol.js';
+import type { CallAbilities } from './wasi-stubs.js';
 
 type FinalReply = Extract<CellReply, { type: 'loaded' | 'refused' | 'returned' | 'ended' }>;
 
@@ -31,6 +34,7 @@ export type CellOperation =
       readonly digest: string;
       readonly entry: string;
       readonly settings?: CallSettings;
+      readonly abilities?: CallAbilities;
     };
 
 export interface HttpResponse {
@@ -44,6 +48,18 @@ export interface HttpResponse {
  */
 export type ServeHttp = (request: string, signal: AbortSignal) => Promise<HttpResponse>;
 
+export interface StoreResponse {
+  readonly answer: StoreAnswer;
+  readonly body: Uint8Array;
+}
+
+/** Uses a store for the running call, within its plug-in's grants. Never rejects. */
+export type ServeStore = (
+  request: StoreRequest,
+  value: Uint8Array,
+  signal: AbortSignal,
+) => Promise<StoreResponse>;
+
 export interface CellCommand {
   readonly operation: CellOperation;
   readonly body: Uint8Array;
@@ -52,6 +68,8 @@ export interface CellCommand {
   readonly listener: CellListener;
   /** Absent when the plug-in may not request pages. */
   readonly http?: ServeHttp;
+  /** Absent when the plug-in has no store. */
+  readonly store?: ServeStore;
 }
 
 export interface CellTransport {
@@ -65,12 +83,17 @@ interface OpenRequest {
   readonly finish: (end: CellEnd) => void;
   /** Aborted when the request has ended. */
   readonly ended: AbortController;
-  /** True while the cell waits for a page: it cannot request a second one. */
-  isFetching: boolean;
+  /** True while the cell waits for the service: it cannot ask for something else. */
+  isWaiting: boolean;
 }
 
 const NO_HTTP: HttpResponse = {
   head: { end: 'refused', reason: 'http: the plug-in has no capability http:HOST' },
+  body: new Uint8Array(0),
+};
+
+const NO_STORE: StoreResponse = {
+  answer: { end: 'refused', reason: 'store: the plug-in has no capability store:NAME' },
   body: new Uint8Array(0),
 };
 
@@ -100,7 +123,7 @@ export class CellExchange {
         clearTimeout(timer);
         resolve(end);
       };
-      this.open = { id, command, finish, ended: new AbortController(), isFetching: false };
+      this.open = { id, command, finish, ended: new AbortController(), isWaiting: false };
       this.transport.write({ ...command.operation, id }, command.body);
     });
   }
@@ -113,6 +136,7 @@ export class CellExchange {
     if (reply.type === 'log') listener.onLog(reply.line);
     else if (reply.type === 'flood') listener.onFlood();
     else if (reply.type === 'http') void this.fetch(open, reply.request);
+    else if (reply.type === 'store') void this.useStore(open, reply.request, body);
     else {
       if ('suppressed' in reply && reply.suppressed > 0) listener.onSuppressed(reply.suppressed);
       this.finish({ reply, body });
@@ -144,12 +168,29 @@ export class CellExchange {
   }
 
   private async fetch(request: OpenRequest, text: string): Promise<void> {
-    if (request.isFetching) return this.kill('it broke the protocol: it asked for two pages at once');
-    request.isFetching = true;
-    const { head, body } = (await request.command.http?.(text, request.ended.signal)) ?? NO_HTTP;
-    request.isFetching = false;
-    // A call that ended during the fetch, or whose cell is gone, reads no response.
-    if (this.open === request)
-      this.transport.write({ type: 'http-answer', id: request.id, answer: head }, body);
+    const { http } = request.command;
+    const response = await this.serve(request, async (signal) => (await http?.(text, signal)) ?? NO_HTTP);
+    if (response)
+      this.transport.write({ type: 'http-answer', id: request.id, answer: response.head }, response.body);
+  }
+
+  private async useStore(request: OpenRequest, asked: StoreRequest, value: Uint8Array): Promise<void> {
+    const { store } = request.command;
+    const use = async (signal: AbortSignal) => (await store?.(asked, value, signal)) ?? NO_STORE;
+    const response = await this.serve(request, use);
+    if (response)
+      this.transport.write({ type: 'store-answer', id: request.id, answer: response.answer }, response.body);
+  }
+
+  /** Works for a cell that waits. Returns null if its call has ended, or its cell is gone. */
+  private async serve<T>(request: OpenRequest, work: (signal: AbortSignal) => Promise<T>): Promise<T | null> {
+    if (request.isWaiting) {
+      this.kill('it broke the protocol: it asked for two things at once');
+      return null;
+    }
+    request.isWaiting = true;
+    const response = await work(request.ended.signal);
+    request.isWaiting = false;
+    return this.open === request ? response : null;
   }
 }

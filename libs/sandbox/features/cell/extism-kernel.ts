@@ -1,6 +1,10 @@
 import { BlockMemory, FIRST_BLOCK, MAX_BLOCK_BYTES } from './block-memory.js';
-import type { Violation } from './block-memory.js';
+import type { Violate, Violation } from './block-memory.js';
 import type { CallSettings, HttpResponseHead, LogLine } from './protocol.js';
+import { createStoreFunctions } from './store-functions.js';
+import type { UseStore } from './store-functions.js';
+import { NO_ABILITIES, WasiStubs } from './wasi-stubs.js';
+import type { CallAbilities } from './wasi-stubs.js';
 
 type HostFunction = (...args: never[]) => bigint | number | void;
 type HostFunctions = Readonly<Record<string, HostFunction>>;
@@ -24,11 +28,18 @@ export type RequestPage = (request: string) => { readonly head: HttpResponseHead
 /** Host functions and settings of one call. */
 export interface CallHost {
   readonly http: RequestPage;
+  readonly store: UseStore;
+  readonly abilities: CallAbilities;
   readonly settings: CallSettings;
 }
 
 const LOAD_HOST: CallHost = {
   http: () => ({ head: { end: 'refused', reason: 'http: not while a plug-in is loaded' }, body: NO_BYTES }),
+  store: () => ({
+    answer: { end: 'refused', reason: 'store: not while a plug-in is loaded' },
+    body: NO_BYTES,
+  }),
+  abilities: NO_ABILITIES,
   settings: {},
 };
 
@@ -58,9 +69,13 @@ const readU64 = (input: Uint8Array, at: number): bigint =>
  */
 export class ExtismKernel {
   readonly functions: HostFunctions;
+  /** Functions of capabilities other than `http:`. */
+  readonly userFunctions: HostFunctions;
+  readonly wasi: WasiStubs;
   private state: CallState;
 
-  constructor() {
+  /** `memory` returns the memory of the running instance, which WASI's functions write to. */
+  constructor(memory: () => unknown = () => undefined) {
     this.state = this.createState(NO_BYTES, () => undefined, LOAD_HOST);
     this.functions = {
       ...this.blockFunctions(),
@@ -70,11 +85,16 @@ export class ExtismKernel {
       ...this.httpFunctions(),
       ...this.logFunctions(),
     };
+    this.wasi = new WasiStubs(() => this.wasiHost(), memory);
+    const violate: Violate = (end, message) => this.violate(end, message);
+    const call = { blocks: () => this.state.blocks, store: () => this.state.host.store, violate };
+    this.userFunctions = { ...createStoreFunctions(call), ...this.ambientFunctions() };
   }
 
   /** Starts a call without any data of the one before it. `input` has at most 1 MiB. */
   begin(input: Uint8Array, log: (line: LogLine) => void, host: CallHost = LOAD_HOST): void {
     this.state = this.createState(input, log, host);
+    this.wasi.reset();
     if (input.length > 0) this.state.blocks.store(input);
   }
 
@@ -141,6 +161,24 @@ export class ExtismKernel {
     this.state.status = head.end === 'answered' ? head.status : 0;
     this.state.contentType = head.end === 'answered' ? head.contentType : 'text/plain';
     return page.length === 0 ? 0n : blocks.store(page);
+  }
+
+  private wasiHost() {
+    const { log, host } = this.state;
+    const exit = (code: number): never => this.violate('exited', `it exited with code ${code | 0}`);
+    return { abilities: host.abilities, log, exit };
+  }
+
+  private ambientFunctions(): HostFunctions {
+    return {
+      clock_ms: () => BigInt(Date.now()),
+      random_bytes: (count: number) => {
+        const length = count >>> 0;
+        if (length > MAX_BLOCK_BYTES)
+          this.violate('memory', `${length} random bytes, at most ${MAX_BLOCK_BYTES} in one call`);
+        return length === 0 ? 0n : this.state.blocks.store(this.wasi.fill(new Uint8Array(length)));
+      },
+    };
   }
 
   private blockFunctions(): HostFunctions {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { EXTISM_FUNCTIONS, HTTP_FUNCTIONS } from '@antiphon/sandbox-domain';
+import { EXTISM_FUNCTIONS, HTTP_FUNCTIONS, USER_FUNCTIONS, WASI_FUNCTIONS } from '@antiphon/sandbox-domain';
 import { ExtismKernel } from './extism-kernel.js';
 import type { LogLine } from './protocol.js';
 
@@ -23,10 +23,13 @@ const begin = (input = '') => {
 };
 
 describe('ExtismKernel', () => {
-  it('implements exactly the functions that the validator grants', () =>
-    expect(Object.keys(new ExtismKernel().functions).sort()).toEqual(
-      Object.keys({ ...EXTISM_FUNCTIONS, ...HTTP_FUNCTIONS }).sort(),
-    ));
+  it('implements exactly the functions that the validator grants', () => {
+    const { functions, userFunctions, wasi } = new ExtismKernel();
+    const sorted = (...tables: object[]) => tables.flatMap((table) => Object.keys(table)).sort();
+    expect(sorted(functions)).toEqual(sorted(EXTISM_FUNCTIONS, HTTP_FUNCTIONS));
+    expect(sorted(userFunctions)).toEqual(sorted(...Object.values(USER_FUNCTIONS)));
+    expect(sorted(wasi.functions)).toEqual(sorted(WASI_FUNCTIONS));
+  });
 
   it('returns the input by byte and by u64, and zeros beyond it', () => {
     const { call } = begin('ABCDEFGHI');

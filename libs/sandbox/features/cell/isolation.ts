@@ -92,7 +92,7 @@ const chooseSteps = async (limits: IsolationLimits): Promise<Step[]> => {
 
 /** Extension of a cell's files: specs run the sources, whose types Node strips by itself. */
 const EXTENSION = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
-const PROGRAM_FILES = ['block-memory', 'extism-kernel', 'cell'];
+const PROGRAM_FILES = ['block-memory', 'wasi-stubs', 'store-functions', 'extism-kernel', 'cell'];
 const RELATIVE_IMPORT = /^import (?:type )?\{[\w\s,]*\} from '\.\/[^'\n]*';$/gm;
 
 interface CellProgram {

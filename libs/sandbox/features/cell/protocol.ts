@@ -1,3 +1,5 @@
+import type { CallAbilities } from './wasi-stubs.js';
+
 /**
  * Messages on the pipes between the service and a cell. A frame is two little-endian u32 (length of
  * the JSON, length of the body), the JSON, and the raw bytes of the body. Modules, inputs and
@@ -13,7 +15,10 @@ export type CellRequest =
       readonly digest: string;
       readonly entry: string;
       readonly settings?: CallSettings;
+      readonly abilities?: CallAbilities;
     }
+  /** Response to `store`. Body: the value, or the keys as JSON. */
+  | { readonly type: 'store-answer'; readonly id: number; readonly answer: StoreAnswer }
   /** Response to `http`. Body: the page, or the error text of `failed`, whose status is 0. */
   | { readonly type: 'http-answer'; readonly id: number; readonly answer: HttpResponseHead };
 
@@ -24,6 +29,22 @@ export type CellRequest =
 export type HttpResponseHead =
   | { readonly end: 'answered'; readonly status: number; readonly contentType: string }
   | { readonly end: 'failed' }
+  | { readonly end: 'refused'; readonly reason: string };
+
+/** Use of a store by a call. `list` has a prefix as its key. */
+export interface StoreRequest {
+  readonly op: 'get' | 'set' | 'delete' | 'list';
+  readonly store: string;
+  readonly key: string;
+}
+
+/**
+ * Result of the use of a store. `full`: a quota refused the change. `refused`: the plug-in may not
+ * use the store, or it could not be used, and the call ends.
+ */
+export type StoreAnswer =
+  | { readonly end: 'done'; readonly found: boolean }
+  | { readonly end: 'full' }
   | { readonly end: 'refused'; readonly reason: string };
 
 /** Values of a call that the plug-in can read with Extism's `config_get`. */
@@ -52,6 +73,8 @@ export type CellReply =
   | { readonly type: 'log'; readonly id: number; readonly line: LogLine }
   /** Requests a page with Extism's JSON request. The cell blocks until the response arrives. */
   | { readonly type: 'http'; readonly id: number; readonly request: string }
+  /** Uses a store. Body: the value to set. The cell blocks until the response arrives. */
+  | { readonly type: 'store'; readonly id: number; readonly request: StoreRequest }
   /** The call exceeded its limit of log lines; sent once. */
   | { readonly type: 'flood'; readonly id: number }
   /** Body: the output, or the error text when `failed`. */

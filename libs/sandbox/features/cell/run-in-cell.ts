@@ -1,8 +1,9 @@
 import type { RunEnd } from '@antiphon/sandbox-domain';
 import { OUT_OF_MEMORY } from './cell-process.js';
 import type { Cell } from './cell-process.js';
-import type { CellEnd, CellListener, ServeHttp } from './exchange.js';
+import type { CellEnd, CellListener, ServeHttp, ServeStore } from './exchange.js';
 import type { CallSettings } from './protocol.js';
+import type { CallAbilities } from './wasi-stubs.js';
 
 /** A module that passed validation, as loaded into cells. */
 export interface ModuleImage {
@@ -24,6 +25,9 @@ export interface CellJob {
   readonly timeoutMs: number;
   readonly listener: CellListener;
   readonly http?: ServeHttp;
+  readonly store?: ServeStore;
+  /** None by default. */
+  readonly abilities?: CallAbilities;
   /** Checked right before the job runs. Null, or why the job must not run any more. */
   readonly findObstacle?: () => string | null;
   /** Aborted when the caller no longer waits for the result. */
@@ -86,11 +90,12 @@ export const loadInCell = async (
 
 /** Calls one export in a fresh instance. Loads the module first if the cell has not loaded it. */
 export const runInCell = async (cell: Cell, job: CellJob): Promise<RunEnd> => {
-  const { image, entry, input, settings = {}, timeoutMs, listener, http } = job;
+  const { image, entry, input, settings = {}, abilities, timeoutMs, listener, http, store } = job;
   const failure = await loadInCell(cell, image);
   if (failure !== null) return failure;
-  const operation = { type: 'call', digest: image.digest, entry, settings } as const;
-  return toRunEnd(await cell.execute({ operation, body: input, timeoutMs, listener, http }), timeoutMs);
+  const operation = { type: 'call', digest: image.digest, entry, settings, abilities } as const;
+  const command = { operation, body: input, timeoutMs, listener, http, store };
+  return toRunEnd(await cell.execute(command), timeoutMs);
 };
 
 /** Runs a job like `runInCell`; an abort of its signal kills the cell and ends the job at once. */

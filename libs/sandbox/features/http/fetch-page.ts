@@ -60,7 +60,7 @@ const NO_CONTENT: ReadonlySet<number> = new Set([204, 304]);
 const buildHeaders = ({ url, headers, idempotencyKey }: PageRequest): Record<string, string> => ({
   accept: 'text/*, application/json, application/xml;q=0.9',
   ...headers,
-  host: url.host,
+  host: url.authority,
   'user-agent': 'antiphon-http-get',
   'idempotency-key': idempotencyKey,
   'accept-encoding': 'identity',

@@ -5,12 +5,16 @@ describe('capabilities', () => {
   it('accepts none, or hosts', () => {
     expect(explainUngrantable([])).toBeNull();
     expect(explainUngrantable(['http:api.example.com'])).toBeNull();
-    expect(grantedHosts(['http:API.example.com', 'store:notes'])).toEqual(new Set(['api.example.com']));
+    expect(grantedHosts(['http:API.example.com', 'http:b.example:8443/v1', 'log'])).toEqual(
+      new Set(['api.example.com', 'b.example:8443/v1']),
+    );
   });
 
   it.each([
     ['store:notes', 'store is not available yet'],
     ['gpu:0', 'unknown capability type "gpu"'],
+    ['clok', 'did you mean clock?'],
+    ['htpp:api.example.com', 'did you mean http?'],
     ['', 'unknown capability type ""'],
   ])('refuses %s with a reason', (capability, reason) =>
     expect(explainUngrantable([capability])).toContain(reason),

@@ -2,15 +2,16 @@ import { createHash } from 'node:crypto';
 import { constants, open } from 'node:fs/promises';
 import type { PluginConfig } from '@antiphon/config';
 import { MAX_MODULE_BYTES } from '@antiphon/sandbox-domain';
-import { grantedHosts } from './capabilities.js';
+import { grantedFunctions } from './capabilities.js';
+import type { GrantedFunctions } from './capabilities.js';
 
-/** A configured plug-in whose file has not been read yet. */
-export interface PluginSource extends Omit<PluginConfig, 'path'> {
+/**
+ * A configured plug-in whose file has not been read yet, and the host functions that it may import.
+ */
+export interface PluginSource extends Omit<PluginConfig, 'path'>, GrantedFunctions {
   readonly path: string;
   /** True for a module that ships with Antiphon. */
   readonly bundled: boolean;
-  /** Whether it may import the HTTP functions. Its capabilities decide which hosts they reach. */
-  readonly http: boolean;
 }
 
 export type ReadResult =
@@ -38,6 +39,7 @@ const createBundled = (directory: string, name: string): PluginSource => ({
   memoryMb: DEFAULT_MEMORY_MB,
   retry: { maxAttempts: null, maxBackoffMs: null },
   bundled: true,
+  ...grantedFunctions([]),
   http: name === HTTP_GET,
 });
 
@@ -45,7 +47,8 @@ const createConfigured = (directory: string, plugin: PluginConfig): PluginSource
   ...plugin,
   path: plugin.path ?? bundledPath(directory, plugin.name),
   bundled: plugin.path === null,
-  http: grantedHosts(plugin.capabilities).size > 0 || (plugin.path === null && plugin.name === HTTP_GET),
+  ...grantedFunctions(plugin.capabilities),
+  ...(plugin.path === null && plugin.name === HTTP_GET ? { http: true } : {}),
 });
 
 /** Lists bundled and configured plug-ins. A configured one replaces the bundled one of its name. */

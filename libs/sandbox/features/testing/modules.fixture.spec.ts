@@ -20,6 +20,7 @@ const PRELUDE = `
   ${host('output_set', '(param i64 i64)')}
   ${host('error_set', '(param i64)')}
   ${host('length', '(param i64) (result i64)')}
+  ${host('load_u64', '(param i64) (result i64)')}
   ${host('config_get', '(param i64) (result i64)')}
   ${host('var_get', '(param i64) (result i64)')}
   ${host('var_set', '(param i64 i64)')}
@@ -62,6 +63,29 @@ const fetching = (then: string): Uint8Array =>
     (func (export "handle_tool_call") (result i32)
       (drop (call $http (call $block (i32.const 0) (i32.const ${PAGE_LENGTH})) (i64.const 0))) ${then}))`);
 
+const wasi = (name: string, parameters: string): string =>
+  `(import "wasi_snapshot_preview1" "${name}" (func $${name} ${parameters === '' ? '' : `(param ${parameters})`}${name === 'proc_exit' ? '' : ' (result i32)'}))`;
+const user = (name: string, type: string): string =>
+  `(import "extism:host/user" "${name}" (func $${name} ${type}))`;
+/** Says the 16 bytes of memory from `at` as hexadecimal digits; the text is written at 512. */
+const SAY_HEX = `
+  (func $digit (param $n i32) (result i32)
+    (i32.add (local.get $n) (select (i32.const 48) (i32.const 87) (i32.lt_u (local.get $n) (i32.const 10)))))
+  (func $say_hex (param $at i32) (local $i i32) (local $b i32)
+    (loop $next
+      (local.set $b (i32.load8_u (i32.add (local.get $at) (local.get $i))))
+      (i32.store8 (i32.add (i32.const 512) (i32.shl (local.get $i) (i32.const 1)))
+        (call $digit (i32.shr_u (local.get $b) (i32.const 4))))
+      (i32.store8 (i32.add (i32.const 513) (i32.shl (local.get $i) (i32.const 1)))
+        (call $digit (i32.and (local.get $b) (i32.const 15))))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $next (i32.lt_u (local.get $i) (i32.const 16))))
+    (call $say (i32.const 512) (i32.const 32)))`;
+/** Creates a tool with more imports; they come first, as the format requires. */
+const importing = (imports: string, body: string, data = ''): Uint8Array =>
+  wat(`(module ${imports} ${PRELUDE} (memory (export "memory") 1) (data (i32.const 0) "${data}") ${HELPERS} ${SAY_HEX}
+    (func (export "handle_tool_call") (result i32) (local $i i32) ${body}))`);
+
 const OK = '(i32.const 0)';
 const LOOP = '(loop $l (br $l))';
 /** Creates a module without imports and helpers. */
@@ -89,6 +113,106 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
   'table-grow': bare(
     `(table $t 1 externref) ${handler('(table.grow $t (ref.null extern) (i32.const 9999990))')}`,
   ),
+  'memory-4gib': bare(
+    `(memory (export "memory") 1) ${handler(
+      `(loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))
+       (drop (memory.grow (i32.const 65535))) (memory.fill (i32.const 0) (i32.const 7) (i32.const -1)) ${OK}`,
+    )}`,
+  ),
+  'table-fill': bare(
+    `(table $t 1 externref) ${handler(
+      `(loop $l (br_if $l (i32.ne (table.grow $t (ref.null extern) (i32.const 1)) (i32.const -1))))
+       (table.set $t (table.size $t) (ref.null extern)) ${OK}`,
+    )}`,
+  ),
+  // Exits in the middle of a call. The second one catches the exception and continues.
+  exit: importing(
+    wasi('proc_exit', 'i32'),
+    `(call $proc_exit (i32.const 0)) (call $say (i32.const 0) (i32.const 4)) ${OK}`,
+    'fine',
+  ),
+  'exit-caught': importing(
+    wasi('proc_exit', 'i32'),
+    `(try (do (call $proc_exit (i32.const 3))) (catch_all)) (call $say (i32.const 0) (i32.const 4)) ${OK}`,
+    'fine',
+  ),
+  // Asks each clock of WASI; says the wall clock, and the other one.
+  'wasi-clock': importing(
+    wasi('clock_time_get', 'i32 i64 i32'),
+    `(drop (call $clock_time_get (i32.const 0) (i64.const 1) (i32.const 0)))
+     (drop (call $clock_time_get (i32.const 1) (i64.const 1) (i32.const 8))) (call $say_hex (i32.const 0)) ${OK}`,
+  ),
+  'wasi-random': importing(
+    wasi('random_get', 'i32 i32'),
+    `(drop (call $random_get (i32.const 0) (i32.const 16))) (call $say_hex (i32.const 0)) ${OK}`,
+  ),
+  // Says the error codes of the functions that would give something outside of the call.
+  'wasi-nothing': importing(
+    [
+      ...[
+        wasi('args_sizes_get', 'i32 i32'),
+        wasi('environ_sizes_get', 'i32 i32'),
+        wasi('fd_read', 'i32 i32 i32 i32'),
+      ],
+      ...[
+        wasi('fd_prestat_get', 'i32 i32'),
+        wasi('fd_readdir', 'i32 i32 i32 i64 i32'),
+        wasi('fd_seek', 'i32 i64 i32 i32'),
+      ],
+      ...[
+        wasi('fd_fdstat_get', 'i32 i32'),
+        wasi('fd_write', 'i32 i32 i32 i32'),
+        wasi('random_get', 'i32 i32'),
+      ],
+      wasi('poll_oneoff', 'i32 i32 i32 i32'),
+    ].join('\n'),
+    [
+      '(call $args_sizes_get (i32.const 64) (i32.const 68))',
+      '(i32.or (call $environ_sizes_get (i32.const 72) (i32.const 76)) (i32.or (i32.load (i32.const 64)) (i32.load (i32.const 72))))',
+      '(call $fd_read (i32.const 3) (i32.const 64) (i32.const 1) (i32.const 80))',
+      '(call $fd_prestat_get (i32.const 3) (i32.const 64))',
+      '(call $fd_readdir (i32.const 3) (i32.const 64) (i32.const 8) (i64.const 0) (i32.const 80))',
+      '(call $fd_seek (i32.const 3) (i64.const 0) (i32.const 0) (i32.const 80))',
+      '(call $fd_fdstat_get (i32.const 7) (i32.const 64))',
+      '(call $fd_write (i32.const 3) (i32.const 64) (i32.const 1) (i32.const 80))',
+      // Out of the memory, and more than it has.
+      '(call $random_get (i32.const 65530) (i32.const 16))',
+      '(call $fd_write (i32.const 1) (i32.const 0) (i32.const -1) (i32.const 80))',
+      '(call $poll_oneoff (i32.const 0) (i32.const 0) (i32.const -1) (i32.const 80))',
+    ]
+      .map((code, index) => `(i32.store8 (i32.const ${32 + index}) ${code})`)
+      .join('\n') + `(call $say_hex (i32.const 32)) ${OK}`,
+  ),
+  // Writes `hello` to the standard output by WASI, in two buffers.
+  'wasi-write': importing(
+    wasi('fd_write', 'i32 i32 i32 i32'),
+    `(i32.store (i32.const 64) (i32.const 0)) (i32.store (i32.const 68) (i32.const 2))
+     (i32.store (i32.const 72) (i32.const 2)) (i32.store (i32.const 76) (i32.const 3))
+     (drop (call $fd_write (i32.const 1) (i32.const 64) (i32.const 2) (i32.const 80)))
+     (i32.sub (i32.load (i32.const 80)) (i32.const 5))`,
+    'hello',
+  ),
+  // Imports an HTTP function as kits for WASI do. Requests a page if its input has over two bytes.
+  'wasi-http': importing(
+    `${wasi('sched_yield', '')} (import "extism:host/env" "http_request" (func $http (param i64 i64) (result i64)))
+     (import "extism:host/env" "input_length" (func $input_length (result i64)))`,
+    `(if (i64.gt_u (call $input_length) (i64.const 2))
+       (then (drop (call $http (call $block (i32.const 0) (i32.const ${PAGE_LENGTH})) (i64.const 0)))))
+     (call $say (i32.const 0) (i32.const 1)) ${OK}`,
+    PAGE,
+  ),
+  'import-clock': importing(
+    user('clock_ms', '(result i64)'),
+    `(i64.store (i32.const 0) (call $clock_ms)) (call $say_hex (i32.const 0)) ${OK}`,
+  ),
+  'import-random': importing(
+    user('random_bytes', '(param i32) (result i64)'),
+    `(local $block i64) (local.set $block (call $random_bytes (i32.const 16)))
+     (if (i64.ne (call $length (local.get $block)) (i64.const 16)) (then (return (i32.const 1))))
+     (i64.store (i32.const 0) (call $load_u64 (local.get $block)))
+     (i64.store (i32.const 8) (call $load_u64 (i64.add (local.get $block) (i64.const 8)))) (call $say_hex (i32.const 0)) ${OK}`,
+  ),
+  'import-store': importing(user('store_get', '(param i64 i64) (result i64)'), OK),
   recursion: bare(`(func $f (call $f)) ${handler(`(call $f) ${OK}`)}`),
   trap: bare(handler('unreachable')),
   'import-unknown': bare(`(import "env" "system" (func)) ${handler(OK)}`),
