@@ -104,6 +104,9 @@ create policy all_workspaces on archived_streams
   using (current_setting('antiphon.workspace'::text, true) = '*'::text);
 create policy own_workspace on archived_streams
   using (workspace = current_setting('antiphon.workspace'::text, true));
+create policy plugin_facts on archived_streams as restrictive for select
+  to antiphon_sandbox
+  using (starts_with(stream_id, 'plugin-'::text));
 
 alter table budget_balances enable row level security;
 create policy all_workspaces on budget_balances
@@ -152,6 +155,9 @@ create policy own_categories on events as restrictive for select
   using (category = ANY (ARRAY['budget'::text, 'session'::text]));
 create policy own_workspace on events
   using (workspace = current_setting('antiphon.workspace'::text, true));
+create policy plugin_facts on events as restrictive for select
+  to antiphon_sandbox
+  using (category = 'plugin'::text);
 
 alter table file_blobs enable row level security;
 create policy all_workspaces on file_blobs
@@ -276,6 +282,9 @@ create policy all_workspaces on stream_heads
   using (current_setting('antiphon.workspace'::text, true) = '*'::text);
 create policy own_workspace on stream_heads
   using (workspace = current_setting('antiphon.workspace'::text, true));
+create policy plugin_facts on stream_heads as restrictive for select
+  to antiphon_sandbox
+  using (starts_with(stream_id, 'plugin-'::text));
 
 alter table work_starts enable row level security;
 create policy own_rows on work_starts

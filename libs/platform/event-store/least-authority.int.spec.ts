@@ -80,9 +80,17 @@ describe('the log', () => {
     expect(await seen('gateway')).toEqual([]);
   });
 
-  it('takes no append of the sandbox', async () => {
-    const streamId = `plugin-${randomUUID()}`;
-    await expect(append('sandbox', streamId)).rejects.toMatchObject({ code: 'DATABASE.FORBIDDEN' });
+  it('takes facts of tools alone from the sandbox, and shows it no others', async () => {
+    const own = freshStream('plugin');
+    await append('sandbox', own);
+    const foreign = freshStream('session');
+    await append('agent', foreign);
+    await expect(append('sandbox', foreign)).rejects.toMatchObject({ code: 'LOG.NOT_OWNER' });
+    const store = createPostgresEventStore(poolOf('sandbox'));
+    expect(await store.readStream(workspace, own)).toHaveLength(1);
+    expect(await store.readStream(workspace, foreign)).toEqual([]);
+    expect(await store.streamVersion(workspace, foreign)).toBe(0);
+    expect(await store.readStream('elsewhere', own)).toEqual([]);
   });
 });
 
