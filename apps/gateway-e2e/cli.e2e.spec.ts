@@ -7,6 +7,7 @@ import { describeKeyCommands } from './describe-key-commands.js';
 import { describeApprovalCommands } from './describe-approval-commands.js';
 import { describeFileCommands } from './describe-file-commands.js';
 import { describeOperatorCommands } from './describe-operator-commands.js';
+import { describePluginCommands } from './describe-plugin-commands.js';
 import { describeProviderCommands } from './describe-provider-commands.js';
 import { scriptedConfig, waitForValue, type CliRun } from './stack-under-test.js';
 
@@ -21,7 +22,7 @@ const CONFIG = scriptedConfig(`
 [[agents]]
 id = "main"
 provider = "scripted"
-tools = ["calculator", "plan_step", "write", "rm"]
+tools = ["calculator", "plan_step", "write", "rm", "greet*"]
 
 [[agents]]
 id = "guarded"
@@ -324,6 +325,8 @@ describe('antiphon session', () => {
 });
 
 describeProviderCommands(() => world);
+
+describePluginCommands(() => world);
 // The last ones end the stack.
 describeOperatorCommands(() => world);
 

@@ -208,6 +208,18 @@ create policy all_workspaces on memory_sessions
 create policy own_workspace on memory_sessions
   using (workspace = current_setting('antiphon.workspace'::text, true));
 
+alter table plugin_modules enable row level security;
+create policy plugin_modules_of_sandbox on plugin_modules
+  to antiphon_sandbox
+  using (current_setting('antiphon.workspace'::text, true) = workspace)
+  with check (current_setting('antiphon.workspace'::text, true) = workspace);
+
+alter table plugin_values enable row level security;
+create policy plugin_values_of_sandbox on plugin_values
+  to antiphon_sandbox
+  using (current_setting('antiphon.workspace'::text, true) = workspace)
+  with check (current_setting('antiphon.workspace'::text, true) = workspace);
+
 alter table projection_checkpoints enable row level security;
 create policy any_projection on projection_checkpoints for select
   using (true);

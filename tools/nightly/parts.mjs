@@ -389,6 +389,8 @@ const SPECS = {
   'secret-canaries': { shows: 'secrets are in no event, log, span, error or backup', minutes: 10 },
   'lost-call': { shows: 'calls that may have reached the outside end as unknown', minutes: 10 },
   'tool-retry': { shows: 'tool calls are retried within their limits', minutes: 10 },
+  'extism-kits': { shows: "a module that Extism's kit for Go builds runs unchanged", minutes: 10 },
+  'hostile-neighbours': { shows: 'hostile plug-ins delay no other call', minutes: 15 },
   'late-calls': { shows: 'calls that arrive late or twice have no second effect', minutes: 10 },
   'contended-stream': { shows: 'writers of one stream all succeed, and slow no other stream', minutes: 10 },
   'slow-subscribers': { shows: 'subscribers get every event at their own pace', minutes: 10 },

@@ -16,6 +16,7 @@ import { addKey } from './gateway/key.command.js';
 import { addLogRecords } from './gateway/log-records.command.js';
 import { addMemory } from './gateway/memory.command.js';
 import { addSearch } from './gateway/search.command.js';
+import { addPlugin } from './gateway/plugin.command.js';
 import { addTool } from './gateway/tool.command.js';
 import { addBudget } from './gateway/budget.command.js';
 import { addMessage } from './gateway/message.command.js';
@@ -65,6 +66,7 @@ const COMMANDS = [
   addMemory,
   addSearch,
   addTool,
+  addPlugin,
   addWorkflow,
   addRun,
   addApprovals,

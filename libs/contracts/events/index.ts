@@ -19,6 +19,7 @@ import { KeyEvent, WorkspaceEvent } from '../keys/index.js';
 import { createUpcast } from '../log/upcast.js';
 import type { Upcaster } from '../log/upcast.js';
 import { BudgetEvent, BudgetLimitEvent } from '../metering/index.js';
+import { PluginEvent } from '../sandbox/plugin-events.js';
 
 /** One event type in its current schema version. */
 export interface EventContract {
@@ -43,6 +44,7 @@ type OtherSchema = (
   | typeof FileErasureEvent
   | typeof FileTreeEvent
   | typeof PlanEvent
+  | typeof PluginEvent
   | typeof ProviderEvent
   | typeof ChatEvent
   | typeof RunEvent
@@ -80,6 +82,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('budget', [...BudgetEvent.options, ...BudgetLimitEvent.options]),
   ...contractsOf('key', KeyEvent.options),
   ...contractsOf('workspace', WorkspaceEvent.options),
+  ...contractsOf('plugin', PluginEvent.options),
 ];
 
 const causeOfText = (text: unknown): object | null => (text === null ? null : { kind: 'text', text });

@@ -126,14 +126,21 @@ export const BUDGET_ROUTES = {
     access: 'plugins:read',
     tag: 'Operations',
     summary: 'List plug-ins',
-    description: 'Returns the plug-ins of the workspace with their tools, capabilities and status.',
+    description:
+      'Returns the plug-ins of the workspace, of the configuration and added at run time: tools, capabilities and status.',
     reply: { schema: listPlugins.reply },
     example: {
       reply: {
         plugins: [
           {
             ...{ name: 'calculator', kind: 'tool', status: 'loaded', reason: null, capabilities: [] },
-            ...{ moduleDigest: 'a'.repeat(64), tools: ['calculator'] },
+            ...{
+              moduleDigest: 'a'.repeat(64),
+              tools: ['calculator'],
+              origin: 'configuration',
+              allowed: true,
+            },
+            ...{ version: null, addedBy: null, addedAt: null },
           },
         ],
       },

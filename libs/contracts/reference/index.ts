@@ -20,6 +20,7 @@ import { ROUTE_COSTS, type RequestCost } from './request-costs.js';
 import { LOG_ROUTES } from './log-routes.js';
 import { RATE_ROUTES } from './rate-routes.js';
 import { TASK_ROUTES } from './task-routes.js';
+import { PLUGIN_ROUTES } from './plugin-routes.js';
 import { TOOL_ROUTES } from './tool-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
@@ -53,6 +54,7 @@ export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket
 export { EVENT_FRAMES, STREAM_FRAMES } from './stream-frames.js';
 export type { StreamFrameData, StreamFrameKind } from './stream-frames.js';
 export { TASK_ROUTES } from './task-routes.js';
+export { PLUGIN_ROUTES } from './plugin-routes.js';
 export { TOOL_ROUTES, ToolPage } from './tool-routes.js';
 export { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
@@ -64,6 +66,7 @@ export const ROUTE_GROUPS = [
   MEMORY_ROUTES,
   MESSAGE_ROUTES,
   BUDGET_ROUTES,
+  PLUGIN_ROUTES,
   TOOL_ROUTES,
   GATEWAY_ROUTES,
   AUDIT_ROUTES,

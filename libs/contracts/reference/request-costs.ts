@@ -54,6 +54,12 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   readUsage: 'heavy',
   // The installation
   listPlugins: 'small',
+  addPlugin: 'small',
+  readPlugin: 'small',
+  listPluginVersions: 'small',
+  permitPlugin: 'small',
+  callPlugin: 'heavy',
+  removePlugin: 'small',
   listTools: 'heavy',
   readEvents: 'heavy',
   health: 'small',

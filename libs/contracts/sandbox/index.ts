@@ -4,6 +4,8 @@ import { Cause } from '../log/stored-event.js';
 import { defineRequest } from '../messaging/index.js';
 import { MAX_TOOL_TIMEOUT_MS, ToolRetry } from './tool-policy.js';
 
+export * from './plugin-events.js';
+export * from './plugin-requests.js';
 export {
   DEFAULT_TOOL_RETRY,
   MAX_TOOL_ATTEMPTS,
@@ -214,22 +216,3 @@ export type ToolCancel = z.infer<typeof ToolCancel>;
  * can compare a request's deadline with its own clock. A lost message is harmless.
  */
 export const CALLER_CLOCK_SUBJECT = 'hint.sandbox.clock';
-
-/** A plug-in as the API lists it. */
-export const PluginView = z.object({
-  name: z.string(),
-  kind: z.enum(['tool', 'channel']),
-  status: z.enum(['loaded', 'missing', 'rejected']),
-  reason: z.string().nullable(),
-  moduleDigest: z.string().nullable(),
-  capabilities: z.array(z.string()),
-  tools: z.array(z.string()),
-});
-export type PluginView = z.infer<typeof PluginView>;
-/** Lists the configured plug-ins. */
-export const listPlugins = defineRequest({
-  subject: 'cmd.sandbox.plugin.list',
-  request: z.strictObject({ workspace: WorkspaceId }),
-  reply: z.object({ plugins: z.array(PluginView) }),
-  timeoutMs: 5_000,
-});

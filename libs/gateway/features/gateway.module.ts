@@ -31,6 +31,7 @@ import { AgentMetricsController, AgentMetricsMethods } from './agents/agent-metr
 import { AgentMethods, AgentsController } from './agents/agents.controller.js';
 import { ApprovalMethods, ApprovalsController } from './agents/approvals.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
+import { PluginsController } from './agents/plugins.controller.js';
 import { ToolsController } from './agents/tools.controller.js';
 import { MemoryController, MemoryMethods } from './agents/memory.controller.js';
 import { MessageMethods, MessagesController } from './agents/messages.controller.js';
@@ -122,6 +123,7 @@ const statusProvider: Provider = {
     AgentsController,
     AgentMetricsController,
     BudgetsController,
+    PluginsController,
     ToolsController,
     ApprovalsController,
     AuditsController,

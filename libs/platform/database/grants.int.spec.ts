@@ -37,6 +37,7 @@ const OWNERS: readonly (readonly [prefix: string, service: string])[] = [
   ['budget_', 'metering'],
   ['memory_', 'memory'],
   ['log_rates', 'memory'],
+  ['plugin_', 'sandbox'],
   ['workspaces', 'gateway'],
   ['api_keys', 'gateway'],
 ];

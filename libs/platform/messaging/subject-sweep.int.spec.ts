@@ -25,7 +25,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.agent\.turn\.(submit|cancel)$/, ['agent']],
   // The process that made a call permits its first effect.
   [/^cmd\.agent\.call\.begin$/, ['sandbox']],
-  [/^cmd\.sandbox\.plugin\.list$/, ['gateway']],
+  [/^cmd\.sandbox\.plugin\.\w+$/, ['gateway']],
   [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find)$/, ['agent']],
   [
     /^cmd\.metering\.(budget\.reserve|budget\.settle|limit\.set|reservation\.expire|period\.roll)$/,

@@ -19,3 +19,5 @@ export { TOOL_FAILURES, toToolOutcome, toolFailed } from './tool-outcome.js';
 export type { RunEnd, ToolFailure, ToolOutcome } from './tool-outcome.js';
 export { vetUrl } from './vet-url.js';
 export type { UrlVerdict, VettedUrl } from './vet-url.js';
+export { MAX_ADDED_PLUGINS, currentVersion, pluginMissing, pluginsDecider } from './plugins.decider.js';
+export type { AddedPlugin, AddedVersion, PluginCommand, WorkspacePlugins } from './plugins.decider.js';

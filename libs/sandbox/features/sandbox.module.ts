@@ -1,8 +1,8 @@
 import { Controller, Inject, Module } from '@nestjs/common';
 import type { DynamicModule, OnApplicationShutdown } from '@nestjs/common';
-import { isVisibleIn, type AntiphonConfig } from '@antiphon/config';
-import { listPlugins, listTools } from '@antiphon/contracts/sandbox';
-import type { PluginView, ToolDescription } from '@antiphon/contracts/sandbox';
+import type { AntiphonConfig } from '@antiphon/config';
+import { listTools } from '@antiphon/contracts/sandbox';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { transient } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
@@ -16,21 +16,15 @@ import { parseRequiredLayers } from './cell/isolation.js';
 import { SANDBOX, createSandbox } from './calls/sandbox.js';
 import type { Sandbox } from './calls/sandbox.js';
 import { listHostedTools } from './calls/tool-source.js';
+import { PluginRegistry } from './plugins/plugin-registry.js';
+import { ChangePlugins } from './calls/plugins.handler.js';
+import { pluginProviders } from './plugins/plugins.providers.js';
+import { PluginStore } from './store/plugin-store.js';
 
-/** Handles `cmd.sandbox.plugin.list` and `cmd.sandbox.tool.list`. */
+/** Handles `cmd.sandbox.tool.list`. */
 @Controller()
-export class ListPlugins {
-  constructor(
-    @Inject(SANDBOX) private readonly sandbox: Sandbox,
-    @Inject(CONFIG) private readonly config: AntiphonConfig,
-  ) {}
-
-  @HandleRequest(listPlugins)
-  list({ workspace }: z.output<typeof listPlugins.request>): { plugins: PluginView[] } {
-    const foreign = this.config.plugins.filter((plugin) => !isVisibleIn(plugin, workspace));
-    const hidden = new Set(foreign.map(({ name }) => name));
-    return { plugins: this.sandbox.plugins.filter(({ name }) => !hidden.has(name)) };
-  }
+export class ListTools {
+  constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
 
   @HandleRequest(listTools)
   async listTools({ workspace }: z.output<typeof listTools.request>): Promise<{ tools: ToolDescription[] }> {
@@ -61,18 +55,26 @@ export class SandboxModule implements OnApplicationShutdown {
       logger: Logger,
       health: HealthRegistry,
       environment: Environment,
+      registry: PluginRegistry,
+      store: PluginStore,
     ): Promise<Sandbox> => {
       const requiredLayers = parseRequiredLayers(environment['ANTIPHON_SANDBOX_LAYERS']);
-      const sandbox = await createSandbox({ bundledDirectory, plugins, agents, logger, requiredLayers });
+      const options = { bundledDirectory, plugins, agents, logger, requiredLayers };
+      const sandbox = await createSandbox({ ...options, registry, store });
       reportHealth(sandbox, health);
       return sandbox;
     };
     return {
       module: SandboxModule,
-      controllers: [CallTool, ReadHeldResult, ListPlugins],
+      controllers: [CallTool, ReadHeldResult, ListTools, ChangePlugins],
       providers: [
         CallNotificationsListener,
-        { provide: SANDBOX, inject: [CONFIG, LOGGER, HEALTH, ENVIRONMENT], useFactory: startSandbox },
+        ...pluginProviders,
+        {
+          provide: SANDBOX,
+          inject: [CONFIG, LOGGER, HEALTH, ENVIRONMENT, PluginRegistry, PluginStore],
+          useFactory: startSandbox,
+        },
       ],
     };
   }

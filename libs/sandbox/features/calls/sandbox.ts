@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { AgentConfig, PluginConfig } from '@antiphon/config';
+import { MAX_ADDED_MEMORY_MB, MAX_ADDED_TIMEOUT_MS } from '@antiphon/contracts/sandbox';
 import type { PluginView } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
 import { CallRegistry } from './call-registry.js';
@@ -9,11 +10,14 @@ import type { Layer } from '../cell/isolation.js';
 import { systemEgress } from '../http/fetch-page.js';
 import type { EgressPorts } from '../http/fetch-page.js';
 import { VettedClient } from '../http/vetted-client.js';
+import { AddedPlugins } from '../plugins/added-plugins.js';
 import { loadPlugins } from '../plugins/load-plugins.js';
 import { PluginProbe } from '../plugins/plugin-probe.js';
+import type { PluginRegistry } from '../plugins/plugin-registry.js';
 import { listPluginSources } from '../plugins/plugin-source.js';
 import { PluginTools } from './plugin-tools.js';
 import type { ToolSource } from './tool-source.js';
+import type { PluginStore } from '../store/plugin-store.js';
 import { CellPool } from '../pool/cell-pool.js';
 import { RETIRE_AFTER_MS } from '../pool/cell-slot.js';
 
@@ -35,6 +39,10 @@ export interface SandboxOptions {
   readonly maxQueued?: number;
   /** Network port for plug-ins' pages; by default the machine's. Allows no further addresses. */
   readonly egress?: EgressPorts;
+  /** Plug-ins that workspaces added; none by default. */
+  readonly registry?: PluginRegistry;
+  /** Stores of plug-ins; none by default. */
+  readonly store?: PluginStore;
 }
 
 /** Plug-ins of this process, and the cells that run them. */
@@ -43,6 +51,8 @@ export interface Sandbox {
   /** Sources of tools, in the order in which a name is looked up. */
   readonly sources: readonly ToolSource[];
   readonly plugins: readonly PluginView[];
+  /** Null without a registry. */
+  readonly added: AddedPlugins | null;
   readonly calls: CallRegistry;
   /** Large results that wait for their callers. */
   readonly held: HeldResults;
@@ -63,9 +73,9 @@ const CPU_FACTOR = 4;
 const defaultCells = (): number => Math.min(MAX_CELLS, Math.max(MIN_CELLS, availableParallelism()));
 
 const isolationLimits = (sources: readonly { readonly memoryMb: number; readonly timeoutMs: number }[]) => {
-  const longestMs = Math.max(...sources.map(({ timeoutMs }) => timeoutMs));
+  const longestMs = Math.max(MAX_ADDED_TIMEOUT_MS, ...sources.map(({ timeoutMs }) => timeoutMs));
   return {
-    memoryMb: Math.max(...sources.map(({ memoryMb }) => memoryMb)),
+    memoryMb: Math.max(MAX_ADDED_MEMORY_MB, ...sources.map(({ memoryMb }) => memoryMb)),
     cpuSeconds: Math.ceil(((RETIRE_AFTER_MS + longestMs) * CPU_FACTOR) / 1_000),
   };
 };
@@ -92,10 +102,13 @@ export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> =
   });
   await pool.warm;
   const http = new VettedClient({ egress, logger, now: () => performance.now() });
+  const { registry, store = null } = options;
+  const added = registry ? new AddedPlugins({ registry, open: isolation.open, logger }) : null;
   return {
     agents: options.agents ?? [],
-    sources: [new PluginTools(entries, pool, http)],
+    sources: [new PluginTools({ entries, pool, http, added, store, logger })],
     plugins: entries.map(({ view }) => view),
+    added,
     calls: new CallRegistry(),
     held: new HeldResults(() => performance.now()),
     pool,

@@ -9,7 +9,7 @@ export interface GrantedFunctions {
   readonly random: boolean;
 }
 
-const UNAVAILABLE: ReadonlySet<string> = new Set(['store', 'secret']);
+const UNAVAILABLE: ReadonlySet<string> = new Set(['secret']);
 
 const parsedOf = (capabilities: readonly string[]): Capability[] =>
   capabilities.flatMap((text) => {

@@ -11,7 +11,7 @@ describe('capabilities', () => {
   });
 
   it.each([
-    ['store:notes', 'store is not available yet'],
+    ['secret:token', 'secret is not available yet'],
     ['gpu:0', 'unknown capability type "gpu"'],
     ['clok', 'did you mean clock?'],
     ['htpp:api.example.com', 'did you mean http?'],

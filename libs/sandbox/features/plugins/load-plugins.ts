@@ -71,7 +71,7 @@ const findLimitingKeys = (
   return keys;
 };
 
-interface Refusal {
+export interface Refusal {
   readonly status: 'missing' | 'rejected';
   readonly reason: string;
   readonly digest?: string;
@@ -88,10 +88,18 @@ const tryLoad = async (
   probe: PluginProbe,
   logger: Logger,
 ): Promise<LoadedPlugin | Refusal> => {
-  if (!ToolName.safeParse(source.name).success) return reject('its name is not one that a tool may have');
   const file = await readPluginFile(source.path);
-  if (file.status !== 'read') return file;
-  const { bytes, digest } = file;
+  return file.status === 'read' ? loadModule(source, file, probe, logger) : file;
+};
+
+/** Validates a module and asks it for its description, in a cell. */
+export const loadModule = async (
+  source: PluginSource,
+  { bytes, digest }: { readonly bytes: Uint8Array; readonly digest: string },
+  probe: PluginProbe,
+  logger: Logger,
+): Promise<LoadedPlugin | Refusal> => {
+  if (!ToolName.safeParse(source.name).success) return reject('its name is not one that a tool may have');
   const ungrantable = explainUngrantable(source.capabilities);
   if (ungrantable !== null) return reject(ungrantable, digest);
   const verdict = validateModule(bytes, source);

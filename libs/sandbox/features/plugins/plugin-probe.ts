@@ -44,7 +44,7 @@ export class PluginProbe {
 
   constructor(
     private readonly open: () => Promise<Cell>,
-    first: Cell,
+    first: Cell | null,
   ) {
     this.cell = first;
   }

@@ -213,6 +213,38 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
      (i64.store (i32.const 8) (call $load_u64 (i64.add (local.get $block) (i64.const 8)))) (call $say_hex (i32.const 0)) ${OK}`,
   ),
   'import-store': importing(user('store_get', '(param i64 i64) (result i64)'), OK),
+  // Its input is a JSON text: an operation, a key of one letter and the rest as the value.
+  notes: wat(`(module
+    ${[
+      ...[
+        user('store_get', '(param i64 i64) (result i64)'),
+        user('store_set', '(param i64 i64 i64) (result i32)'),
+      ],
+      ...[
+        user('store_delete', '(param i64 i64) (result i32)'),
+        user('store_list', '(param i64 i64) (result i64)'),
+      ],
+      ...[host('input_length', '(result i64)'), host('input_load_u8', '(param i64) (result i32)')],
+    ].join('\n')}
+    ${PRELUDE} (memory (export "memory") 4) (data (i32.const 0) "notesothernone") ${HELPERS}
+    (func $out (param $block i64)
+      (if (i64.eqz (local.get $block)) (then (call $say (i32.const 10) (i32.const 4)))
+        (else (call $output_set (local.get $block) (call $length (local.get $block))))))
+    (func $digit (param $n i32) (i32.store8 (i32.const 600) (i32.add (i32.const 48) (local.get $n))) (call $say (i32.const 600) (i32.const 1)))
+    (func (export "handle_tool_call") (result i32) (local $i i32) (local $len i32) (local $op i32) (local $name i64) (local $key i64)
+      (local.set $len (i32.wrap_i64 (call $input_length)))
+      (loop $next
+        (i32.store8 (i32.add (i32.const 1024) (local.get $i)) (call $input_load_u8 (i64.extend_i32_u (local.get $i))))
+        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (br_if $next (i32.lt_u (local.get $i) (local.get $len))))
+      (local.set $op (i32.load8_u (i32.const 1025)))
+      (local.set $name (call $block (select (i32.const 5) (i32.const 0) (i32.eq (local.get $op) (i32.const 120))) (i32.const 5)))
+      (if (i32.eq (local.get $op) (i32.const 108)) (then (call $out (call $store_list (local.get $name) (i64.const 0))) (return (i32.const 0))))
+      (local.set $key (call $block (i32.const 1026) (i32.const 1)))
+      (if (i32.eq (local.get $op) (i32.const 115)) (then (call $digit (call $store_set (local.get $name) (local.get $key)
+        (call $block (i32.const 1027) (i32.sub (local.get $len) (i32.const 4))))) (return (i32.const 0))))
+      (if (i32.eq (local.get $op) (i32.const 100)) (then (call $digit (call $store_delete (local.get $name) (local.get $key))) (return (i32.const 0))))
+      (call $out (call $store_get (local.get $name) (local.get $key))) (i32.const 0)))`),
   recursion: bare(`(func $f (call $f)) ${handler(`(call $f) ${OK}`)}`),
   trap: bare(handler('unreachable')),
   'import-unknown': bare(`(import "env" "system" (func)) ${handler(OK)}`),
