@@ -35,7 +35,7 @@ export interface SocketEvents {
 }
 
 /** Close codes after which the same credential is refused again. */
-const FATAL_CLOSES = new Set([4401, 4403]);
+export const FATAL_CLOSES: ReadonlySet<number> = new Set([4401, 4403]);
 const FATAL_STATUSES = new Set([401, 403]);
 const TOO_MANY_FAILURES = 'GATEWAY.TOO_MANY_FAILURES';
 /** A small resource that needs a valid credential. */
@@ -129,7 +129,8 @@ export class GatewaySocket {
 
   async #onClose(code: number): Promise<void> {
     if (FATAL_CLOSES.has(code)) return this.#refuse(this.#refusal ?? closedWith(code));
-    const refusal = this.#hasOpened ? null : await this.#probe();
+    const { token, fetch: send } = this.#options;
+    const refusal = this.#hasOpened ? null : await probeRefusal(this.#url, token, send);
     if (refusal) this.#refuse(refusal);
     else this.#lose(`closed with ${code}`);
   }
@@ -156,26 +157,30 @@ export class GatewaySocket {
       if (isWaiting) this.send(JSON.stringify({ id: HEARTBEAT_ID, method: 'ping', params: {} }));
     }, this.#options.heartbeatMs);
   }
-
-  /**
-   * Returns the reason why a gateway refused an upgrade, as far as a request finds one. The
-   * WebSocket API does not show it.
-   */
-  async #probe(): Promise<ClientError | null> {
-    try {
-      const token = await readToken(this.#options.token);
-      const response = await this.#options.fetch(this.#url + PROBE_PATH, {
-        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-        signal: AbortSignal.timeout(PROBE_MS),
-      });
-      const text = await response.text();
-      const refusal = errorOfResponse(response.status, text, response.headers.get('retry-after'));
-      return FATAL_STATUSES.has(response.status) || refusal.code === TOO_MANY_FAILURES ? refusal : null;
-    } catch {
-      return null;
-    }
-  }
 }
+
+/**
+ * Returns the reason why a gateway refused an upgrade, as far as a request finds one. The WebSocket
+ * API does not show it.
+ */
+export const probeRefusal = async (
+  url: string,
+  givenToken: Token | undefined,
+  send: typeof fetch,
+): Promise<ClientError | null> => {
+  try {
+    const token = await readToken(givenToken);
+    const response = await send(url + PROBE_PATH, {
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(PROBE_MS),
+    });
+    const text = await response.text();
+    const refusal = errorOfResponse(response.status, text, response.headers.get('retry-after'));
+    return FATAL_STATUSES.has(response.status) || refusal.code === TOO_MANY_FAILURES ? refusal : null;
+  } catch {
+    return null;
+  }
+};
 
 const closedWith = (code: number): ClientError =>
   new ClientError(CLIENT_ERRORS.refused, `the gateway closed the connection with ${code}`);

@@ -21,6 +21,9 @@ export type {
   RouteRequest,
   TurnFrame,
 } from './reference.js';
+export type { ServedTool, ToolCall, ToolRetryPolicy } from './served-tool.js';
+export { serveTools } from './serve-tools.js';
+export type { ServeEvent, ServeToolsOptions, ToolServer } from './serve-tools.js';
 export { AnswerText } from './turn-stream.js';
 export type { SessionStream, TurnOptions, TurnStream } from './turn-stream.js';
 export type { OpenWebSocket, Token, WebSocketLike } from './web-socket.js';

@@ -49,6 +49,7 @@ export class SessionStream extends BufferedStream<TurnFrame> {
   protected override onAnswer(message: Incoming, length: number): void {
     const frame = toFrame(message);
     this.#isStarted = true;
+    if (frame.event === 'progress') return this.push(frame, length);
     if (frame.offset <= this.#lastOffset) return;
     this.#lastOffset = frame.offset;
     this.push(frame, length);
@@ -166,6 +167,8 @@ export class TurnStream extends BufferedStream<TurnFrame> {
     }
     const frame = toFrame(message);
     if (frame.event === 'accepted') return this.#accept(frame, length);
+    // It has the offset of the frame before it, because no log has it.
+    if (frame.event === 'progress') return this.push(frame, length);
     if (frame.offset <= this.#lastOffset) return;
     this.#lastOffset = frame.offset;
     if (frame.event === 'approval') this.#options.onApproval?.(frame.data);

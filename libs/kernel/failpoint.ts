@@ -55,6 +55,14 @@ export const WORK_FAILPOINTS = [
   'work.call.permitted',
 ] as const;
 
+/** Points of a call that a program outside runs (`apps/gateway-e2e/tools/remote-kills.ts`). */
+export const REMOTE_FAILPOINTS = [
+  'remote.call.permitted',
+  'remote.call.sent',
+  'remote.call.answered',
+  'remote.call.ended',
+] as const;
+
 /** Every point in the product at which a test may break a process. */
 export const FAILPOINTS = [
   ...TURN_FAILPOINTS,
@@ -97,6 +105,7 @@ export const FAILPOINTS = [
   ...RESTORE_FAILPOINTS,
   ...DISK_FAILPOINTS,
   ...WORK_FAILPOINTS,
+  ...REMOTE_FAILPOINTS,
 ] as const;
 export type FailpointName = (typeof FAILPOINTS)[number];
 

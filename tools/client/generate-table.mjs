@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROUTE_GROUPS, SOCKET_METHODS } from '../../libs/contracts/dist/reference/index.js';
+import { renderProtocol } from './python-types.mjs';
 import { renderTable } from './render-table.mjs';
 
 /*
@@ -9,3 +10,6 @@ import { renderTable } from './render-table.mjs';
  */
 const FILE = join(import.meta.dirname, '../../libs/client/reference-table.ts');
 writeFileSync(FILE, renderTable(Object.assign({}, ...ROUTE_GROUPS), SOCKET_METHODS));
+
+const PROTOCOL = join(import.meta.dirname, '../../clients/python/src/antiphon/protocol.py');
+writeFileSync(PROTOCOL, renderProtocol());

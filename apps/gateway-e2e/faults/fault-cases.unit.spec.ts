@@ -5,6 +5,7 @@ import {
   DISK_FAILPOINTS,
   FAILPOINTS,
   FILE_FAILPOINTS,
+  REMOTE_FAILPOINTS,
   RESTORE_FAILPOINTS,
   WORK_FAILPOINTS,
 } from '@antiphon/kernel';
@@ -29,13 +30,19 @@ const failpointsInSource = (): Set<string> => {
 const sorted = (names: Iterable<string>): string[] => [...names].sort();
 
 describe('the failpoint sweep', () => {
-  // Points of a restore, of files and of lost work have specs of their own:
+  // Points of a restore, of files, of lost work and of remote calls have specs of their own:
   // libs/platform/database/backup/restore.nightly.spec.ts, libs/files/features/trees.
   it('has a case for each failpoint of the source, and no other', () =>
     expect(
       sorted([
         ...FAULT_CASES.map(({ point }) => point),
-        ...[...RESTORE_FAILPOINTS, ...FILE_FAILPOINTS, ...DISK_FAILPOINTS, ...WORK_FAILPOINTS],
+        ...[
+          ...RESTORE_FAILPOINTS,
+          ...FILE_FAILPOINTS,
+          ...DISK_FAILPOINTS,
+          ...WORK_FAILPOINTS,
+          ...REMOTE_FAILPOINTS,
+        ],
       ]),
     ).toEqual(sorted(failpointsInSource())));
 

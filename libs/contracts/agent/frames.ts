@@ -21,6 +21,7 @@ export const FRAME_EVENTS = [
   'text',
   'thought',
   'tool_use',
+  'progress',
   'approval',
   'approval_update',
   'tool_result',
@@ -59,6 +60,22 @@ export const liveSubject = (workspace: string, sessionId: string): string => `li
  */
 export const turnEndSubject = (workspace: string, sessionId: string): string =>
   `hint.turn-end.${workspace}.${sessionId}`;
+
+/**
+ * Subject of the progress of tool calls, from the gateway of the program to all gateways. A message
+ * may be lost. Clients of the session get it as a frame `progress`, which no log has.
+ */
+export const TOOL_PROGRESS_SUBJECT = 'hint.gateway.tool-progress';
+export const ToolProgress = z.object({
+  workspace: z.string(),
+  sessionId: z.uuid(),
+  /** Id of the call. */
+  id: z.uuid(),
+  name: z.string(),
+  message: z.string().optional(),
+  fraction: z.number().optional(),
+});
+export type ToolProgress = z.infer<typeof ToolProgress>;
 
 /** Position of the next frame of a session. */
 export interface FrameCursor {

@@ -44,6 +44,11 @@ export const ToolView = z.object({
       '`native`: it runs in the agent process; `plugin`: in a cell of the sandbox; `remote`: in a program that serves it; `mcp`: on an MCP server.',
     ),
   moduleDigest: z.string().nullable().describe('SHA-256 of the module of a plug-in; null for a native tool.'),
+  workers: z
+    .int()
+    .nullable()
+    .default(null)
+    .describe('Number of programs that serve a remote tool now; null for a tool of another source.'),
   capabilities: z.array(z.string()).describe('Capabilities of its module, such as `http:api.example.com`.'),
   hosts: z.array(z.string()).describe('Hosts that it may reach by `http`.'),
   isIdempotent: z.boolean().describe('A tool that is not is never called again when its outcome is lost.'),

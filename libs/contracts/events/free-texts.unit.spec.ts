@@ -22,7 +22,7 @@ const NAMES = new Set(
     'actor agentId agents answeredBy answeredByName before by callId caller capabilities causeId chain',
     'claimKey code createdBy digest failedNodes folder from generationId grants idempotencyKey key keyId kind model',
     'moduleDigest name nodeId order parentAgentId parentId path project provider providerCallId',
-    'recordedBy request revokedBy role rootId rotatedBy scopeKey scopeKeys scopes sessionKey systemDigest to tool toolsDigest with',
+    'recordedBy registeredBy removedBy request revokedBy role rootId rotatedBy scopeKey scopeKeys scopes sessionKey systemDigest to tool toolsDigest with',
     'worker',
     'workspaceId',
   ].flatMap((line) => line.split(' ')),

@@ -19,6 +19,7 @@ import { KeyEvent, WorkspaceEvent } from '../keys/index.js';
 import { createUpcast } from '../log/upcast.js';
 import type { Upcaster } from '../log/upcast.js';
 import { BudgetEvent, BudgetLimitEvent } from '../metering/index.js';
+import { RemoteToolEvent } from '../sandbox/index.js';
 import { PluginEvent } from '../sandbox/plugin-events.js';
 
 /** One event type in its current schema version. */
@@ -52,6 +53,7 @@ type OtherSchema = (
   | typeof WorkflowEvent
   | typeof BudgetEvent
   | typeof KeyEvent
+  | typeof RemoteToolEvent
   | typeof WorkspaceEvent
 )['options'][number];
 
@@ -80,6 +82,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('run', RunEvent.options),
   ...contractsOf('workflow', WorkflowEvent.options),
   ...contractsOf('budget', [...BudgetEvent.options, ...BudgetLimitEvent.options]),
+  ...contractsOf('plugin', RemoteToolEvent.options),
   ...contractsOf('key', KeyEvent.options),
   ...contractsOf('workspace', WorkspaceEvent.options),
   ...contractsOf('plugin', PluginEvent.options),

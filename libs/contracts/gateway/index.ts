@@ -5,3 +5,4 @@ export * from './chat-bodies.js';
 export * from './file-bodies.js';
 export * from './http-bodies.js';
 export * from './socket-params.js';
+export * from './tool-socket.js';

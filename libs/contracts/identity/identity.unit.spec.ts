@@ -37,6 +37,7 @@ describe('isPermitted', () => {
     const agent = principal('admin', { agentId: 'main' });
     const refused = PERMISSIONS.filter((one) => !isPermitted(agent, one));
     expect(refused).toEqual([
+      'tools:serve',
       'approvals:answer',
       'operations:write',
       'keys:manage',

@@ -23,6 +23,7 @@ export const PERMISSIONS = [
   'budgets:write',
   'plugins:read',
   'plugins:write',
+  'tools:serve',
   'approvals:read',
   'approvals:answer',
   'operations:write',
@@ -50,7 +51,13 @@ const MEMBER: readonly Permission[] = [
   // Each approval names the least privileged role that may decide it.
   'approvals:answer',
 ];
-const OPERATOR: readonly Permission[] = [...MEMBER, 'budgets:write', 'plugins:write', 'operations:write'];
+const OPERATOR: readonly Permission[] = [
+  ...MEMBER,
+  'budgets:write',
+  'plugins:write',
+  'tools:serve',
+  'operations:write',
+];
 
 /** Permissions of each role. Each role has those of the roles below it. */
 export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
@@ -62,6 +69,7 @@ export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
 
 /** Permissions that a credential of an agent never has, of any role. */
 const NEVER_FOR_AGENTS: ReadonlySet<Permission> = new Set([
+  'tools:serve',
   'approvals:answer',
   'operations:write',
   'keys:manage',

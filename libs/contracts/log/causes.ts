@@ -78,6 +78,8 @@ interface Fields extends AgentFields, FileFields, ProviderFields {
   tool_output_not_text: { readonly bytes: number; readonly sample: string };
   tool_timeout: { readonly timeoutMs: number };
   tool_call_cancelled: unknown;
+  tool_without_worker: { readonly waitedMs: number };
+  tool_worker_lost: unknown;
   tool_trapped: { readonly detail: string };
   tool_process_ended: { readonly detail: string };
   tool_memory_limit: { readonly detail: string };
@@ -200,6 +202,11 @@ export const TEXTS: Texts = {
     `invalid_output: ${bytes} bytes that are not UTF-8, base64 ${sample}`,
   tool_timeout: ({ timeoutMs }) => `timeout: the tool did not answer within ${timeoutMs} ms`,
   tool_call_cancelled: () => 'the call was cancelled',
+  tool_without_worker: ({ waitedMs }) =>
+    waitedMs === 0
+      ? 'no program serves this tool now; it was not run'
+      : `no program served this tool within ${waitedMs} ms; it was not run`,
+  tool_worker_lost: () => 'the program that ran the tool went away during the call',
   tool_trapped: ({ detail }) => `the tool trapped: ${detail}`,
   tool_process_ended: ({ detail }) => `the tool's process ended: ${detail}`,
   tool_memory_limit: ({ detail }) => `memory_limit: ${detail}`,

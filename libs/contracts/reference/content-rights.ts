@@ -44,6 +44,7 @@ const SESSION_FRAMES: Rights<FrameEvent> = {
   text: 'sessions:read',
   thought: 'sessions:read',
   tool_use: 'sessions:read',
+  progress: 'sessions:read',
   approval: 'sessions:read',
   approval_update: 'sessions:read',
   tool_result: 'sessions:read',

@@ -53,6 +53,17 @@ const FRAMES = {
     data: z.object({ id: z.string(), name: z.string(), input: z.json() }),
     example: { id: IDS.call, name: 'calculator', input: { expression: '6*7' } },
   },
+  progress: {
+    summary:
+      'Progress of the tool call `id`, as its program reports it. It has the offset of the frame before it, may be lost, and is not repeated by a resume.',
+    data: z.object({
+      id: z.string(),
+      name: z.string(),
+      message: z.string().optional(),
+      fraction: z.number().optional().describe('From 0 to 1.'),
+    }),
+    example: { id: IDS.call, name: 'weather', message: 'asking the station', fraction: 0.5 },
+  },
   approval: {
     summary: 'A tool call needs an approval. The turn waits for `approval.answer` until `expiresAt`.',
     data: z.object({

@@ -2,10 +2,13 @@ import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { Cause } from '../log/stored-event.js';
 import { defineRequest } from '../messaging/index.js';
+import { MAX_TOOL_OUTPUT_BYTES, ToolName } from './tool-name.js';
 import { MAX_TOOL_TIMEOUT_MS, ToolRetry } from './tool-policy.js';
 
 export * from './plugin-events.js';
 export * from './plugin-requests.js';
+export * from './remote-tool-events.js';
+export * from './remote-tools.js';
 export {
   DEFAULT_TOOL_RETRY,
   MAX_TOOL_ATTEMPTS,
@@ -19,7 +22,7 @@ export {
 } from './tool-policy.js';
 export type { DeclaredToolPolicy, RetryCaps, ToolPolicyResult } from './tool-policy.js';
 
-export const ToolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
+export { MAX_TOOL_OUTPUT_BYTES, ToolName };
 
 /** Kinds of tools that the sandbox service hosts. */
 export const ToolSourceKind = z.enum(['plugin', 'remote', 'mcp']);
@@ -44,6 +47,8 @@ export const ToolDescription = z.object({
   grants: z.array(z.string()).default([]),
   /** Absent in replies of older versions, which had plug-ins only. */
   source: ToolSourceKind.optional(),
+  /** Number of programs that serve a remote tool now. */
+  workers: z.int().nonnegative().optional(),
 });
 export type ToolDescription = z.infer<typeof ToolDescription>;
 
@@ -59,8 +64,6 @@ export const listTools = defineRequest({
   timeoutMs: 5_000,
 });
 
-/** Maximum size of the result of a plug-in that sets none, bytes. */
-export const MAX_TOOL_OUTPUT_BYTES = 1024 * 1024;
 /** Maximum size of the result of any tool, bytes. */
 export const MAX_RESULT_BYTES = 64 * 1024 * 1024;
 /** Size up to which a result is in a reply and in an event, bytes of JSON. A larger one is stored. */
@@ -88,7 +91,7 @@ export const ToolReply = z.discriminatedUnion('outcome', [
     outcome: z.literal('failed'),
     /**
      * One of `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED
-     * TOOL.UNAVAILABLE TOOL.CANCELLED`
+     * TOOL.UNAVAILABLE TOOL.CANCELLED TOOL.NO_WORKER TOOL.WORKER_LOST`
      */
     code: z.string(),
     message: z.string(),

@@ -86,6 +86,7 @@ import { SocketLifecycle } from './sockets/socket-lifecycle.js';
 import { AgentWarnings } from './status/agent-warnings.js';
 import { ConfigController } from './status/config.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './status/status.controller.js';
+import { RunRemoteCall, ToolWorkerSockets } from './tool-workers/tool-workers.service.js';
 
 /** Time within which notifications of appends wake the readers of events once, ms. */
 const EVENT_WAKE_MS = 10;
@@ -149,6 +150,7 @@ const statusProvider: Provider = {
     LogStatusController,
     WorkflowsController,
     WorkspacesController,
+    RunRemoteCall,
   ],
   providers: [
     { provide: APP_GUARD, useClass: AccessGuard },
@@ -233,6 +235,7 @@ const statusProvider: Provider = {
     TaskMethods,
     MemoryMethods,
     AuthenticatedSockets,
+    ToolWorkerSockets,
     SocketLifecycle,
   ],
 })

@@ -61,7 +61,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'provider.*',
         'projection.replay',
       ],
-      sandbox: [HEALTH, 'plugin.*'],
+      sandbox: [HEALTH, 'plugin.*', 'remote.*'],
       metering: [HEALTH, 'budget.read', 'usage.read', 'session.costs', 'limit.set', 'dead-letter.*'],
       memory: [HEALTH, 'entry.query', 'entry.recall', 'log.*', 'projection.replay'],
     },
@@ -69,7 +69,13 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     reads: ['LIVE'],
     durables: [],
     // One gateway tells the others that a key was revoked, and that a caller wrote.
-    publish: [KEY_CHANGED_SUBJECT, CALLER_WROTE_SUBJECT],
+    // It tells the sandbox and the other gateways about programs that serve tools.
+    publish: [
+      KEY_CHANGED_SUBJECT,
+      CALLER_WROTE_SUBJECT,
+      'hint.sandbox.tool-workers',
+      'hint.gateway.tool-progress',
+    ],
     subscribe: ['live.>', 'hint.turn-end.>', 'hint.agent.speech.>', 'hint.agent.samples.>'],
   },
   agent: {
@@ -100,10 +106,12 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   },
   sandbox: {
     // To the process that made a call, before the call's first effect.
-    requests: { agent: ['call.begin', 'call.begin.*'] },
+    // To the gateway whose program serves a tool.
+    requests: { agent: ['call.begin', 'call.begin.*'], gateway: ['tool.run', 'tool.run.*'] },
     owns: [],
     reads: [],
     durables: [],
+    publish: ['hint.gateway.tool-workers', 'hint.gateway.tool-cancel'],
   },
   metering: {
     // Its dead letters: it reads, handles and deletes them for an operator.

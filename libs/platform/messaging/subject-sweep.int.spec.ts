@@ -26,6 +26,9 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   // The process that made a call permits its first effect.
   [/^cmd\.agent\.call\.begin$/, ['sandbox']],
   [/^cmd\.sandbox\.plugin\.\w+$/, ['gateway']],
+  [/^cmd\.sandbox\.remote\.(register|remove)$/, ['gateway']],
+  // To the gateway whose program serves a tool.
+  [/^cmd\.gateway\.tool\.run$/, ['sandbox']],
   [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find)$/, ['agent']],
   [
     /^cmd\.metering\.(budget\.reserve|budget\.settle|limit\.set|reservation\.expire|period\.roll)$/,

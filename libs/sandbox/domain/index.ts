@@ -15,7 +15,9 @@ export { MAX_MODULE_BYTES, MAX_TABLE_ENTRIES, validateModule } from './module-va
 export type { ModuleLimits, ModuleVerdict, PluginKind } from './module-validator/validate-module.js';
 export { defaultDescription, parseDescription } from './plugin-description.js';
 export type { DescriptionResult, PluginDescription } from './plugin-description.js';
-export { TOOL_FAILURES, toToolOutcome, toolFailed } from './tool-outcome.js';
+export { findRefusal, MAX_REMOTE_TOOLS, MCP_PREFIX, remoteToolsDecider } from './remote-tools.decider.js';
+export type { RemoteTool, RemoteToolCommand, RemoteTools } from './remote-tools.decider.js';
+export { TOOL_FAILURES, completedOutcome, toToolOutcome, toolFailed } from './tool-outcome.js';
 export type { RunEnd, ToolFailure, ToolOutcome } from './tool-outcome.js';
 export { vetUrl } from './vet-url.js';
 export type { UrlVerdict, VettedUrl } from './vet-url.js';

@@ -32,6 +32,8 @@ export const TOOL_FAILURES = [
   'TOOL.CHANGED',
   'TOOL.UNAVAILABLE',
   'TOOL.CANCELLED',
+  'TOOL.NO_WORKER',
+  'TOOL.WORKER_LOST',
 ] as const;
 export type ToolFailure = (typeof TOOL_FAILURES)[number];
 
@@ -51,7 +53,8 @@ export const toolFailed = (code: ToolFailure, cause: Cause): ToolOutcome => ({
   ...{ outcome: 'failed', code, message: textOf(cause), cause },
 });
 
-const completed = (content: string, isError: boolean, maxBytes: number): ToolOutcome => {
+/** Returns the outcome of a call with a result; `maxBytes` bounds the content as JSON. */
+export const completedOutcome = (content: string, isError: boolean, maxBytes: number): ToolOutcome => {
   const storable = toStorable(content);
   const bytes = new TextEncoder().encode(storable).length;
   return bytes > maxBytes
@@ -97,8 +100,8 @@ const readOutput = (output: Uint8Array, maxBytes: number): ToolOutcome => {
     });
   const result = asResultObject(text);
   return result === null
-    ? completed(text, false, maxBytes)
-    : completed(result.content, result.is_error === true, maxBytes);
+    ? completedOutcome(text, false, maxBytes)
+    : completedOutcome(result.content, result.is_error === true, maxBytes);
 };
 
 /**
@@ -107,9 +110,9 @@ const readOutput = (output: Uint8Array, maxBytes: number): ToolOutcome => {
 export const toToolOutcome = (run: RunEnd, maxBytes: number): ToolOutcome => {
   switch (run.end) {
     case 'returned':
-      if (run.error !== null) return completed(run.error, true, maxBytes);
+      if (run.error !== null) return completedOutcome(run.error, true, maxBytes);
       if (run.status !== 0 && run.output.length === 0)
-        return completed(`the tool answered with status ${run.status}`, true, maxBytes);
+        return completedOutcome(`the tool answered with status ${run.status}`, true, maxBytes);
       return markError(readOutput(run.output, maxBytes), run.status !== 0);
     case 'trapped':
       return toolFailed('TOOL.TRAP', { kind: 'tool_trapped', detail: run.message });

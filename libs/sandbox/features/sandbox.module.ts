@@ -20,6 +20,9 @@ import { PluginRegistry } from './plugins/plugin-registry.js';
 import { ChangePlugins } from './calls/plugins.handler.js';
 import { pluginProviders } from './plugins/plugins.providers.js';
 import { PluginStore } from './store/plugin-store.js';
+import { RemoteToolSource } from './remote/remote-tool-source.js';
+import { remoteToolProviders } from './remote/remote-tool.providers.js';
+import { RemoteToolsHandler } from './remote/remote-tools.handler.js';
 
 /** Handles `cmd.sandbox.tool.list`. */
 @Controller()
@@ -57,22 +60,24 @@ export class SandboxModule implements OnApplicationShutdown {
       environment: Environment,
       registry: PluginRegistry,
       store: PluginStore,
+      remote: RemoteToolSource,
     ): Promise<Sandbox> => {
       const requiredLayers = parseRequiredLayers(environment['ANTIPHON_SANDBOX_LAYERS']);
       const options = { bundledDirectory, plugins, agents, logger, requiredLayers };
-      const sandbox = await createSandbox({ ...options, registry, store });
+      const sandbox = await createSandbox({ ...options, registry, store, sources: [remote] });
       reportHealth(sandbox, health);
       return sandbox;
     };
     return {
       module: SandboxModule,
-      controllers: [CallTool, ReadHeldResult, ListTools, ChangePlugins],
+      controllers: [CallTool, ReadHeldResult, ListTools, ChangePlugins, RemoteToolsHandler],
       providers: [
         CallNotificationsListener,
         ...pluginProviders,
+        ...remoteToolProviders,
         {
           provide: SANDBOX,
-          inject: [CONFIG, LOGGER, HEALTH, ENVIRONMENT, PluginRegistry, PluginStore],
+          inject: [CONFIG, LOGGER, HEALTH, ENVIRONMENT, PluginRegistry, PluginStore, RemoteToolSource],
           useFactory: startSandbox,
         },
       ],

@@ -80,6 +80,8 @@ export class ChatRenderer {
         return this.restart();
       case 'tool_use':
         return `[${fields.name} ${JSON.stringify(fields.input)}]\n`;
+      case 'progress':
+        return fields.message === undefined ? '' : `[${fields.name}: ${fields.message}]\n`;
       case 'tool_result':
         return `[= ${fields.content}]\n`;
       case 'usage':

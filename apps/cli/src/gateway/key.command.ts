@@ -1,4 +1,5 @@
 import type { RouteRequest } from '@antiphon/client';
+import { ROLES, ROLE_PERMISSIONS, type Role } from '@antiphon/contracts/identity';
 import type { IssuedKey, KeyView } from '@antiphon/contracts/keys';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
@@ -56,15 +57,24 @@ interface CreateOptions {
   readonly workspace?: string;
 }
 
+/** Returns the least privileged role that has all scopes, from `member` on. */
+const leastRole = (scopes: readonly string[]): Role | undefined =>
+  scopes.length === 0
+    ? undefined
+    : ROLES.filter((role) => role !== 'viewer').find((role) =>
+        scopes.every((scope) => ROLE_PERMISSIONS[role].some((permission) => permission === scope)),
+      );
+
 const create = async (
   { output, http }: CommandContext,
   name: string,
   { role, scopes, agent: agentId, expires, workspace }: CreateOptions,
 ): Promise<void> => {
+  const limits = scopes?.split(',').map((scope) => scope.trim());
   const body = {
     name,
-    role,
-    scopes: scopes?.split(',').map((scope) => scope.trim()),
+    role: role ?? leastRole(limits ?? []),
+    scopes: limits,
     agentId,
     expiresAt: expires === undefined ? undefined : parseTime('--expires', expires),
     workspace,
@@ -119,7 +129,10 @@ export const addKey = (program: Command, context: ContextOf): void => {
   key
     .command('create <name>')
     .description('create a key and print its text, which is shown once')
-    .option('--role <role>', 'viewer, member, operator or admin (default: member)')
+    .option(
+      '--role <role>',
+      'viewer, member, operator or admin (default: member, or the least role that has the scopes)',
+    )
     .option('--scopes <list>', 'permissions that limit the role, separated by commas')
     .option('--agent <id>', 'make it the credential of this agent, which never answers approvals')
     .option('--expires <when>', 'a duration such as 90d or 12h, or an ISO 8601 time (default: never)')

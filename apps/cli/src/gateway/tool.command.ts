@@ -13,9 +13,12 @@ const callsOf = ({ calls }: Tool): string => {
   return calls.count === 0 ? 'never called' : `${calls.count}, ${calls.failures} failed`;
 };
 
+const sourceOf = ({ source, workers }: Tool): string =>
+  workers === null ? source : `${source}, ${workers} ${workers === 1 ? 'worker' : 'workers'}`;
+
 const rowOf = (tool: Tool): string[] => [
   tool.name,
-  tool.source,
+  sourceOf(tool),
   tool.capabilities.join(', ') || '-',
   String(tool.agentCount),
   String(tool.agents.filter(({ approval }) => approval !== null).length),
@@ -37,7 +40,7 @@ const list = async ({ output, http }: CommandContext, query: AtOption): Promise<
 };
 
 const renderTool = (tool: Tool): string[] => [
-  `${tool.name}  (${tool.source})`,
+  `${tool.name}  (${sourceOf(tool)})`,
   tool.description,
   `module      ${tool.moduleDigest ?? 'none'}`,
   `may reach   ${tool.capabilities.join(', ') || 'nothing outside'}`,
@@ -65,7 +68,7 @@ export const addTool = (program: Command, context: ContextOf): void => {
   const tool = program.command('tool').description('list the tools that agents may have');
   tool
     .command('list')
-    .description('list native tools and those of plug-ins, and plug-ins that are not loaded')
+    .description('list all tools with their sources and workers, and plug-ins that are not loaded')
     .option(...AT)
     .addHelpText('after', '\nExample:\n  antiphon tool list')
     .action((at: AtOption, command: Command) => list(context(command), at));

@@ -85,6 +85,7 @@ const toView = (
       moduleDigest: isNative ? null : tool.moduleDigest,
     },
     ...{ capabilities: tool.grants, hosts: hostsOf(tool), isIdempotent: tool.idempotent },
+    workers: tool.workers ?? null,
     timeoutMs: tool.timeoutMs ?? null,
     memoryMb: tool.memoryMb ?? null,
     maxOutputBytes: isNative ? null : MAX_TOOL_OUTPUT_BYTES,

@@ -150,6 +150,8 @@ const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Attem
   const code = reply.outcome === 'failed' ? reply.code : '';
   if (code === 'TOOL.UNAVAILABLE') return unsent(turnId, call);
   const outcome = toOutcome(turnId, call, reply);
+  // A program that is lost may have acted: only an idempotent tool is called again.
+  if (code === 'TOOL.WORKER_LOST' && call.idempotent) return { retry: 'lost', otherwise: outcome };
   return code === 'TOOL.TIMEOUT' && call.idempotent && retryPolicyOf(call).onTimeout
     ? { retry: 'timed_out', otherwise: outcome }
     : { outcome };

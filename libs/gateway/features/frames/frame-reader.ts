@@ -118,6 +118,7 @@ export class FrameReader {
   #isCatchUpDue = false;
   #lastDoneTurn: string | null = null;
   #isTurnOpen = false;
+  #turnId = '';
   #hasFailed = false;
   #isClosed = false;
 
@@ -136,6 +137,13 @@ export class FrameReader {
     if (!isBlocked && this.#accept(frame) !== 'gap') return;
     this.#pending.add(frame);
     if (!isBlocked || isCommitted(frame)) void this.catchUp();
+  }
+
+  /** Delivers the progress of a tool call of the open turn. It is dropped while a gap is filled. */
+  pushProgress(data: Frame['data']): void {
+    if (this.#isClosed || !this.#isTurnOpen || this.#catchUp) return;
+    const offset = this.#lastOffset();
+    this.#options.deliver({ event: 'progress', data, offset, prev: offset, turnId: this.#turnId });
   }
 
   /**
@@ -183,6 +191,7 @@ export class FrameReader {
   #deliver(frame: Frame): void {
     this.#sequence = advance(this.#sequence ?? sequenceFrom(0), frame);
     this.#isTurnOpen = frame.event !== 'done';
+    this.#turnId = frame.turnId;
     if (frame.event === 'done') this.#lastDoneTurn = frame.turnId;
     this.#options.deliver(frame);
   }

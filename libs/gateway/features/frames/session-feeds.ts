@@ -1,4 +1,4 @@
-import { liveSubject, turnEndSubject } from '@antiphon/contracts/agent';
+import { TOOL_PROGRESS_SUBJECT, ToolProgress, liveSubject, turnEndSubject } from '@antiphon/contracts/agent';
 import { countError, recordTurnStage } from '@antiphon/observability';
 import { EarlyFrames } from './early-frames.js';
 import { FanOut } from './fan-out.js';
@@ -104,12 +104,14 @@ export class SessionFeeds {
   /** Feeds without readers, in the order in which they were left. */
   readonly #lingering = new Map<string, Feed>();
   readonly #stopReconnects: () => void;
+  readonly #stopProgress: () => void;
   readonly #poller: LogPoller;
 
   constructor(bus: FrameBus, log: FrameLog, now: () => number) {
     this.#bus = bus;
     this.#log = log;
     this.#stopReconnects = bus.onReconnect(() => this.#catchUpAll());
+    this.#stopProgress = bus.subscribe(TOOL_PROGRESS_SUBJECT, (text) => this.#onProgress(text));
     const readVersions: ReadVersions = (workspace, sessionIds) => log.versions(workspace, sessionIds);
     this.#poller = new LogPoller(readVersions, now, (error) => countError('frame', error));
   }
@@ -140,6 +142,7 @@ export class SessionFeeds {
   close(): void {
     this.#poller.close();
     this.#stopReconnects();
+    this.#stopProgress();
     for (const [key, feed] of this.#feeds) this.#drop(key, feed);
   }
 
@@ -209,6 +212,12 @@ export class SessionFeeds {
     if (!hasFollowerOf(feed, frame.turnId)) feed.early.add(frame, text.length);
     feed.fanOut.send(frame);
     if (frame.event === 'done') recordTurnStage('frame_delivered', receivedAt);
+  }
+
+  #onProgress(text: string): void {
+    const { workspace, sessionId, ...progress } = ToolProgress.parse(JSON.parse(text));
+    const feed = this.#feeds.get(`${workspace}/${sessionId}`);
+    for (const { reader } of feed?.followers ?? []) reader.pushProgress(progress);
   }
 
   /**

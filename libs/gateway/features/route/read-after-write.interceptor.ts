@@ -60,6 +60,8 @@ export class ReadAfterWriteInterceptor implements NestInterceptor, OnModuleDestr
   }
 
   intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    // A request of another service is no read of a caller.
+    if (context.getType() === 'rpc') return Promise.resolve(next.handle());
     return context.getType() === 'http' ? this.http(context, next) : this.socket(context, next);
   }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { TOOLS_PATH } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { isAppError } from '@antiphon/kernel';
 import { retryAfterSeconds } from '@antiphon/service-host';
@@ -13,8 +14,11 @@ export type Admission =
   | { readonly status: 101; readonly principal: Principal | null; readonly isForeign: boolean }
   | { readonly status: 401 | 403 | 404 | 429 | 503; readonly reason: string; readonly retryAfter?: number };
 
-/** `/ws/events` is `/ws` with one subscription to events from the beginning. */
-const SOCKET_PATHS: ReadonlySet<string> = new Set(['/ws', EVENTS_PATH]);
+/**
+ * `/ws/events` is `/ws` with one subscription to events from the beginning. Programs serve tools on
+ * `/ws/tools`.
+ */
+const SOCKET_PATHS: ReadonlySet<string> = new Set(['/ws', EVENTS_PATH, TOOLS_PATH]);
 
 /**
  * Decides an upgrade before the 101 response: path, Host and Origin, bearer token. Without a token

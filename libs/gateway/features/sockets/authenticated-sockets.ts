@@ -42,7 +42,7 @@ export class AuthenticatedSockets {
   }
 
   /** Closes the socket once its key is revoked or expires. A peer that does not answer is cut off. */
-  private closeWithCredential(socket: WebSocket, connection: ClientConnection, principal: Principal): void {
+  closeWithCredential(socket: WebSocket, connection: ClientConnection, principal: Principal): void {
     const { keyId } = principal;
     const unwatch = this.identities.watch(principal, () => {
       this.logger.info({ connectionId: connection.connectionId, keyId }, 'socket credential ended');

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { TOOLS_PATH } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import type { Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -9,6 +10,7 @@ import type { WebSocket } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
 import { AUTHENTICATOR, SESSION_FEEDS } from '../gateway.ports.js';
+import { ToolWorkerSockets } from '../tool-workers/tool-workers.service.js';
 import { authenticateSocket } from './authenticate-socket.js';
 import { AuthenticatedSockets } from './authenticated-sockets.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
@@ -35,6 +37,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     @Inject(LOGGER) private readonly logger: Logger,
     @Inject(IDS) private readonly ids: Ids,
     @Inject(AuthenticatedSockets) private readonly sockets: AuthenticatedSockets,
+    @Inject(ToolWorkerSockets) private readonly toolWorkers: ToolWorkerSockets,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -49,6 +52,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
   }
 
   async onModuleDestroy(): Promise<void> {
+    await this.toolWorkers.stop();
     await this.server?.close();
     this.feeds.close();
   }
@@ -61,6 +65,11 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     const { capabilities, table: methods } = this.methods;
     const onReady = (authenticated: Principal, named: readonly string[]) => {
       peer.onAuthenticated();
+      if (peer.url.split('?', 1)[0] === TOOLS_PATH) {
+        this.sockets.closeWithCredential(socket, connection, authenticated);
+        const begin = this.toolWorkers.begin(socket, connection, authenticated, authenticator.limits);
+        return begin ?? (() => undefined);
+      }
       const session = new RpcSession({
         connection,
         methods,

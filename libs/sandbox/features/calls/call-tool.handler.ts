@@ -105,12 +105,15 @@ const findRefusal = (
   return null;
 };
 
+const NEVER_RUN: ReadonlySet<string> = new Set(['TOOL.UNAVAILABLE', 'TOOL.NO_WORKER']);
+const MAY_REPEAT: ReadonlySet<string> = new Set(['TOOL.TIMEOUT', 'TOOL.WORKER_LOST']);
+
 /**
  * Returns false when the same call may run again: it did not run, or its tool is safe to repeat.
  */
 const isFinal = (reply: CallToolReply, isIdempotent: boolean): boolean =>
   reply.outcome === 'completed' ||
-  (reply.code !== 'TOOL.UNAVAILABLE' && !(isIdempotent && reply.code === 'TOOL.TIMEOUT'));
+  (!NEVER_RUN.has(reply.code) && !(isIdempotent && MAY_REPEAT.has(reply.code)));
 
 /** A call that is about to run, and whether a request of it has left. */
 interface Attempt {

@@ -43,6 +43,8 @@ export interface SandboxOptions {
   readonly registry?: PluginRegistry;
   /** Stores of plug-ins; none by default. */
   readonly store?: PluginStore;
+  /** Sources of tools after the plug-ins. */
+  readonly sources?: readonly ToolSource[];
 }
 
 /** Plug-ins of this process, and the cells that run them. */
@@ -106,7 +108,7 @@ export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> =
   const added = registry ? new AddedPlugins({ registry, open: isolation.open, logger }) : null;
   return {
     agents: options.agents ?? [],
-    sources: [new PluginTools({ entries, pool, http, added, store, logger })],
+    sources: [new PluginTools({ entries, pool, http, added, store, logger }), ...(options.sources ?? [])],
     plugins: entries.map(({ view }) => view),
     added,
     calls: new CallRegistry(),

@@ -19,7 +19,8 @@ export type ReadResult =
   | { readonly status: 'missing' | 'rejected'; readonly reason: string };
 
 const HTTP_GET = 'http-get';
-const BUNDLED_TOOLS = ['echo', 'calculator', HTTP_GET];
+/** Names of the plug-ins that ship with Antiphon. */
+export const BUNDLED_TOOLS = ['echo', 'calculator', HTTP_GET];
 export const DEFAULT_TIMEOUT_MS = 5_000;
 export const DEFAULT_MEMORY_MB = 16;
 const HTTP_TIMEOUT_MS = 12_000;

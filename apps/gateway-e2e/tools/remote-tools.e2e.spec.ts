@@ -1,0 +1,277 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { createClient, serveTools } from '@antiphon/client';
+import type { Client, TurnFrame } from '@antiphon/client';
+import { isTurnEnd } from '@antiphon/contracts/agent';
+import type { TestStack } from '@antiphon/testing/stack';
+import {
+  createApiCaller,
+  readEvents,
+  runCli,
+  scriptedConfig,
+  startQuickStack,
+  waitForValue,
+} from '../stack-under-test.js';
+import type { LoggedEvent } from '../stack-under-test.js';
+import { RemoteWorker } from './remote-worker.js';
+
+jest.setTimeout(60_000);
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const DOCS = readFileSync(join(ROOT, 'docs/remote-tools.md'), 'utf8');
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+const TOOLS = ['weather', 'forecast', 'once', 'again', 'patient', 'shared'];
+const CONFIG = scriptedConfig(`
+[[agents]]
+id = "main"
+provider = "scripted"
+tools = ${JSON.stringify(TOOLS)}
+`);
+
+let stack: TestStack;
+let client: Client;
+let key: string;
+let folder: string;
+const workers: RemoteWorker[] = [];
+
+const envOf = (name = 'worker') => ({
+  ...{ ANTIPHON_URL: stack.gatewayUrl, ANTIPHON_KEY: key, WORKER_NAME: name },
+  ...{ WORKER_ACTS: join(folder, 'acts'), PYTHONPATH: join(ROOT, 'clients/python/src') },
+});
+const startWorker = async (name?: string): Promise<RemoteWorker> => {
+  const worker = await RemoteWorker.start(envOf(name));
+  workers.push(worker);
+  return worker;
+};
+const actsOf = (tool: string): number =>
+  readFileSync(join(folder, 'acts'), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith(`${tool} `)).length;
+
+let peers = 0;
+const address = () => ({ channel: 'test', account: 'remote', peer: `p${++peers}` });
+const say = (content: string) => client.chat({ ...address(), content });
+const callText = (tool: string, input: object): string => `/tool ${tool} ${JSON.stringify(input)}`;
+const framesOf = async (content: string): Promise<TurnFrame[]> => {
+  const frames: TurnFrame[] = [];
+  for await (const frame of say(content)) frames.push(frame);
+  return frames;
+};
+const resultOf = (frames: readonly TurnFrame[]) =>
+  frames.find(({ event }) => event === 'tool_result')?.data as { content: string; is_error: boolean };
+const toolEvents = async ({ sessionId }: { readonly sessionId: string }): Promise<LoggedEvent[]> =>
+  waitForValue('the end of the turn', async () => {
+    const events = await readEvents(stack, { stream: `session-${sessionId}` });
+    return events.some(({ type }) => isTurnEnd(type))
+      ? events.filter(({ type }) => type.startsWith('ToolCall'))
+      : undefined;
+  });
+/** Waits until a tool has so many programs. */
+const waitForWorkers = (tool: string, count: number): Promise<true> =>
+  waitForValue(`${count} programs of ${tool}`, async () => {
+    const { tools } = await client.http.listTools();
+    return (tools.find(({ name }) => name === tool)?.workers ?? 0) === count ? true : undefined;
+  });
+const exampleOf = (language: string): string => {
+  const [, text = ''] = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(DOCS) ?? [];
+  return text.replaceAll(/^ {3}/gm, '');
+};
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'antiphon-remote-'));
+  stack = await startQuickStack(CONFIG);
+  client = createClient({ url: stack.gatewayUrl });
+  const { code, stdout } = await runCli(stack, ['key', 'create', 'worker', '--scopes', 'tools:serve']);
+  expect(code).toBe(0);
+  key = /ak_[\w-]+/.exec(stdout)?.[0] ?? '';
+}, 120_000);
+afterAll(async () => {
+  for (const worker of workers) await worker.end();
+  client?.close();
+  await stack?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('the examples of the page', () => {
+  const serve = async (command: string, args: readonly string[], tool: string) => {
+    const worker = RemoteWorker.run(command, args, envOf());
+    workers.push(worker);
+    await waitForWorkers(tool, 1);
+    return worker;
+  };
+
+  it('are of 15 lines at most', () => {
+    for (const language of ['js', 'python']) {
+      const lines = exampleOf(language).trim().split('\n');
+      expect(lines.length).toBeGreaterThan(5);
+      expect(lines.length).toBeLessThanOrEqual(15);
+    }
+  });
+
+  it('serve a tool in Node that a turn uses', async () => {
+    const worker = await serve(process.execPath, ['--input-type=module', '-e', exampleOf('js')], 'weather');
+    const frames = await framesOf(callText('weather', { city: 'Bern' }));
+    expect(resultOf(frames)).toMatchObject({ content: 'sunny in Bern', is_error: false });
+    await worker.end();
+    await waitForWorkers('weather', 0);
+  });
+
+  (hasPython ? it : it.skip)('serve a tool in Python that a turn uses', async () => {
+    const worker = await serve('python3', ['-c', exampleOf('python')], 'forecast');
+    const frames = await framesOf(callText('forecast', { city: 'Bern' }));
+    expect(resultOf(frames)).toMatchObject({ content: 'rain in Bern', is_error: false });
+    await worker.end('SIGTERM');
+    await waitForWorkers('forecast', 0);
+  });
+
+  it('leave facts with a version and a digest, and none for the same declaration again', async () => {
+    const facts = () => readEvents(stack, { stream: 'plugin-remote' });
+    const before = await facts();
+    expect(before[0]).toMatchObject({
+      type: 'RemoteToolRegistered',
+      data: { name: 'weather', version: 1, digest: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    });
+    const worker = await serve(process.execPath, ['--input-type=module', '-e', exampleOf('js')], 'weather');
+    expect(await facts()).toHaveLength(before.length);
+    await worker.end();
+    await waitForWorkers('weather', 0);
+  });
+});
+
+describe('a key with the scope tools:serve', () => {
+  const api = createApiCaller(() => stack.gatewayUrl);
+
+  it('can do nothing else', async () => {
+    for (const path of ['/agents', '/sessions', '/tools', '/events', '/keys'])
+      expect((await api(key, 'GET', path)).status).toBe(403);
+    const own = createClient({ url: stack.gatewayUrl, token: key });
+    await expect(own.chat({ ...address(), content: 'hello' }).text()).rejects.toMatchObject({
+      code: 'GATEWAY.FORBIDDEN',
+    });
+    own.close();
+  });
+
+  it('is needed to serve tools', async () => {
+    const { body } = await api<{ token: string }>('', 'POST', '/keys', { name: 'reader', role: 'member' });
+    const tools = { other: { description: 'Another.', handler: () => 'x' } };
+    const server = serveTools(tools, { url: stack.gatewayUrl, key: body.token, onEvent: () => undefined });
+    await expect(server.ready).rejects.toMatchObject({ code: 'CLIENT.REFUSED' });
+  });
+
+  it('registers no tool under the name of another one', async () => {
+    const refused: unknown[] = [];
+    const tool = { description: 'Another.', handler: () => 'x' };
+    const server = serveTools(
+      { echo: tool, read: tool, mcp__files__read: tool },
+      { url: stack.gatewayUrl, key, onEvent: (event) => event.type === 'refused' && refused.push(event) },
+    );
+    await server.ready;
+    expect(refused).toMatchObject(
+      ['echo', 'read', 'mcp__files__read'].map((name) => ({ name, code: 'TOOL.NAME_TAKEN' })),
+    );
+    await server.stop();
+  });
+});
+
+describe('calls of a remote tool', () => {
+  it('show the progress of the program, and reach it when they are cancelled', async () => {
+    let reason: unknown;
+    const aborted = new Promise<void>((resolve) => {
+      const handler = async (
+        _: unknown,
+        call: { signal: AbortSignal; progress(text: string, n: number): void },
+      ) => {
+        call.progress('half done', 0.5);
+        await new Promise<void>((done) =>
+          call.signal.addEventListener('abort', () => done(), { once: true }),
+        );
+        reason = call.signal.reason;
+        resolve();
+      };
+      server = serveTools({ shared: { description: 'Waits.', handler } }, { url: stack.gatewayUrl, key });
+    });
+    await server.ready;
+    const turn = say(callText('shared', {}));
+    const seen: TurnFrame[] = [];
+    for await (const frame of turn) {
+      seen.push(frame);
+      if (frame.event === 'progress') await turn.cancel();
+    }
+    await aborted;
+    expect(reason).toBe('cancelled');
+    expect(seen.find(({ event }) => event === 'progress')?.data).toMatchObject({
+      ...{ name: 'shared', message: 'half done', fraction: 0.5 },
+    });
+    expect(seen.at(-1)).toMatchObject({ event: 'done', data: { status: 'cancelled' } });
+    await server.stop();
+  });
+  let server: ReturnType<typeof serveTools>;
+
+  it('fail at once without a program', async () => {
+    const turn = say(callText('shared', {}));
+    expect((await toolEvents(await turn.accepted)).at(-1)).toMatchObject({
+      type: 'ToolCallFailed',
+      data: { code: 'TOOL.NO_WORKER', cause: { kind: 'tool_without_worker', waitedMs: 0 } },
+    });
+  });
+
+  it('are shared by the programs that serve the tool', async () => {
+    const [a, b] = [await startWorker('a'), await startWorker('b')];
+    await waitForWorkers('again', 2);
+    await Promise.all(Array.from({ length: 8 }, (_, n) => framesOf(callText('again', { n, ms: 300 }))));
+    expect([a.count('acted'), b.count('acted')]).toEqual([4, 4]);
+    await a.end('SIGTERM');
+    await b.end('SIGTERM');
+    await waitForWorkers('again', 0);
+  });
+
+  it('wait for a program if the tool declares it', async () => {
+    const frames = framesOf(callText('patient', { n: 1 }));
+    const worker = await startWorker('late');
+    expect(resultOf(await frames)).toMatchObject({ content: 'late did 1' });
+    await worker.end();
+    await waitForWorkers('patient', 0);
+  });
+
+  it('have an unknown outcome after kill -9 of the program, and are not made again', async () => {
+    const worker = await startWorker();
+    const before = actsOf('once');
+    const turn = say(callText('once', { ms: 30_000 }));
+    const accepted = await turn.accepted;
+    await worker.waitFor('acted');
+    const spare = await startWorker('spare');
+    await worker.end();
+    expect((await toolEvents(accepted)).at(-1)).toMatchObject({
+      type: 'ToolCallUnknown',
+      data: { cause: { why: { kind: 'failed_with', code: 'TOOL.WORKER_LOST' } } },
+    });
+    expect(actsOf('once') - before).toBe(1);
+    await spare.end();
+    await waitForWorkers('once', 0);
+  });
+
+  it('are made again on another program after kill -9, if the tool is idempotent', async () => {
+    const worker = await startWorker('first');
+    const turn = say(callText('again', { n: 7, ms: 2_000 }));
+    const accepted = await turn.accepted;
+    await worker.waitFor('acted');
+    await startWorker('second');
+    await worker.end();
+    const events = await toolEvents(accepted);
+    expect(events.map(({ type }) => type)).toEqual([
+      ...['ToolCallRequested', 'ToolCallDeferred', 'ToolCallCompleted'],
+    ]);
+    expect(events[1]?.data).toMatchObject({ reason: 'lost' });
+    expect(events[2]?.data).toMatchObject({ content: 'second did 7' });
+  });
+
+  it('are listed with their source and their programs', async () => {
+    const { stdout } = await runCli(stack, ['tool', 'list']);
+    expect(stdout).toMatch(/^again +remote, 1 worker /m);
+    expect(stdout).toMatch(/^weather +remote, 0 workers /m);
+  });
+});
