@@ -1,6 +1,6 @@
 // `npm run bench [-- --quick] [-- part …]`: measures Antiphon and its peers, prints the figures and
-// writes RESULTS.md. Parts: route provider sandbox append projections turn first-frame events tasks
-// agents identity files cli growth start.
+// writes RESULTS.md. Parts: route provider sandbox remote-tools append projections turn
+// first-frame events tasks agents identity files cli growth start.
 // It runs on any Node of npm, and starts the project's own Node.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +11,7 @@ const PARTS = [
   'route',
   'provider',
   'sandbox',
+  'remote-tools',
   'append',
   'projections',
   'turn',

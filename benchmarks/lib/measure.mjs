@@ -8,6 +8,7 @@ import { benchGrowth } from '../parts/growth.mjs';
 import { benchIdentity } from '../parts/identity.mjs';
 import { benchProjections } from '../parts/projections.mjs';
 import { benchProvider } from '../parts/provider.mjs';
+import { benchRemoteTools } from '../parts/remote-tools.mjs';
 import { benchRoute } from '../parts/route.mjs';
 import { benchSandbox } from '../parts/sandbox.mjs';
 import { benchTasks } from '../parts/tasks.mjs';
@@ -22,6 +23,7 @@ import { median } from './stats.mjs';
 import { verdictsOf } from './verdicts.mjs';
 
 const NEEDS_STACK = [
+  'remote-tools',
   'append',
   'projections',
   'turn',
@@ -47,6 +49,7 @@ const BENCHES = {
   route: benchRoute,
   provider: benchProvider,
   sandbox: benchSandbox,
+  'remote-tools': benchRemoteTools,
   append: benchAppend,
   projections: benchProjections,
   turn: benchTurn,

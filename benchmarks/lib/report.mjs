@@ -116,6 +116,19 @@ const sections = {
       rows.map(({ tool, what, ms }) => [tool, what, ...spread(ms)]),
     ),
   ],
+  'remote-tools': ({ rounds, perSecond, concurrency }) => [
+    'A call of a remote tool by a request to the sandbox, in milliseconds, next to the plug-in `echo`',
+    [
+      table(
+        ['tool', 'round', 'n', 'p50', 'p90', 'p99'],
+        rounds.flatMap(({ echo, remote }, round) => [
+          ['echo, a plug-in', show(round + 1), ...spread(echo)],
+          ['remote, in Node', show(round + 1), ...spread(remote)],
+        ]),
+      ),
+      `Calls a second, ${concurrency} at a time, three rounds: ${perSecond.map(show).join(', ')}.`,
+    ].join('\n\n'),
+  ],
   cli: (rows) => [
     'A command of the CLI, in milliseconds a process',
     table(

@@ -158,6 +158,17 @@ const sandboxVerdicts = ({ rows }) => {
   ];
 };
 
+const remoteToolVerdicts = ({ rounds, perSecond }) => [
+  verdict(
+    'remote tool, time added to a call of the plug-in `echo`, p50',
+    median(rounds.map(({ echo, remote }) => remote.p50 - echo.p50)),
+    { must: 2, unit: 'ms' },
+  ),
+  verdict('calls of a remote tool a second', median(perSecond), {
+    ...{ must: 2_000, atMost: false, unit: 'calls/s' },
+  }),
+];
+
 /** Behind a log that grows more slowly than it should, no lag would show anything. */
 const lagVerdict = ({ wantedPerSecond, eventsPerSecond, lag }) => {
   const what = `projection lag at ${wantedPerSecond} events/s, p99, the slowest`;
@@ -273,6 +284,7 @@ export const verdictsOf = (results) => [
   ...(results.projections ? projectionVerdicts(results.projections) : []),
   ...(results.route ? routeVerdicts(results.route) : []),
   ...(results.sandbox ? sandboxVerdicts(results.sandbox) : []),
+  ...(results['remote-tools'] ? remoteToolVerdicts(results['remote-tools']) : []),
   ...(results.events ? eventVerdicts(results.events) : []),
   ...(results.tasks ? taskVerdicts(results.tasks) : []),
   ...(results.agents ? agentVerdicts(results.agents) : []),

@@ -366,6 +366,10 @@ const SPECS = {
     quick: { ANTIPHON_TENANTS_MS: '15000' },
   },
   'three-agents': { shows: 'the audit names each changed fact of agents, tasks and messages', minutes: 15 },
+  'remote-kills': {
+    ...{ shows: 'no side effect of a remote tool happens twice, in 209 turns with a kill each', minutes: 40 },
+    quick: { ANTIPHON_REMOTE_KILLS: '17' },
+  },
   'tool-kills': {
     ...{ shows: 'no side effect of a tool happens twice', minutes: 25 },
     quick: { ANTIPHON_TOOL_TURNS: '6' },

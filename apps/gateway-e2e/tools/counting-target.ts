@@ -18,6 +18,8 @@ export interface CountingTarget {
    * Path of a module that redirects a process's connections to the target, when it is loaded first.
    */
   readonly preload: string;
+  /** Address of the target on this machine, for programs without rules of egress. */
+  readonly url: string;
   close(): void;
 }
 
@@ -48,11 +50,13 @@ export const startCountingTarget = async (): Promise<CountingTarget> => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const preload = join(mkdtempSync(join(tmpdir(), 'antiphon-target-')), 'preload.mjs');
-  writeFileSync(preload, preloadText((server.address() as AddressInfo).port));
+  const { port } = server.address() as AddressInfo;
+  writeFileSync(preload, preloadText(port));
   const target: CountingTarget = {
     requests,
     onAct: () => undefined,
     preload,
+    url: `http://127.0.0.1:${port}`,
     close: () => {
       server.closeAllConnections();
       server.close();

@@ -15,12 +15,15 @@ interface Line {
 /** A program that serves tools, as a process of its own. */
 export class RemoteWorker {
   readonly lines: Line[] = [];
+  /** Resolves once the process is gone. */
+  readonly ended: Promise<unknown>;
   readonly #process: ChildProcess;
   #wake: (() => void)[] = [];
 
   private constructor(command: string, args: readonly string[], env: Readonly<Record<string, string>>) {
     const own = { ...process.env, NODE_OPTIONS: '', ...env };
     this.#process = spawn(command, args, { cwd: ROOT, env: own, stdio: ['ignore', 'pipe', 'inherit'] });
+    this.ended = once(this.#process, 'exit');
     createInterface({ input: this.#process.stdout! }).on('line', (line) => this.#onLine(line));
   }
 
@@ -53,7 +56,7 @@ export class RemoteWorker {
   async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     this.#process.kill(signal);
-    await once(this.#process, 'exit');
+    await this.ended;
   }
 
   #onLine(line: string): void {

@@ -4,11 +4,12 @@ import { FILE_TEXTS } from './file-causes.js';
 import type { FileFields } from './file-causes.js';
 import { PROVIDER_TEXTS } from './provider-causes.js';
 import type { ProviderFields } from './provider-causes.js';
+import { REMOTE_TEXTS, type RemoteFields } from './remote-causes.js';
 
 export type { AnswerProblem } from './provider-causes.js';
 
 /** Fields of each kind of cause. */
-interface Fields extends AgentFields, FileFields, ProviderFields {
+interface Fields extends AgentFields, FileFields, ProviderFields, RemoteFields {
   /** Text of a provider, a tool, a person or a dependency, or a text that an old event recorded. */
   text: { readonly text: string };
   /** Error of a dependency, with its code. */
@@ -78,8 +79,6 @@ interface Fields extends AgentFields, FileFields, ProviderFields {
   tool_output_not_text: { readonly bytes: number; readonly sample: string };
   tool_timeout: { readonly timeoutMs: number };
   tool_call_cancelled: unknown;
-  tool_without_worker: { readonly waitedMs: number };
-  tool_worker_lost: unknown;
   tool_trapped: { readonly detail: string };
   tool_process_ended: { readonly detail: string };
   tool_memory_limit: { readonly detail: string };
@@ -142,6 +141,7 @@ export const TEXTS: Texts = {
   ...AGENT_TEXTS,
   ...FILE_TEXTS,
   ...PROVIDER_TEXTS,
+  ...REMOTE_TEXTS,
   text: ({ text }) => text,
   error: ({ code, text }) => `${code}: ${text}`,
   failed_with: ({ code, why }) => `${code}: ${textOf(why)}`,
@@ -202,11 +202,6 @@ export const TEXTS: Texts = {
     `invalid_output: ${bytes} bytes that are not UTF-8, base64 ${sample}`,
   tool_timeout: ({ timeoutMs }) => `timeout: the tool did not answer within ${timeoutMs} ms`,
   tool_call_cancelled: () => 'the call was cancelled',
-  tool_without_worker: ({ waitedMs }) =>
-    waitedMs === 0
-      ? 'no program serves this tool now; it was not run'
-      : `no program served this tool within ${waitedMs} ms; it was not run`,
-  tool_worker_lost: () => 'the program that ran the tool went away during the call',
   tool_trapped: ({ detail }) => `the tool trapped: ${detail}`,
   tool_process_ended: ({ detail }) => `the tool's process ended: ${detail}`,
   tool_memory_limit: ({ detail }) => `memory_limit: ${detail}`,

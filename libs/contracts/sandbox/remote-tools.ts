@@ -120,8 +120,8 @@ export const ToolWorkers = z.object({
 export type ToolWorkers = z.infer<typeof ToolWorkers>;
 
 /**
- * Subject on which a gateway tells every sandbox process of its programs: each change of a workspace,
- * and its revision at an interval. A process that lacks a revision asks for
+ * Subject on which a gateway tells every sandbox process of its programs: each change of a
+ * workspace, and its revision at an interval. A process that lacks a revision asks for
  * all of them. A gateway that is silent is gone, with the calls of its programs.
  */
 export const TOOL_WORKERS_SUBJECT = 'hint.sandbox.tool-workers';

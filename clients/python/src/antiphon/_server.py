@@ -22,6 +22,8 @@ _log = logging.getLogger("antiphon")
 _HEARTBEAT_S = 5.0
 _SILENT_BEATS = 3
 _CONNECT_S = 10.0
+#: Interval of looks whether the program is to stop.
+_LOOK_S = 0.25
 _FIRST_DELAY_S, _MAX_DELAY_S = 0.1, 5.0
 _FATAL_CLOSES = (4401, 4403)
 _FATAL_STATUSES = (401, 403)
@@ -127,7 +129,7 @@ class Tools:
                     failures = 0
                 except KeyboardInterrupt:
                     self._stopping.set()
-                except (Closed, Refused, OSError) as error:
+                except (Closed, Refused, OSError, ValueError) as error:
                     self._raise_if_fatal(error)
                     _log.warning("connection lost: %s", error)
                     failures = 0 if self._ready.is_set() else failures + 1
@@ -153,7 +155,6 @@ class Tools:
         url = f"{address.replace('http', 'ws', 1).rstrip('/')}/ws/tools"
         ws = WebSocket(url, headers, _CONNECT_S)
         self._socket = ws
-        ws.settimeout(0.25)
         try:
             self._listen(ws, concurrency, pool)
         finally:
@@ -174,10 +175,9 @@ class Tools:
             if now - max(heard_at, asked_at) > _HEARTBEAT_S:
                 asked_at = now
                 self._send(ws, {"type": "ping"})
-            try:
-                text = ws.receive()
-            except TimeoutError:
+            if not ws.wait(_LOOK_S):
                 continue
+            text = ws.receive()
             heard_at = time.monotonic()
             if text is not None:
                 self._handle(ws, json.loads(text), concurrency, pool)

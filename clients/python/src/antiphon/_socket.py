@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
+import select
 import socket
 import ssl
 import struct
@@ -85,14 +87,16 @@ class WebSocket:
         if answer.get("sec-websocket-accept", "").strip() != accept.lower():
             raise Closed(1006)
 
-    def settimeout(self, seconds: float) -> None:
-        self._socket.settimeout(seconds)
-
     def send(self, text: str) -> None:
         self._write(_TEXT, text.encode())
 
+    def wait(self, seconds: float) -> bool:
+        """Waits until there is something to read. Returns false after the time."""
+        pending = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+        return bool(self._buffer) or pending or bool(select.select([self._socket], [], [], seconds)[0])
+
     def receive(self) -> str | None:
-        """Returns the next text; None after a ping or a pong. Raises `Closed` and `TimeoutError`."""
+        """Returns the next text; None after a ping or a pong. Raises `Closed`."""
         parts: list[bytes] = []
         while True:
             final, opcode, data = self._read_frame()
@@ -130,33 +134,36 @@ class WebSocket:
             head = struct.pack("!BBQ", 0x80 | opcode, 0xFF, size)
         mask = os.urandom(4)
         with self._lock:
-            self._socket.sendall(head + mask + _mask(data, mask))
+            try:
+                self._socket.sendall(head + mask + _mask(data, mask))
+            except OSError:
+                # A part of the frame may have left: nothing can follow it.
+                self._socket.close()
+                raise
 
     def _read_frame(self) -> tuple[bool, int, bytes]:
-        first, second = self._read(2, peek=True)
-        size, head = second & 0x7F, 2
+        first, second = self._read(2)
+        size = second & 0x7F
         if size == 126:
-            size, head = struct.unpack("!H", self._read(4, peek=True)[2:])[0], 4
+            size = struct.unpack("!H", self._read(2))[0]
         elif size == 127:
-            size, head = struct.unpack("!Q", self._read(10, peek=True)[2:])[0], 10
+            size = struct.unpack("!Q", self._read(8))[0]
         if second & 0x80 or size > _MAX_MESSAGE:
             raise Closed(1002)
-        return bool(first & 0x80), first & 0x0F, self._read(head + size)[head:]
+        return bool(first & 0x80), first & 0x0F, self._read(size)
 
-    def _read(self, size: int, peek: bool = False) -> bytes:
-        """Reads bytes, which stay in the buffer for a peek. A timeout loses none of them."""
+    def _read(self, size: int) -> bytes:
         while len(self._buffer) < size:
             self._fill()
-        data = self._buffer[:size]
-        if not peek:
-            self._buffer = self._buffer[size:]
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
         return data
 
     def _fill(self) -> None:
+        # Before Python 3.13 a TLS connection may not be read and written at one time.
+        lock = self._lock if isinstance(self._socket, ssl.SSLSocket) else contextlib.nullcontext()
         try:
-            data = self._socket.recv(65_536)
-        except TimeoutError:
-            raise
+            with lock:
+                data = self._socket.recv(65_536)
         except OSError as error:
             raise Closed(1006) from error
         if not data:

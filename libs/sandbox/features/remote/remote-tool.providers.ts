@@ -14,6 +14,7 @@ import {
   provideClass,
 } from '@antiphon/service-host';
 import type { Provider } from '@nestjs/common';
+import { PluginRegistry } from '../plugins/plugin-registry.js';
 import { BUNDLED_TOOLS } from '../plugins/plugin-source.js';
 import { RemoteToolRegistry } from './remote-tool-registry.js';
 import { RemoteToolSource } from './remote-tool-source.js';
@@ -28,11 +29,18 @@ const isPluginName = ({ plugins }: AntiphonConfig, workspace: string, name: stri
 export const remoteToolProviders: Provider[] = [
   {
     provide: RemoteToolRegistry,
-    inject: [EVENT_STORE, IDS, CLOCK, CONFIG],
-    useFactory: (store: EventStore, ids: Ids, clock: Clock, config: AntiphonConfig) =>
+    inject: [EVENT_STORE, IDS, CLOCK, CONFIG, PluginRegistry],
+    useFactory: (
+      store: EventStore,
+      ids: Ids,
+      clock: Clock,
+      config: AntiphonConfig,
+      plugins: PluginRegistry,
+    ) =>
       new RemoteToolRegistry({
         ...{ store, ids, clock },
-        isTaken: (workspace, name) => Promise.resolve(isPluginName(config, workspace, name)),
+        isTaken: async (workspace, name) =>
+          isPluginName(config, workspace, name) || (await plugins.read(workspace)).added.has(name),
       }),
   },
   {

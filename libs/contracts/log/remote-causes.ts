@@ -1,0 +1,13 @@
+/** Fields of the causes of failed calls of remote tools. */
+export interface RemoteFields {
+  tool_without_worker: { readonly waitedMs: number };
+  tool_worker_lost: unknown;
+}
+
+export const REMOTE_TEXTS: { readonly [K in keyof RemoteFields]: (fields: RemoteFields[K]) => string } = {
+  tool_without_worker: ({ waitedMs }) =>
+    waitedMs === 0
+      ? 'no program serves this tool now; it was not run'
+      : `no program served this tool within ${waitedMs} ms; it was not run`,
+  tool_worker_lost: () => 'the program that ran the tool went away during the call',
+};
