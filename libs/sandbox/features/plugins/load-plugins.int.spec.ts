@@ -83,8 +83,8 @@ describe('loading plug-ins', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('refuses the capability store:notes, which is not available yet', async () => {
-    await start(['hello'], { capabilities: ['store:notes'] });
+  it('refuses the capability secret:token, which is not available yet', async () => {
+    await start(['hello'], { capabilities: ['secret:token'] });
     expect(box.view('hello')).toMatchObject({
       status: 'rejected',
       reason: expect.stringContaining('not available yet'),
