@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { bundledPlugins, startSandbox } from '../testing/sandbox.fixture.spec.js';
 import type { TestSandbox } from '../testing/sandbox.fixture.spec.js';
@@ -53,12 +54,13 @@ describe('the bundled plug-ins', () => {
       }),
     );
 
-    it('returns a megabyte', async () => {
+    it('returns a megabyte, which the sandbox holds for its caller', async () => {
       const input = { text: 'x'.repeat(1_000_000) };
-      expect(await box.call('echo', input)).toMatchObject({
-        outcome: 'completed',
-        content: JSON.stringify(input),
-      });
+      const text = JSON.stringify(input);
+      const reply = await box.call('echo', input);
+      const digest = createHash('sha256').update(text).digest('hex');
+      expect(reply).toMatchObject({ outcome: 'completed', large: { digest, size: text.length } });
+      expect((reply as { content: string }).content.startsWith('{"text":"xxx')).toBe(true);
     });
 
     it('refuses an input above the maximum', async () =>
