@@ -6,6 +6,7 @@ import { CALCULATION, commandsIn, startCliWorld, type CliWorld } from './cli-wor
 import { describeKeyCommands } from './describe-key-commands.js';
 import { describeApprovalCommands } from './describe-approval-commands.js';
 import { describeFileCommands } from './describe-file-commands.js';
+import { MCP_CONFIG, MCP_TOOLS, describeMcpCommands } from './describe-mcp-commands.js';
 import { describeOperatorCommands } from './describe-operator-commands.js';
 import { describePluginCommands } from './describe-plugin-commands.js';
 import { describeProviderCommands } from './describe-provider-commands.js';
@@ -22,7 +23,7 @@ const CONFIG = scriptedConfig(`
 [[agents]]
 id = "main"
 provider = "scripted"
-tools = ["calculator", "plan_step", "write", "rm", "greet*"]
+tools = ["calculator", "plan_step", "write", "rm", "greet*", ${MCP_TOOLS}]
 
 [[agents]]
 id = "guarded"
@@ -30,7 +31,7 @@ provider = "scripted"
 tools = ["calculator"]
 [[agents.approvals]]
 tool = "calculator"
-`);
+${MCP_CONFIG}`);
 
 /** One node that waits for an approval, so that its run stays open until it is cancelled. */
 const WAITING_WORKFLOW = `
@@ -331,6 +332,8 @@ describe('antiphon session', () => {
 describeProviderCommands(() => world);
 
 describePluginCommands(() => world);
+
+describeMcpCommands(() => world);
 // The last ones end the stack.
 describeOperatorCommands(() => world);
 

@@ -17,6 +17,8 @@ export {
 export type { ErrorData, ErrorKind } from './app-error.js';
 export { createBoundedMap } from './bounded-map.js';
 export type { BoundedMap } from './bounded-map.js';
+export { BREAKER_FAILURES, BREAKER_OPEN_MS, BREAKER_TRIAL_MS, circuitPhase } from './circuit.js';
+export type { CircuitPhase, CircuitState } from './circuit.js';
 export { clipAt, clipText } from './clip-text.js';
 export { clipMiddle, leftOutNote } from './clip-middle.js';
 export { assertNever, fold } from './decider.js';

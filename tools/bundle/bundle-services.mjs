@@ -14,14 +14,15 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SERVICES = ['agent', 'gateway', 'memory', 'metering', 'sandbox'];
 
 /**
- * Packages that stay where they are: programs of the machine, WebAssembly next to a module, and
- * optional packages of Nest.
+ * Packages that stay where they are. These are programs of the machine, WebAssembly next to a
+ * module, optional packages of Nest, and a library that is loaded when it is used.
  */
 const EXTERNAL = [
   /^node:/,
   /^(@temporalio|@prisma|@grpc)\//,
   /^pg($|[-/])/,
   /^(undici|reflect-metadata)/,
+  /^@modelcontextprotocol\//,
   /^@nestjs\/(websockets\/socket-module|platform-express|platform-socket\.io)/,
   /^@fastify\/(multipart|static|view)/,
   /^(class-validator|class-transformer|nats|mqtt|ioredis|amqplib|amqp-connection-manager|kafkajs)(\/|$)/,

@@ -340,6 +340,10 @@ const SPECS = {
     ...{ shows: 'turns resume within 1 s (p50) and 5 s (p99) after kill -9', minutes: 75 },
     quick: { ANTIPHON_KILLS: '4' },
   },
+  'mcp-conformance': {
+    shows: 'the MCP client passes the conformance scenarios outside of elicitation and OAuth',
+    ...{ minutes: 10, missing: needCommand('npm') },
+  },
   'provider-zoo': {
     shows: '1,000 turns against servers that misbehave end right, charged what these reported',
     ...{ minutes: 10, quick: { ANTIPHON_ZOO_TURNS: '150' } },

@@ -21,6 +21,7 @@ const NAMES = new Set(
     'check eventId signature streamId workspace',
     'actor agentId agents answeredBy answeredByName before by callId caller capabilities causeId chain',
     'claimKey code createdBy digest failedNodes folder from generationId grants idempotencyKey key keyId kind model',
+    'features server',
     'moduleDigest name nodeId order parentAgentId parentId path project provider providerCallId',
     'recordedBy registeredBy removedBy request revokedBy role rootId rotatedBy scopeKey scopeKeys scopes sessionKey systemDigest to tool toolsDigest with',
     'worker',
@@ -30,6 +31,8 @@ const NAMES = new Set(
 
 /** Names or paths of fields with a text of outside, and its origin. */
 const OUTSIDE: Readonly<Record<string, string>> = {
+  'McpServerAdded.url': 'a client',
+  removed: 'an MCP server',
   'AuditRecorded.first.message': 'the program of an audit, which signs it',
   about: 'the program of an audit',
   counts: 'the program of an audit',

@@ -21,6 +21,7 @@ import type { Upcaster } from '../log/upcast.js';
 import { BudgetEvent, BudgetLimitEvent } from '../metering/index.js';
 import { RemoteToolEvent } from '../sandbox/index.js';
 import { PluginEvent } from '../sandbox/plugin-events.js';
+import { McpEvent } from '../sandbox/mcp-events.js';
 
 /** One event type in its current schema version. */
 export interface EventContract {
@@ -46,6 +47,7 @@ type OtherSchema = (
   | typeof FileTreeEvent
   | typeof PlanEvent
   | typeof PluginEvent
+  | typeof McpEvent
   | typeof ProviderEvent
   | typeof ChatEvent
   | typeof RunEvent
@@ -86,6 +88,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('key', KeyEvent.options),
   ...contractsOf('workspace', WorkspaceEvent.options),
   ...contractsOf('plugin', PluginEvent.options),
+  ...contractsOf('plugin', McpEvent.options),
 ];
 
 const causeOfText = (text: unknown): object | null => (text === null ? null : { kind: 'text', text });

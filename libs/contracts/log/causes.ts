@@ -1,15 +1,13 @@
-import { AGENT_TEXTS } from './agent-causes.js';
-import type { AgentFields } from './agent-causes.js';
-import { FILE_TEXTS } from './file-causes.js';
-import type { FileFields } from './file-causes.js';
-import { PROVIDER_TEXTS } from './provider-causes.js';
-import type { ProviderFields } from './provider-causes.js';
+import { AGENT_TEXTS, type AgentFields } from './agent-causes.js';
+import { FILE_TEXTS, type FileFields } from './file-causes.js';
+import { MCP_TEXTS, type McpFields } from './mcp-causes.js';
+import { PROVIDER_TEXTS, type ProviderFields } from './provider-causes.js';
 import { REMOTE_TEXTS, type RemoteFields } from './remote-causes.js';
 
 export type { AnswerProblem } from './provider-causes.js';
 
 /** Fields of each kind of cause. */
-interface Fields extends AgentFields, FileFields, ProviderFields, RemoteFields {
+interface Fields extends AgentFields, FileFields, McpFields, ProviderFields, RemoteFields {
   /** Text of a provider, a tool, a person or a dependency, or a text that an old event recorded. */
   text: { readonly text: string };
   /** Error of a dependency, with its code. */
@@ -140,6 +138,7 @@ type Texts = { readonly [K in Kind]: (fields: Fields[K]) => string };
 export const TEXTS: Texts = {
   ...AGENT_TEXTS,
   ...FILE_TEXTS,
+  ...MCP_TEXTS,
   ...PROVIDER_TEXTS,
   ...REMOTE_TEXTS,
   text: ({ text }) => text,

@@ -10,6 +10,7 @@ import { FILE_ROUTES } from './file-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
 import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+import { MCP_ROUTES } from './mcp-routes.js';
 import { MEMORY_ROUTES } from './memory-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
 import { SEARCH_ROUTES } from './search-routes.js';
@@ -39,6 +40,7 @@ export { StatusView } from './status-view.js';
 export { ROUTE_TAGS, UPLOAD_MEDIA, defineRoute, routerPath } from './http-route.js';
 export type { HttpRoute, RouteInput, Upload } from './http-route.js';
 export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+export { MCP_ROUTES } from './mcp-routes.js';
 export { MEMORY_ROUTES } from './memory-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
 export { PLAN_ROUTES } from './plan-routes.js';
@@ -68,6 +70,7 @@ export const ROUTE_GROUPS = [
   BUDGET_ROUTES,
   PLUGIN_ROUTES,
   TOOL_ROUTES,
+  MCP_ROUTES,
   GATEWAY_ROUTES,
   AUDIT_ROUTES,
   LOG_ROUTES,

@@ -14,6 +14,7 @@ const WITHOUT_PAST: Readonly<Record<string, string>> = {
   '/api/v1/plugins': 'plug-ins of the running processes',
   '/api/v1/plugins/{name}': 'a plug-in as the running processes have it',
   '/api/v1/plugins/{name}/versions': 'each version names its time',
+  '/api/v1/mcp-servers': 'a changed tool must be seen as changed',
   '/api/v1/config': 'settings of the running gateway, which are no facts',
   '/api/v1/health': 'state of the running processes',
   '/healthz': 'state of the running processes',

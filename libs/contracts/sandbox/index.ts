@@ -22,6 +22,17 @@ export {
 } from './tool-policy.js';
 export type { DeclaredToolPolicy, RetryCaps, ToolPolicyResult } from './tool-policy.js';
 
+export { MCP_STREAM, McpEvent, McpFeature, McpServerName, McpTool } from './mcp-events.js';
+export {
+  MAX_MCP_TOOLS,
+  McpServerView,
+  McpToolView,
+  addMcpServer,
+  approveMcpTools,
+  listMcpServers,
+  removeMcpServer,
+} from './mcp-requests.js';
+
 export { MAX_TOOL_OUTPUT_BYTES, ToolName };
 
 /** Kinds of tools that the sandbox service hosts. */
@@ -91,7 +102,7 @@ export const ToolReply = z.discriminatedUnion('outcome', [
     outcome: z.literal('failed'),
     /**
      * One of `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED
-     * TOOL.UNAVAILABLE TOOL.CANCELLED TOOL.NO_WORKER TOOL.WORKER_LOST`
+     * TOOL.UNAVAILABLE TOOL.CANCELLED TOOL.NO_WORKER TOOL.WORKER_LOST TOOL.SERVER_FAILED`
      */
     code: z.string(),
     message: z.string(),

@@ -32,6 +32,7 @@ import { AgentMethods, AgentsController } from './agents/agents.controller.js';
 import { ApprovalMethods, ApprovalsController } from './agents/approvals.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
 import { PluginsController } from './agents/plugins.controller.js';
+import { McpServersController } from './agents/mcp-servers.controller.js';
 import { ToolsController } from './agents/tools.controller.js';
 import { MemoryController, MemoryMethods } from './agents/memory.controller.js';
 import { MessageMethods, MessagesController } from './agents/messages.controller.js';
@@ -126,6 +127,7 @@ const statusProvider: Provider = {
     BudgetsController,
     PluginsController,
     ToolsController,
+    McpServersController,
     ApprovalsController,
     AuditsController,
     ChatsController,

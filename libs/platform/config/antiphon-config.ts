@@ -60,6 +60,8 @@ export type ProviderConfig = AntiphonConfig['providers'][number];
 export type ToolLimit = AgentConfig['toolLimits'][number];
 /** Plug-in with its absolute path, or null for the bundled one of this name. */
 export type PluginConfig = AntiphonConfig['plugins'][number];
+/** MCP server of the operator's file: a program or a URL. */
+export type McpServerConfig = AntiphonConfig['mcp']['servers'][number];
 export type BudgetConfig = AntiphonConfig['budgets'];
 /** Tokens, and integer micro-USD; null = no limit. */
 export type BudgetLimitConfig = Omit<BudgetConfig, 'workspaces'>;

@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
 import { checkProgram } from './check-program.js';
 import { checkPolicies } from './check-policy.js';
+import { checkMcpServers, mcpServersOf } from './check-mcp.js';
 import { checkWorkspaces } from './check-workspaces.js';
 import { CAPABILITY_FORMS, parseCapability } from './capability.js';
 import { baseUrlProblem, isProxySetting } from './check-provider-url.js';
@@ -129,6 +130,8 @@ export const checkReferences = (
   checkUnique(list, entriesOf(file, 'providers'), 'name', 'provider');
   checkUnique(list, agents, 'id', 'agent');
   checkUnique(list, entriesOf(file, 'plugins'), 'name', 'plug-in');
+  const mcpServers = mcpServersOf(file);
+  checkUnique(list, mcpServers, 'name', 'MCP server');
   const budgets = entriesOf(tableOf(file, 'budgets'), 'workspaces');
   const below = budgets.map(({ table, path }) => ({ table, path: ['budgets', ...path] }));
   checkUnique(list, below, 'workspace', 'budget of the workspace');
@@ -267,4 +270,5 @@ export const checkRules = (
   checkCapabilities(list, file);
   checkPolicies(list, file);
   checkPluginPaths(list, file);
+  checkMcpServers(list, file);
 };

@@ -3,7 +3,7 @@ import { callLimitKeys } from './call-limit-keys.js';
 import { CAPABILITY_FORMS } from './capability.js';
 import { Agent, attempts, longestBackoff } from './agent.schema.js';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
-import { Files } from './file-settings.js';
+import { Files, Mcp } from './file-settings.js';
 import { NOTHING, TOOL, bool, hint, int, list, name, names, networks, origins } from './key-hints.js';
 import {
   oneWorkspace,
@@ -260,7 +260,7 @@ export const ConfigFile = z.strictObject({
   gateway: section(Gateway, 'gateway'),
   providers: list(Provider, 'providers'),
   agents: list(Agent, 'agents'),
-  plugins: list(Plugin, 'plugins'),
+  ...{ plugins: list(Plugin, 'plugins'), mcp: section(Mcp, 'mcp') },
   bindings: list(Binding, 'bindings'),
   budgets: section(Budgets, 'budgets'),
   prices: list(Price, 'prices'),

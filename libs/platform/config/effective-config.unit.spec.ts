@@ -46,6 +46,17 @@ system_prompt = "${MARKER}"
 [[plugins]]
 name = "weather"
 path = "weather.wasm"
+[[mcp.servers]]
+name = "files"
+command = "program"
+args = ["${MARKER}"]
+env = ["HOME"]
+token_env = "${MARKER}"
+[[mcp.servers]]
+name = "search"
+url = "http://127.0.0.1:1/mcp"
+args = ["${MARKER}"]
+token_env = "${MARKER}"
 [[bindings]]
 agent = "main"
 channel = "web"
@@ -84,6 +95,8 @@ describe('the keys of the effective configuration', () => {
     expect(secret.map(({ key }) => key).sort()).toEqual([
       'agents[].system_prompt',
       'gateway.token',
+      'mcp.servers[].args',
+      'mcp.servers[].token_env',
       'providers[].api_key_env',
       'providers[].base_url',
       'providers[].proxy',

@@ -16,6 +16,7 @@ export type {
   BudgetLimitConfig,
   EffectiveSetting,
   GatewayConfig,
+  McpServerConfig,
   PluginConfig,
   PriceConfig,
   ProviderConfig,

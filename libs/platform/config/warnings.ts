@@ -87,6 +87,9 @@ export const fileWarnings = (config: AntiphonConfig): readonly string[] => {
   ];
 };
 
+/** Name of a tool of an MCP server. Clients add servers at run time. */
+const MCP_TOOL = /^mcp__/;
+
 /**
  * Warns about tools that no plug-in provides. Only a file without plug-ins can be checked, because
  * the tools of a module are known when it is loaded.
@@ -96,7 +99,7 @@ export const toolWarnings = ({ agents, plugins }: AntiphonConfig): readonly stri
   const known = [...BUNDLED_PLUGINS, ...NATIVE_TOOLS];
   return agents.flatMap(({ id, tools }) =>
     tools
-      .filter((tool) => !known.some((name) => matchesTool(tool, name)))
+      .filter((tool) => !known.some((name) => matchesTool(tool, name)) && !MCP_TOOL.test(tool))
       .map((tool) => {
         const nearest = findNearest(tool, known);
         const hint = nearest === null ? '' : `; did you mean ${nearest}?`;

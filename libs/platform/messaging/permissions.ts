@@ -61,7 +61,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'provider.*',
         'projection.replay',
       ],
-      sandbox: [HEALTH, 'plugin.*', 'remote.*'],
+      sandbox: [HEALTH, 'plugin.*', 'remote.*', 'mcp.*'],
       metering: [HEALTH, 'budget.read', 'usage.read', 'session.costs', 'limit.set', 'dead-letter.*'],
       memory: [HEALTH, 'entry.query', 'entry.recall', 'log.*', 'projection.replay'],
     },

@@ -25,7 +25,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.agent\.turn\.(submit|cancel)$/, ['agent']],
   // The process that made a call permits its first effect.
   [/^cmd\.agent\.call\.begin$/, ['sandbox']],
-  [/^cmd\.sandbox\.plugin\.\w+$/, ['gateway']],
+  [/^cmd\.sandbox\.(plugin|mcp)\.\w+$/, ['gateway']],
   [/^cmd\.sandbox\.remote\.(register|remove)$/, ['gateway']],
   // To the gateway whose program serves a tool.
   [/^cmd\.gateway\.tool\.run$/, ['sandbox']],

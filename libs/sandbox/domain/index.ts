@@ -23,3 +23,7 @@ export { vetUrl } from './vet-url.js';
 export type { UrlVerdict, VettedUrl } from './vet-url.js';
 export { MAX_ADDED_PLUGINS, currentVersion, pluginMissing, pluginsDecider } from './plugins.decider.js';
 export type { AddedPlugin, AddedVersion, PluginCommand, WorkspacePlugins } from './plugins.decider.js';
+export { MAX_MCP_SERVERS, mcpServersDecider } from './mcp/mcp-servers.decider.js';
+export type { McpCommand, McpServer, McpServers } from './mcp/mcp-servers.decider.js';
+export { renderMcpResult } from './mcp/mcp-result.js';
+export type { McpBlock, McpResult } from './mcp/mcp-result.js';

@@ -14,6 +14,11 @@ import { CallTool } from './calls/call-tool.handler.js';
 import { ReadHeldResult } from './calls/read-held-result.handler.js';
 import { parseRequiredLayers } from './cell/isolation.js';
 import { SANDBOX, createSandbox } from './calls/sandbox.js';
+import { mcpProviders } from './mcp/mcp.providers.js';
+import { ChangeMcpServers } from './mcp/mcp-servers.handler.js';
+import type { McpServers } from './mcp/mcp-servers.js';
+import { McpTools } from './mcp/mcp-source.js';
+import { MCP_SERVERS } from './mcp/mcp.tokens.js';
 import type { Sandbox } from './calls/sandbox.js';
 import { listHostedTools } from './calls/tool-source.js';
 import { PluginRegistry } from './plugins/plugin-registry.js';
@@ -49,7 +54,10 @@ const reportHealth = ({ pool, layers, plugins }: Sandbox, health: HealthRegistry
 /** Loads the WebAssembly plug-ins, holds their cells and handles `cmd.sandbox.*`. */
 @Module({})
 export class SandboxModule implements OnApplicationShutdown {
-  constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
+  constructor(
+    @Inject(SANDBOX) private readonly sandbox: Sandbox,
+    @Inject(MCP_SERVERS) private readonly mcpServers: McpServers,
+  ) {}
 
   /** `bundledDirectory` is the absolute path of the folder that `npm run build:plugins` writes. */
   static withBundled(bundledDirectory: string): DynamicModule {
@@ -61,23 +69,35 @@ export class SandboxModule implements OnApplicationShutdown {
       registry: PluginRegistry,
       store: PluginStore,
       remote: RemoteToolSource,
+      mcpServers: McpServers,
     ): Promise<Sandbox> => {
       const requiredLayers = parseRequiredLayers(environment['ANTIPHON_SANDBOX_LAYERS']);
       const options = { bundledDirectory, plugins, agents, logger, requiredLayers };
-      const sandbox = await createSandbox({ ...options, registry, store, sources: [remote] });
+      const sources = [remote, new McpTools(mcpServers)];
+      const sandbox = await createSandbox({ ...options, registry, store, sources });
       reportHealth(sandbox, health);
       return sandbox;
     };
     return {
       module: SandboxModule,
-      controllers: [CallTool, ReadHeldResult, ListTools, ChangePlugins, RemoteToolsHandler],
+      controllers: [CallTool, ReadHeldResult, ListTools, ChangePlugins, RemoteToolsHandler, ChangeMcpServers],
       providers: [
         CallNotificationsListener,
         ...pluginProviders,
         ...remoteToolProviders,
+        ...mcpProviders,
         {
           provide: SANDBOX,
-          inject: [CONFIG, LOGGER, HEALTH, ENVIRONMENT, PluginRegistry, PluginStore, RemoteToolSource],
+          inject: [
+            CONFIG,
+            LOGGER,
+            HEALTH,
+            ENVIRONMENT,
+            PluginRegistry,
+            PluginStore,
+            RemoteToolSource,
+            MCP_SERVERS,
+          ],
           useFactory: startSandbox,
         },
       ],
@@ -86,5 +106,6 @@ export class SandboxModule implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     await this.sandbox.close();
+    await this.mcpServers.close();
   }
 }

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { AtOption } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 import { renderTable } from './agent-views.js';
+import { addMcp, mcpLines, showMcpServer } from './mcp.command.js';
 
 type Catalogue = RouteReply<'listTools'>;
 type Tool = Catalogue['tools'][number];
@@ -33,10 +34,11 @@ const renderMissing = ({ plugins, unknown, hasPlugins }: Catalogue): string[] =>
 ];
 
 const list = async ({ output, http }: CommandContext, query: AtOption): Promise<void> => {
-  const catalogue = await (await http()).listTools({ query });
+  const client = await http();
+  const [catalogue, { servers }] = await Promise.all([client.listTools({ query }), client.listMcpServers()]);
   const header = ['TOOL', 'SOURCE', 'MAY REACH', 'AGENTS', 'WITH APPROVAL', 'CALLS IN 24 H'];
   const table = renderTable(header, catalogue.tools.map(rowOf));
-  output.result(catalogue, [table, ...renderMissing(catalogue)].join('\n'));
+  output.result(catalogue, [table, ...mcpLines(servers), ...renderMissing(catalogue)].join('\n'));
 };
 
 const renderTool = (tool: Tool): string[] => [
@@ -54,18 +56,22 @@ const renderTool = (tool: Tool): string[] => [
   JSON.stringify(tool.inputSchema, null, 2),
 ];
 
-const show = async ({ output, http }: CommandContext, name: string, query: AtOption): Promise<void> => {
+const show = async (context: CommandContext, name: string, query: AtOption): Promise<void> => {
+  const { output, http } = context;
   const { tools } = await (await http()).listTools({ query });
   const tool = tools.find((one) => one.name === name);
+  if (!tool && (await showMcpServer(context, name))) return;
   if (!tool) throw notFound('TOOL.UNKNOWN', `there is no tool named "${name}": see antiphon tool list`);
   output.result(tool, renderTool(tool).join('\n'));
 };
 
 const AT = ['--at <position>', 'agents and calls as of this position of the log (default: now)'] as const;
 
-/** Adds `antiphon tool list|show`. */
+/** Adds `antiphon tool list|show`, and the commands of MCP servers. */
 export const addTool = (program: Command, context: ContextOf): void => {
-  const tool = program.command('tool').description('list the tools that agents may have');
+  const tool = program
+    .command('tool')
+    .description('list the tools that agents may have, and add MCP servers');
   tool
     .command('list')
     .description('list all tools with their sources and workers, and plug-ins that are not loaded')
@@ -78,4 +84,5 @@ export const addTool = (program: Command, context: ContextOf): void => {
     .option(...AT)
     .addHelpText('after', '\nExample:\n  antiphon tool show calculator')
     .action((name: string, at: AtOption, command: Command) => show(context(command), name, at));
+  addMcp(tool, context);
 };

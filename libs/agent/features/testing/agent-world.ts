@@ -62,6 +62,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   providers: [],
   agents: [{ ...AGENT, ...agent }],
   plugins: [],
+  mcp: { privateHosts: [], servers: [] },
   bindings: [],
   budgets: {
     session: null,

@@ -38,7 +38,14 @@ const readStatus = createStatusReader({
   ...{ requests, version: '1', uptimeMs: () => 1, temporalUi: 'http://10.1.2.3:8233' },
   ownHealth: () => Promise.resolve(REPORT),
   pool: { query: () => Promise.reject(new Error('down')) } as never,
-  config: { agents: [], providers: [], plugins: [], bindings: [], features: {} } as unknown as AntiphonConfig,
+  config: {
+    agents: [],
+    providers: [],
+    plugins: [],
+    mcp: { servers: [] },
+    bindings: [],
+    features: {},
+  } as unknown as AntiphonConfig,
 });
 const controller = new LogStatusController(requests, {} as never, {} as never, {} as never);
 const roots = (reader: Principal) => controller.listRoots({ query: { limit: 1 } } as never, reader);
