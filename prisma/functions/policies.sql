@@ -22,6 +22,13 @@ create policy all_workspaces on agent_approvals
 create policy own_workspace on agent_approvals
   using (workspace = current_setting('antiphon.workspace'::text, true));
 
+alter table agent_channel_deliveries enable row level security;
+create policy all_workspaces on agent_channel_deliveries
+  to antiphon_agent, antiphon_archiver, antiphon_memory, antiphon_metering, antiphon_reader
+  using (current_setting('antiphon.workspace'::text, true) = '*'::text);
+create policy own_workspace on agent_channel_deliveries
+  using (workspace = current_setting('antiphon.workspace'::text, true));
+
 alter table agent_generations enable row level security;
 create policy all_workspaces on agent_generations
   to antiphon_agent, antiphon_archiver, antiphon_memory, antiphon_metering, antiphon_reader

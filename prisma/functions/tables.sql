@@ -10,6 +10,8 @@ alter table agent_approvals set (fillfactor=70);
 CREATE INDEX agent_approvals_closed_idx ON agent_approvals USING btree (closed_at) WHERE (closed_at IS NOT NULL);
 CREATE INDEX agent_approvals_pending_idx ON agent_approvals USING btree (workspace, session_id) WHERE (status = 'pending'::text);
 
+CREATE INDEX agent_channel_deliveries_open_idx ON agent_channel_deliveries USING btree (first_position) WHERE (state = ANY (ARRAY['received'::text, 'answering'::text, 'queued'::text, 'sending'::text]));
+
 alter table agent_heartbeats set (fillfactor=50);
 
 alter table agent_runs set (fillfactor=70);

@@ -12,10 +12,11 @@ export const CONTEXTS = {
   // The bundle of all Temporal workflows: contexts import their types and signals.
   'agent-workflows': [],
   conversation: ['agent-log', 'agent-workflows', 'agents', 'files', 'providers'],
-  orchestration: ['agent-log', 'agent-workflows', 'agents', 'conversation', 'files'],
+  channels: ['agent-log', 'agents', 'conversation', 'providers'],
+  orchestration: ['agent-log', 'agent-workflows', 'agents', 'channels', 'conversation', 'files'],
   'native-tools': ['agent-log', 'agents', 'conversation', 'files', 'orchestration'],
   // Composes the service.
-  agent: ['agents', 'conversation', 'files', 'native-tools', 'orchestration', 'providers'],
+  agent: ['agents', 'channels', 'conversation', 'files', 'native-tools', 'orchestration', 'providers'],
 };
 
 /** Returns true if a project of one scope may import from another scope. */

@@ -8,6 +8,7 @@ import { findGateway, type AddressOptions } from './connection/gateway-address.j
 import { openGateway } from './connection/gateway-http.js';
 import { addAgent } from './gateway/agent.command.js';
 import { addApprovals } from './gateway/approvals.command.js';
+import { addChannel } from './gateway/channel.command.js';
 import { addChat } from './gateway/chat.command.js';
 import { addChats } from './gateway/chats.command.js';
 import { addCredential } from './gateway/credential.command.js';
@@ -58,6 +59,7 @@ const COMMANDS = [
   addStatus,
   addChat,
   addChats,
+  addChannel,
   addAgent,
   addTask,
   addPlan,

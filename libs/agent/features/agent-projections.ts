@@ -6,6 +6,7 @@ import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { DATABASE_POOL, LOGGER, NATS } from '@antiphon/service-host';
 import type pg from 'pg';
+import { agentChannels } from '@antiphon/channels-features/projections';
 import { agentAgents, agentSessions } from './projections.js';
 
 /**
@@ -32,7 +33,7 @@ export class AgentProjections {
         ...{ ...definition, pool, logger },
         subscribe: (wake, categories) => onLogNotification(nats, wake, { debounceMs, categories }),
       });
-    this.running = [run(agentSessions), run(agentAgents, AGENTS_DEBOUNCE_MS)];
+    this.running = [run(agentSessions), run(agentAgents, AGENTS_DEBOUNCE_MS), run(agentChannels)];
   }
 
   async stop(): Promise<void> {

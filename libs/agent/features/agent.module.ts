@@ -14,6 +14,7 @@ import {
   PAST_READS,
   SpeakingAgents,
 } from '@antiphon/agents-features';
+import { ChannelsModule } from '@antiphon/channels-features';
 import {
   ConversationModule,
   MODEL_PORT,
@@ -89,6 +90,7 @@ const providers = [
     FilesModule,
     AgentsModule,
     ConversationModule,
+    ChannelsModule,
     OrchestrationModule,
     NativeToolsModule,
   ],

@@ -2,6 +2,7 @@ import { COMPARED_DAYS } from '@antiphon/config';
 import { PastReads, type ProjectionDefinition } from '@antiphon/event-store';
 import type pg from 'pg';
 import { projectAgents } from '@antiphon/agents-features/projections';
+import { agentChannels } from '@antiphon/channels-features/projections';
 import {
   ASKED_FOR,
   projectAgentSessions,
@@ -67,7 +68,7 @@ export const agentAgents: ProjectionDefinition = {
   },
 };
 
-export const agentProjections = [agentSessions, agentRuns, agentTasks, agentAgents] as const;
+export const agentProjections = [agentSessions, agentRuns, agentTasks, agentAgents, agentChannels] as const;
 
 /** Creates the reads of the past of all projections. Signs of life of processes have no past. */
 export const createPastReads = (pool: pg.Pool): PastReads =>

@@ -61,5 +61,13 @@ export const fileErasuresIdOf = (workspace: string): string => v5(`${workspace}\
 export const planIdOf = (workspace: string, path: string): string =>
   v5(`${workspace}\nplan/${path}`, NAMESPACE);
 
+/** Returns the id of a delivery of a channel: a platform's id of a delivery has one. */
+export const channelMessageIdOf = (workspace: string, channel: string, deliveryId: string): string =>
+  v5(`${workspace}\nchannel/${channel}/delivery/${deliveryId}`, NAMESPACE);
+
+/** Returns the UUID of the peers of a channel, in the id of their event stream. */
+export const channelPeersIdOf = (workspace: string, channel: string): string =>
+  v5(`${workspace}\nchannel/${channel}/peers`, NAMESPACE);
+
 /** Returns the UUID of a workspace's connected providers, in the id of their event stream. */
 export const providersIdOf = (workspace: string): string => v5(`${workspace}\nproviders`, NAMESPACE);

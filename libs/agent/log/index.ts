@@ -2,6 +2,8 @@ export {
   agentUuidOf,
   approvalIdOf,
   callIdOf,
+  channelMessageIdOf,
+  channelPeersIdOf,
   chatIdOf,
   endMessageIdOf,
   fileErasuresIdOf,

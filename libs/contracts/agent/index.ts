@@ -5,6 +5,8 @@ export * from './agent-phases.js';
 export * from './agent-requests.js';
 export * from './approval-events.js';
 export * from './approval-requests.js';
+export * from './channel-events.js';
+export * from './channel-requests.js';
 export * from './chat-document.js';
 export * from './chat-events.js';
 export * from './chat-requests.js';

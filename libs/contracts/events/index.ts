@@ -3,6 +3,8 @@ import {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  ChannelMessageEvent,
+  ChannelPeerEvent,
   ChatEvent,
   FileErasureEvent,
   FileTreeEvent,
@@ -49,6 +51,8 @@ type OtherSchema = (
   | typeof PluginEvent
   | typeof McpEvent
   | typeof ProviderEvent
+  | typeof ChannelMessageEvent
+  | typeof ChannelPeerEvent
   | typeof ChatEvent
   | typeof RunEvent
   | typeof TaskEvent
@@ -76,6 +80,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('session', [...SessionEvent.options, SessionKeyBound]),
   ...contractsOf('agent', [...AgentEvent.options, ...AgentTreeEvent.options, ...AgentMessageEvent.options]),
   ...contractsOf('chat', ChatEvent.options),
+  ...contractsOf('channel', [...ChannelMessageEvent.options, ...ChannelPeerEvent.options]),
   ...contractsOf('file', FileTreeEvent.options),
   ...contractsOf('file', FileErasureEvent.options),
   ...contractsOf('task', TaskEvent.options),

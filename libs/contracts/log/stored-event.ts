@@ -19,6 +19,7 @@ export const CATEGORY_OWNERS = {
   chat: 'agent',
   plan: 'agent',
   provider: 'agent',
+  channel: 'agent',
   workflow: 'agent',
   budget: 'metering',
   memory: 'memory',

@@ -12,6 +12,7 @@ type Rights<Kind extends string> = Readonly<Record<Kind, Permission>>;
 const EVENTS: Rights<Category> = {
   session: 'sessions:read',
   chat: 'sessions:read',
+  channel: 'sessions:read',
   agent: 'agents:read',
   run: 'runs:read',
   task: 'runs:read',

@@ -12,6 +12,7 @@ export const ROUTE_TAGS = {
   Budgets: 'Limits and cost of model calls, by session, agent, day and month.',
   Sessions:
     'Records of conversations: export, integrity check and fork. Messages are sent over the WebSocket.',
+  Channels: 'Messengers and platforms by which people reach agents: deliveries, peers and dead letters.',
   Chats: 'Conversations that the files list as virtual `.chat` files, with commands and a stream of events.',
   Files: 'Files of a workspace, with all their versions.',
   Approvals: 'Tool calls that wait for a decision of a person.',

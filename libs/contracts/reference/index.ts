@@ -2,6 +2,7 @@ import { AGENT_ROUTES } from './agent-routes.js';
 import { APPROVAL_ROUTES } from './approval-routes.js';
 import { AUDIT_ROUTES } from './audit-routes.js';
 import { BUDGET_ROUTES } from './budget-routes.js';
+import { CHANNEL_ROUTES } from './channel-routes.js';
 import { CHAT_BRANCH_ROUTES } from './chat-branch-routes.js';
 import { CHAT_ROUTES } from './chat-routes.js';
 import { CONTEXT_ROUTES } from './context-routes.js';
@@ -30,6 +31,7 @@ export { APPROVAL_ROUTES } from './approval-routes.js';
 export { AUDIT_ROUTES, RecordedAudit } from './audit-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
 export { CONTENT_RIGHTS, rightOfEvent, VIRTUAL_FILE_KINDS } from './content-rights.js';
+export { CHANNEL_ROUTES } from './channel-routes.js';
 export { CHAT_BRANCH_ROUTES } from './chat-branch-routes.js';
 export { CHAT_ROUTES } from './chat-routes.js';
 export { CONTEXT_ROUTES } from './context-routes.js';
@@ -88,6 +90,7 @@ export const ROUTE_GROUPS = [
   WORKSPACE_ROUTES,
   PROVIDER_ROUTES,
   CREDENTIAL_ROUTES,
+  CHANNEL_ROUTES,
   DASHBOARD_ROUTES,
 ] as const;
 

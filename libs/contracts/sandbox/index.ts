@@ -5,6 +5,7 @@ import { defineRequest } from '../messaging/index.js';
 import { MAX_TOOL_OUTPUT_BYTES, ToolName } from './tool-name.js';
 import { MAX_TOOL_TIMEOUT_MS, ToolRetry } from './tool-policy.js';
 
+export * from './channel-requests.js';
 export * from './plugin-events.js';
 export * from './plugin-requests.js';
 export * from './remote-tool-events.js';

@@ -14,6 +14,7 @@ export {
 } from './conversation.tokens.js';
 export { retryTransient } from './sessions/retry-transient.js';
 export { keyOf, readBinding } from './sessions/session-keys.js';
+export { StartSession } from './sessions/start-session.handler.js';
 export { SessionRecovery } from './sessions/session-recovery.js';
 export { SessionRegistry } from './sessions/session-registry.js';
 export { Shutdown } from './sessions/shutdown.js';

@@ -3,7 +3,5 @@ export { advance, judgeFrame, sequenceFrom } from './frame-sequence.js';
 export type { FrameSequence, FrameVerdict } from './frame-sequence.js';
 export { isLoopbackHost, judgeOrigin } from './origin-policy.js';
 export type { OriginVerdict, RequestOrigin } from './origin-policy.js';
-export { createRouter } from './router.js';
-export type { Router, RoutingBinding, RoutingKey } from './router.js';
 export { TYPES_BY_SEVERITY, severityOf } from './severity.js';
 export type { Severity } from './severity.js';

@@ -9,6 +9,7 @@ import { addCrossOriginHeaders, isPreflight } from './access/cross-origin.js';
 import { authenticateRequest, chargeReceived } from './access/request-guard.js';
 import { judgeHeaders } from './access/session-cookie.js';
 import type { DashboardFiles } from './dashboard/dashboard-files.js';
+import { keepRawBody } from './channels/webhook-body.js';
 import { findDashboardContent, sendDashboardContent } from './dashboard/serve-dashboard.js';
 import { AUTHENTICATOR, DASHBOARD_FILES } from './gateway.ports.js';
 import { SocketAdapter, SocketMethods } from './sockets/socket-adapter.js';
@@ -69,6 +70,7 @@ export const configureGatewayHttp = (app: NestFastifyApplication): void => {
   addBodyParsers(fastify);
   fastify.decorateRequest('principal', null);
   fastify.addHook('onRequest', async (request, reply) => {
+    keepRawBody(request);
     // Answered before authentication, because browsers send no credential with it.
     if (isPreflight(request, authenticator.allowedOrigins)) return reply.code(204).send();
     try {

@@ -36,6 +36,7 @@ import { McpServersController } from './agents/mcp-servers.controller.js';
 import { ToolsController } from './agents/tools.controller.js';
 import { MemoryController, MemoryMethods } from './agents/memory.controller.js';
 import { MessageMethods, MessagesController } from './agents/messages.controller.js';
+import { ChannelsController, WebhooksController } from './channels/channels.controller.js';
 import { ChatStreams } from './chats/chat-streams.js';
 import { ChatBranchesController } from './chats/chat-branches.controller.js';
 import { ChatsController } from './chats/chats.controller.js';
@@ -130,6 +131,8 @@ const statusProvider: Provider = {
     McpServersController,
     ApprovalsController,
     AuditsController,
+    ChannelsController,
+    WebhooksController,
     ChatsController,
     ChatBranchesController,
     ConfigController,

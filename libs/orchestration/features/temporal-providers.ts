@@ -11,6 +11,7 @@ import {
   ToolRetry,
   VendorFigures,
 } from '@antiphon/conversation-features';
+import { ChannelWork, DELIVERY_TIMERS, LocalDeliveries } from '@antiphon/channels-features';
 import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/metering';
 import * as platform from '@antiphon/service-host';
 import { createToken, provide, provideClass } from '@antiphon/service-host';
@@ -25,6 +26,7 @@ import { RUN_STARTER } from './runs/start-run.handler.js';
 import { createActivities } from './temporal/activities.js';
 import type { Activities, ActivityDeps } from './temporal/activities.js';
 import { RunWorker, TemporalRuns, WORKER_DEFAULTS } from './temporal/run-worker.js';
+import { TemporalDeliveries } from './temporal/channel-deliveries-temporal.js';
 import { TemporalRetries } from './temporal/tool-retry-temporal.js';
 
 const { CLOCK, CONFIG, DATABASE_POOL, ENVIRONMENT } = platform;
@@ -62,12 +64,18 @@ export const temporalProviders = [
         : new LocalRetries(toolRetry, stopping.signal, logger),
   ),
   provide(
+    DELIVERY_TIMERS,
+    [TEMPORAL_QUEUE, DATABASE_POOL, ChannelWork, LOGGER],
+    (queue, pool, work, logger) =>
+      queue ? new TemporalDeliveries({ ...queue, pool, logger }) : new LocalDeliveries(work, logger),
+  ),
+  provide(
     RECONCILE,
-    [APPROVAL_TIMERS, TEMPORAL_QUEUE, RUN_STREAMS, DATABASE_POOL, TURN_COMMANDS, LOGGER],
-    (timers, queue, runs, pool, turns, logger) => async () => {
-      if (!queue || !timers) return 0;
-      const approvals = await timers.reconcile();
-      return approvals + (await reconcileRuns({ ...queue, runs, pool, turns, logger }));
+    [APPROVAL_TIMERS, TEMPORAL_QUEUE, RUN_STREAMS, DATABASE_POOL, TURN_COMMANDS, DELIVERY_TIMERS, LOGGER],
+    (timers, queue, runs, pool, turns, deliveries, logger) => async () => {
+      if (!queue || !timers || !(deliveries instanceof TemporalDeliveries)) return 0;
+      const open = (await timers.reconcile()) + (await deliveries.reconcile());
+      return open + (await reconcileRuns({ ...queue, runs, pool, turns, logger }));
     },
   ),
   provide(
@@ -90,19 +98,23 @@ export const temporalProviders = [
   ),
   provide(
     ACTIVITIES,
-    [RUN_STREAMS, TaskRunner, ToolRetry, ApprovalDeadlines, SWEEPS, ARCHIVE, LOGGER],
-    (runs, tasks, retryTool, deadlines, sweeps, archiveOldEvents, logger) =>
+    [RUN_STREAMS, TaskRunner, ToolRetry, ApprovalDeadlines, SWEEPS, ARCHIVE, ChannelWork, LOGGER],
+    (runs, tasks, retryTool, deadlines, sweeps, archiveOldEvents, channels, logger) =>
       createActivities({
         ...{ runs, tasks, retryTool, sweeps, archiveOldEvents, logger },
         tendApproval: (approval) => deadlines.apply(approval),
+        advanceDelivery: (delivery, signal) => channels.advance(delivery, signal),
       }),
   ),
   provide(
     TEMPORAL_RUNS,
-    [TEMPORAL_QUEUE, TOOL_RETRIES, WORKER_SETTINGS, ACTIVITIES, TaskRunner, RECONCILE, LOGGER],
-    (queue, retries, settings, activities, tasks, reconcile, logger) =>
-      queue && retries instanceof TemporalRetries
-        ? new TemporalRuns({ queue, settings, activities, tasks, retries, reconcile, logger })
+    [
+      ...([TEMPORAL_QUEUE, TOOL_RETRIES, DELIVERY_TIMERS, WORKER_SETTINGS, ACTIVITIES] as const),
+      ...([TaskRunner, RECONCILE, LOGGER] as const),
+    ],
+    (queue, retries, deliveries, settings, activities, tasks, reconcile, logger) =>
+      queue && retries instanceof TemporalRetries && deliveries instanceof TemporalDeliveries
+        ? new TemporalRuns({ queue, settings, activities, tasks, retries, deliveries, reconcile, logger })
         : null,
   ),
   provideClass(RunWorker, { temporal: TEMPORAL_RUNS, pool: DATABASE_POOL, nats: NATS, logger: LOGGER }),

@@ -2,9 +2,11 @@ import type { CamelKeys } from './camel-keys.js';
 import type { ConfigFile } from './config.schema.js';
 
 type AgentEntry = ConfigFile['agents'][number];
+type ChannelEntry = ConfigFile['channels'][number];
 
 /** The file with the defaults that depend on other keys or on the environment. */
-export interface ResolvedFile extends Omit<ConfigFile, 'agents'> {
+export interface ResolvedFile extends Omit<ConfigFile, 'agents' | 'channels'> {
+  readonly channels: readonly (ChannelEntry & { readonly plugin: string; readonly max_body_bytes: number })[];
   readonly agents: readonly (AgentEntry & Record<'name' | 'provider' | 'model', string>)[];
 }
 
@@ -62,6 +64,8 @@ export type ToolLimit = AgentConfig['toolLimits'][number];
 export type PluginConfig = AntiphonConfig['plugins'][number];
 /** MCP server of the operator's file: a program or a URL. */
 export type McpServerConfig = AntiphonConfig['mcp']['servers'][number];
+/** A channel, with the name of its plug-in. */
+export type ChannelConfig = AntiphonConfig['channels'][number];
 export type BudgetConfig = AntiphonConfig['budgets'];
 /** Tokens, and integer micro-USD; null = no limit. */
 export type BudgetLimitConfig = Omit<BudgetConfig, 'workspaces'>;

@@ -1,5 +1,6 @@
 import { isAbsolute, resolve } from 'node:path';
 import { Agent } from './agent.schema.js';
+import { maxBodyBytesOf } from './channel.schema.js';
 import type { AgentConfig, AntiphonConfig, ResolvedFile } from './antiphon-config.js';
 import { camelKeys } from './camel-keys.js';
 import type { ConfigFile } from './config.schema.js';
@@ -85,6 +86,11 @@ export const resolveFile = (file: ConfigFile, env: Environment): ResolvedFile =>
       const workspace = binding.workspace ?? file.agents.find(({ id }) => id === binding.agent)?.workspace;
       return { ...binding, ...(workspace === undefined ? {} : { workspace }) };
     }),
+    channels: file.channels.map((channel) => ({
+      ...channel,
+      plugin: channel.plugin ?? channel.name,
+      max_body_bytes: maxBodyBytesOf(channel),
+    })),
     budgets: resolveBudgets(file.budgets),
     prices: [...file.prices, ...DEFAULT_PRICES],
   };

@@ -3,6 +3,7 @@ import { isAbsolute, normalize } from 'node:path';
 import { checkProgram } from './check-program.js';
 import { checkPolicies } from './check-policy.js';
 import { checkMcpServers, mcpServersOf } from './check-mcp.js';
+import { checkChannels } from './check-channels.js';
 import { checkWorkspaces } from './check-workspaces.js';
 import { CAPABILITY_FORMS, parseCapability } from './capability.js';
 import { baseUrlProblem, isProxySetting } from './check-provider-url.js';
@@ -132,6 +133,8 @@ export const checkReferences = (
   checkUnique(list, entriesOf(file, 'plugins'), 'name', 'plug-in');
   const mcpServers = mcpServersOf(file);
   checkUnique(list, mcpServers, 'name', 'MCP server');
+  checkUnique(list, entriesOf(file, 'channels'), 'name', 'channel');
+  checkChannels(list, file);
   const budgets = entriesOf(tableOf(file, 'budgets'), 'workspaces');
   const below = budgets.map(({ table, path }) => ({ table, path: ['budgets', ...path] }));
   checkUnique(list, below, 'workspace', 'budget of the workspace');

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { callLimitKeys } from './call-limit-keys.js';
 import { CAPABILITY_FORMS } from './capability.js';
+import { Channel } from './channel.schema.js';
 import { Agent, attempts, longestBackoff } from './agent.schema.js';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { Files, Mcp } from './file-settings.js';
@@ -260,7 +261,8 @@ export const ConfigFile = z.strictObject({
   gateway: section(Gateway, 'gateway'),
   providers: list(Provider, 'providers'),
   agents: list(Agent, 'agents'),
-  ...{ plugins: list(Plugin, 'plugins'), mcp: section(Mcp, 'mcp') },
+  ...{ plugins: list(Plugin, 'plugins'), channels: list(Channel, 'channels') },
+  mcp: section(Mcp, 'mcp'),
   bindings: list(Binding, 'bindings'),
   budgets: section(Budgets, 'budgets'),
   prices: list(Price, 'prices'),

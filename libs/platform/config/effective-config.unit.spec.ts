@@ -43,6 +43,10 @@ tool = "calculator"
 id = "sales"
 workspace = "acme"
 system_prompt = "${MARKER}"
+[[channels]]
+name = "mock"
+base_url = "http://127.0.0.1/${MARKER}"
+public_key = "${'ab'.repeat(32)}"
 [[plugins]]
 name = "weather"
 path = "weather.wasm"
@@ -94,6 +98,8 @@ describe('the keys of the effective configuration', () => {
     const secret = settingKeys().filter(({ isSecret }) => isSecret);
     expect(secret.map(({ key }) => key).sort()).toEqual([
       'agents[].system_prompt',
+      'channels[].base_url',
+      'channels[].public_key',
       'gateway.token',
       'mcp.servers[].args',
       'mcp.servers[].token_env',

@@ -13,6 +13,7 @@ export type {
   PolicyRule,
   ToolLimit,
   BudgetConfig,
+  ChannelConfig,
   BudgetLimitConfig,
   EffectiveSetting,
   GatewayConfig,
@@ -21,6 +22,10 @@ export type {
   PriceConfig,
   ProviderConfig,
 } from './antiphon-config.js';
+export { BUNDLED_CHANNELS } from './channel.schema.js';
+export { RESERVED_CHANNELS } from './check-channels.js';
+export { createRouter } from './router.js';
+export type { Router, RoutingBinding, RoutingKey } from './router.js';
 export { CALL_LIMIT_KEYS, CALL_LIMIT_NAMES, DEFAULT_TRIES, resolveCallLimits } from './call-limits.js';
 export type { AgentLimits, CallLimitName, CallLimits, ResolvedLimits } from './call-limits.js';
 export { maxOutputTokensOf } from './model-outputs.js';

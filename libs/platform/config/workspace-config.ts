@@ -20,12 +20,13 @@ export const budgetLimitsOf = (
 const known = new WeakMap<AntiphonConfig, Map<string, AntiphonConfig>>();
 
 const filterFor = (config: AntiphonConfig, workspace: string): AntiphonConfig => {
-  const { agents, bindings, plugins, mcp } = config;
+  const { agents, bindings, channels, plugins, mcp } = config;
   const isOwn = (entry: Owned): boolean => isVisibleIn(entry, workspace);
   return {
     ...config,
     agents: agents.filter(isOwn),
     bindings: bindings.filter(isOwn),
+    channels: channels.filter(isOwn),
     plugins: plugins.filter(isOwn),
     mcp: { ...mcp, servers: mcp.servers.filter(isOwn) },
   };
@@ -38,8 +39,8 @@ const filterFor = (config: AntiphonConfig, workspace: string): AntiphonConfig =>
 export const workspaceConfig = (config: AntiphonConfig, workspace: string): AntiphonConfig => {
   const filtered = known.get(config) ?? new Map<string, AntiphonConfig>();
   known.set(config, filtered);
-  const { agents, bindings, plugins, mcp } = config;
-  const isNamed = [...agents, ...bindings, ...plugins, ...mcp.servers].some(
+  const { agents, bindings, channels, plugins, mcp } = config;
+  const isNamed = [...agents, ...bindings, ...channels, ...plugins, ...mcp.servers].some(
     (entry) => entry.workspace === workspace,
   );
   // All workspaces that no entry names see the same, so that the map stays small.

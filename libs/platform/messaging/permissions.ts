@@ -58,6 +58,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'workflow.*',
         'run.*',
         'credential.*',
+        'channel.*',
         'provider.*',
         'projection.replay',
       ],
@@ -85,7 +86,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
       // Large results come from the process that holds them.
       sandbox: [
         ...[HEALTH, 'tool.list', 'tool.call', 'call.find'],
-        ...['result.read', 'result.read.*', 'result.release', 'result.release.*'],
+        ...['result.read', 'result.read.*', 'result.release', 'result.release.*', 'channel.*'],
       ],
       metering: [
         'budget.reserve',

@@ -18,7 +18,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.(agent|sandbox|metering|memory)\.health\.check$/, ['gateway']],
   [/^cmd\.sandbox\.health\.check$/, ['agent']],
   [
-    /^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential|chat|file|plan|provider)\.[a-z-]+$/,
+    /^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential|channel|chat|file|plan|provider)\.[a-z-]+$/,
     ['gateway'],
   ],
   // The process that assigns tasks lets any agent process run their turns.
@@ -29,7 +29,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.sandbox\.remote\.(register|remove)$/, ['gateway']],
   // To the gateway whose program serves a tool.
   [/^cmd\.gateway\.tool\.run$/, ['sandbox']],
-  [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find|result\.read|result\.release)$/, ['agent']],
+  [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find|result\.read|result\.release|channel\.[a-z]+)$/, ['agent']],
   [
     /^cmd\.metering\.(budget\.reserve|budget\.settle|limit\.set|reservation\.expire|period\.roll)$/,
     ['agent'],

@@ -1,6 +1,7 @@
 export { createCircuitStore } from './breakers/circuit-breaker.store.js';
 export { CircuitBreakers } from './breakers/circuit-breaker.js';
 export type { Admission, CircuitBreakerDeps } from './breakers/circuit-breaker.js';
+export { CredentialStore } from './credentials/credential-store.js';
 export { createMasterKeyReader, describeMasterKey } from './credentials/master-keys.js';
 export { createModels } from './adapters/create-models.js';
 export type { Models, ModelsOptions } from './adapters/create-models.js';

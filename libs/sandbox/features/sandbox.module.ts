@@ -13,6 +13,7 @@ import { CallNotificationsListener } from './calls/call-notifications.listener.j
 import { CallTool } from './calls/call-tool.handler.js';
 import { ReadHeldResult } from './calls/read-held-result.handler.js';
 import { parseRequiredLayers } from './cell/isolation.js';
+import { ChannelHandlers } from './channels/channels.handler.js';
 import { SANDBOX, createSandbox } from './calls/sandbox.js';
 import { mcpProviders } from './mcp/mcp.providers.js';
 import { ChangeMcpServers } from './mcp/mcp-servers.handler.js';
@@ -62,7 +63,7 @@ export class SandboxModule implements OnApplicationShutdown {
   /** `bundledDirectory` is the absolute path of the folder that `npm run build:plugins` writes. */
   static withBundled(bundledDirectory: string): DynamicModule {
     const startSandbox = async (
-      { plugins, agents }: AntiphonConfig,
+      { plugins, agents, channels }: AntiphonConfig,
       logger: Logger,
       health: HealthRegistry,
       environment: Environment,
@@ -72,7 +73,7 @@ export class SandboxModule implements OnApplicationShutdown {
       mcpServers: McpServers,
     ): Promise<Sandbox> => {
       const requiredLayers = parseRequiredLayers(environment['ANTIPHON_SANDBOX_LAYERS']);
-      const options = { bundledDirectory, plugins, agents, logger, requiredLayers };
+      const options = { bundledDirectory, plugins, channels, agents, logger, requiredLayers };
       const sources = [remote, new McpTools(mcpServers)];
       const sandbox = await createSandbox({ ...options, registry, store, sources });
       reportHealth(sandbox, health);
@@ -80,7 +81,7 @@ export class SandboxModule implements OnApplicationShutdown {
     };
     return {
       module: SandboxModule,
-      controllers: [CallTool, ReadHeldResult, ListTools, ChangePlugins, RemoteToolsHandler, ChangeMcpServers],
+      controllers: [CallTool, ReadHeldResult, ListTools, ChangePlugins, RemoteToolsHandler, ChangeMcpServers, ChannelHandlers],
       providers: [
         CallNotificationsListener,
         ...pluginProviders,

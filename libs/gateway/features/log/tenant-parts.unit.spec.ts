@@ -43,6 +43,7 @@ const readStatus = createStatusReader({
     providers: [],
     plugins: [],
     mcp: { servers: [] },
+    channels: [],
     bindings: [],
     features: {},
   } as unknown as AntiphonConfig,

@@ -1,12 +1,17 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { WebSocketGateway } from '@nestjs/websockets';
-import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
+import {
+  RESERVED_CHANNELS,
+  createRouter,
+  workspaceConfig,
+  type AntiphonConfig,
+  type Router,
+} from '@antiphon/config';
 import { cancelTurn, forkSession, newSession } from '@antiphon/contracts/agent';
 import type { SessionAddress } from '@antiphon/contracts/agent';
 import type { ChatSendParams } from '@antiphon/contracts/gateway';
 import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import { METHODS } from '@antiphon/contracts/reference';
-import { createRouter, type Router } from '@antiphon/gateway-domain';
 import { invalid, notFound } from '@antiphon/kernel';
 import { CONFIG, REQUESTS } from '@antiphon/service-host';
 import type { GatewayRequests } from '../gateway.ports.js';
@@ -27,12 +32,6 @@ export class WorkspaceRouters {
     return router;
   }
 }
-
-/**
- * Channels of sessions that the runtime creates itself. A client's message there would become a
- * turn of a task, a run, a plan, a fork or a chat.
- */
-const RESERVED_CHANNELS: ReadonlySet<string> = new Set(['task', 'run', 'plan', 'fork', 'chat', 'agent']);
 
 /**
  * Returns the address of a message: the agent that it names, else the agent that the bindings

@@ -5,7 +5,7 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { createStatusReader } from './status.controller.js';
 
 const config = {
-  ...{ plugins: [], mcp: { servers: [] }, bindings: [], features: {} },
+  ...{ plugins: [], channels: [], mcp: { servers: [] }, bindings: [], features: {} },
   agents: [{ id: 'main', provider: 'scripted', model: 'scripted' }],
   providers: [{ name: 'scripted', kind: 'scripted' }],
 } as unknown as AntiphonConfig;

@@ -26,6 +26,7 @@ const SERVED: ReadonlySet<string> = new Set(
     ...[contracts.deleteWorkflow, contracts.validateWorkflow, contracts.claimTask, contracts.renewTask],
     ...[contracts.finishTask, contracts.setCredential, contracts.removeCredential],
     ...[contracts.rotateMasterKey, contracts.getPlan, contracts.beginToolCall],
+    ...[contracts.changePeer, contracts.replayDelivery],
     ...[contracts.testProvider, contracts.removeProvider, contracts.listProviderModels],
   ].map(({ subject }) => subject),
 );

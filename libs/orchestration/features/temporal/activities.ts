@@ -2,6 +2,9 @@ import { ApplicationFailure } from '@temporalio/common';
 import { Context } from '@temporalio/activity';
 import type {
   ApprovalActivities,
+  ChannelActivities,
+  ChannelDeliveryProgress,
+  ChannelDeliveryRef,
   RunActivities,
   SweepActivities,
   ToolActivities,
@@ -76,9 +79,17 @@ export interface ActivityDeps {
   readonly sweeps: Omit<SweepActivities, 'archiveOldEvents'>;
   readonly archiveOldEvents: (signal: AbortSignal) => Promise<number>;
   readonly tendApproval: ApprovalActivities['tendApproval'];
+  readonly advanceDelivery: (
+    delivery: ChannelDeliveryRef,
+    signal: AbortSignal,
+  ) => Promise<ChannelDeliveryProgress>;
 }
 
-export type Activities = RunActivities & ToolActivities & SweepActivities & ApprovalActivities;
+export type Activities = RunActivities &
+  ChannelActivities &
+  ToolActivities &
+  SweepActivities &
+  ApprovalActivities;
 
 /** Creates the activities of `@antiphon/agent-workflows`: one side effect each, safe to repeat. */
 export const createActivities = ({
@@ -89,6 +100,7 @@ export const createActivities = ({
   sweeps,
   archiveOldEvents,
   tendApproval,
+  advanceDelivery,
 }: ActivityDeps): Activities => {
   const inContext = <T>(name: string, work: () => Promise<T>) =>
     withFailures(logger, name, () => runWithContext(contextFrom('agent'), work));
@@ -103,6 +115,11 @@ export const createActivities = ({
     ),
     tendApproval: withFailures(logger, 'tendApproval', (approval) =>
       runWithContext(contextFrom('agent'), () => tendApproval(approval)),
+    ),
+    advanceDelivery: withFailures(logger, 'advanceDelivery', (delivery) =>
+      runWithContext(contextFrom('agent'), () =>
+        withHeartbeat((signal) => advanceDelivery(delivery, signal)),
+      ),
     ),
     readToolCall: withFailures(logger, 'readToolCall', (call) => retryTool.read(call)),
     retryTool: withFailures(logger, 'retryTool', (call) => withHeartbeat(() => retryTool.retry(call))),

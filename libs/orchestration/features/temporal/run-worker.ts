@@ -15,6 +15,7 @@ import { agentRuns } from '../runs/agent-runs.projection.js';
 import { startRunWorkflow } from '../runs/reconcile-runs.js';
 import type { TaskRunner } from '../runs/run-task.js';
 import type { Activities } from './activities.js';
+import type { TemporalDeliveries } from './channel-deliveries-temporal.js';
 import type { TemporalRetries } from './tool-retry-temporal.js';
 
 /** Connection with Temporal, and the queue of the activities of this service. */
@@ -81,6 +82,7 @@ export interface TemporalRunsDeps {
   readonly activities: Activities;
   readonly tasks: TaskRunner;
   readonly retries: TemporalRetries;
+  readonly deliveries: TemporalDeliveries;
   /** Compares Temporal with the log. Returns the number of open approvals and runs. */
   readonly reconcile: () => Promise<number>;
   readonly logger: Logger;
@@ -124,11 +126,16 @@ export class TemporalRuns {
     this.isStopped = true;
     clearInterval(this.timer);
     const pendingChecks = this.checks(() => Promise.resolve());
-    const { tasks, retries, queue, logger } = this.deps;
+    const { tasks, retries, deliveries, queue, logger } = this.deps;
     await tasks
       .release()
       .catch((err: unknown) => logger.warn({ work: 'run-node', err }, 'work not released'));
-    await Promise.all([...this.workers.map((worker) => worker.stop()), pendingChecks, retries.stop()]);
+    await Promise.all([
+      ...this.workers.map((worker) => worker.stop()),
+      pendingChecks,
+      retries.stop(),
+      deliveries.stop(),
+    ]);
     await queue.temporal.close();
   }
 
@@ -143,12 +150,12 @@ export class TemporalRuns {
     const common = { server, namespace: temporal.namespace, logger, identity };
     const short = { ...common, taskQueue, maxActivities: capacity.short };
     const tasks = { ...common, taskQueue: tasksQueue(taskQueue), maxActivities: capacity.tasks };
-    const { runTask } = activities;
+    const { runTask, advanceDelivery } = activities;
     const onPolling = (): void => this.requestCheck();
     return [
       // It takes tasks too, for runs that an older version started.
       startWorker({ ...short, bundlePath: bundlePath(), activities: { ...activities }, onPolling }),
-      startWorker({ ...tasks, activities: { runTask } }),
+      startWorker({ ...tasks, activities: { runTask, advanceDelivery } }),
     ];
   }
 

@@ -1,13 +1,10 @@
 import type { ToolCallRef } from '@antiphon/agent-workflows';
 import { toolWorkflowId } from '@antiphon/contracts/agent';
-import { sleep } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { startWorkflowOnce } from '@antiphon/temporal';
 import type { TemporalLink } from '@antiphon/temporal';
 import type { ToolRetries, ToolRetryRef } from '@antiphon/conversation-features';
-
-/** Delay before a workflow is started again while Temporal is unavailable, ms. */
-const RESTART_MS = 1_000;
+import { WorkflowStarts } from './workflow-starts.js';
 
 export interface TemporalRetriesDeps {
   readonly temporal: TemporalLink;
@@ -15,40 +12,24 @@ export interface TemporalRetriesDeps {
   readonly logger: Logger;
 }
 
-/**
- * Schedules retries in Temporal: each call has a Temporal workflow under a fixed id. While the
- * server is unavailable, the call waits in the log.
- */
+/** Schedules retries in Temporal: each call has a Temporal workflow under a fixed id. */
 export class TemporalRetries implements ToolRetries {
-  private readonly stopping = new AbortController();
-  private readonly starting = new Map<string, Promise<void>>();
+  private readonly starts: WorkflowStarts<ToolRetryRef>;
 
-  constructor(private readonly deps: TemporalRetriesDeps) {}
+  constructor(private readonly deps: TemporalRetriesDeps) {
+    this.starts = new WorkflowStarts(
+      (call) => this.startWorkflow(call),
+      ({ callId }, err) => deps.logger.warn({ err, callId }, 'tool retry workflow not started'),
+    );
+  }
 
   schedule(call: ToolRetryRef): void {
-    const { callId } = call;
-    if (this.starting.has(callId)) return;
-    const started = this.startWithRetry(call).finally(() => this.starting.delete(callId));
-    this.starting.set(callId, started);
+    this.starts.start(call.callId, call);
   }
 
   /** Resolves when no start request is in flight any more. */
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    await Promise.all(this.starting.values());
-  }
-
-  private async startWithRetry(call: ToolRetryRef): Promise<void> {
-    const { logger } = this.deps;
-    const { signal } = this.stopping;
-    for (let isLogged = false; !signal.aborted; isLogged = true) {
-      try {
-        return await this.startWorkflow(call);
-      } catch (error) {
-        if (!isLogged) logger.warn({ err: error, callId: call.callId }, 'tool retry workflow not started');
-      }
-      await sleep(RESTART_MS, signal).catch(() => undefined);
-    }
+  stop(): Promise<void> {
+    return this.starts.stop();
   }
 
   private startWorkflow({ workspace, sessionId, callId, agentId }: ToolRetryRef): Promise<void> {

@@ -44,7 +44,9 @@ export class Credentials {
   async list({
     workspace,
   }: z.output<typeof listCredentials.request>): Promise<{ credentials: CredentialView[] }> {
-    return { credentials: await this.store.list(workspace) };
+    const all = await this.store.list(workspace);
+    // Names with a colon are secrets of channels and tools, which their own routes show.
+    return { credentials: all.filter(({ provider }) => !provider.includes(':')) };
   }
 
   @HandleRequest(removeCredential)

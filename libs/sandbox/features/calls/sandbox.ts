@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import type { AgentConfig, PluginConfig } from '@antiphon/config';
+import type { AgentConfig, ChannelConfig, PluginConfig } from '@antiphon/config';
 import { MAX_ADDED_MEMORY_MB, MAX_ADDED_TIMEOUT_MS } from '@antiphon/contracts/sandbox';
 import type { PluginView } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
@@ -7,11 +7,13 @@ import { CallRegistry } from './call-registry.js';
 import { HeldResults } from './held-results.js';
 import { startIsolation } from '../cell/isolation.js';
 import type { Layer } from '../cell/isolation.js';
+import { listChannelSources } from '../plugins/channel-sources.js';
 import { systemEgress } from '../http/fetch-page.js';
 import type { EgressPorts } from '../http/fetch-page.js';
 import { VettedClient } from '../http/vetted-client.js';
 import { AddedPlugins } from '../plugins/added-plugins.js';
 import { loadPlugins } from '../plugins/load-plugins.js';
+import type { PluginEntry } from '../plugins/load-plugins.js';
 import { PluginProbe } from '../plugins/plugin-probe.js';
 import type { PluginRegistry } from '../plugins/plugin-registry.js';
 import { listPluginSources } from '../plugins/plugin-source.js';
@@ -28,6 +30,8 @@ export interface SandboxOptions {
   /** Absolute path of the folder with the bundled plug-ins' modules. */
   readonly bundledDirectory: string;
   readonly plugins: readonly PluginConfig[];
+  /** Channels, whose bundled plug-ins are loaded; none by default. */
+  readonly channels?: readonly ChannelConfig[];
   /** Agents whose approval rules apply; none by default. */
   readonly agents?: readonly AgentConfig[];
   readonly logger: Logger;
@@ -49,6 +53,8 @@ export interface SandboxOptions {
 
 /** Plug-ins of this process, and the cells that run them. */
 export interface Sandbox {
+  /** Plug-ins, with those that could not be loaded. */
+  readonly entries: readonly PluginEntry[];
   readonly agents: readonly AgentConfig[];
   /** Sources of tools, in the order in which a name is looked up. */
   readonly sources: readonly ToolSource[];
@@ -60,6 +66,8 @@ export interface Sandbox {
   readonly held: HeldResults;
   readonly pool: CellPool;
   readonly http: VettedClient;
+  /** Network port of requests for channels. */
+  readonly egress: EgressPorts;
   readonly layers: readonly Layer[];
   readonly logger: Logger;
   readonly close: () => Promise<void>;
@@ -87,7 +95,11 @@ const isolationLimits = (sources: readonly { readonly memoryMb: number; readonly
  */
 export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> => {
   const { logger, cells = defaultCells(), maxQueued = MAX_QUEUED, egress = systemEgress } = options;
-  const sources = listPluginSources(options.bundledDirectory, options.plugins);
+  const { bundledDirectory, plugins, channels = [] } = options;
+  const sources = [
+    ...listPluginSources(bundledDirectory, plugins),
+    ...listChannelSources(bundledDirectory, channels, plugins),
+  ];
   const isolation = await startIsolation(isolationLimits(sources), logger, options.requiredLayers);
   const probe = new PluginProbe(isolation.open, isolation.first);
   const entries = await loadPlugins(sources, probe, logger);
@@ -115,6 +127,8 @@ export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> =
     held: new HeldResults(() => performance.now()),
     pool,
     http,
+    egress,
+    entries,
     layers: isolation.layers,
     logger,
     close: async () => {

@@ -124,7 +124,7 @@ const createLoadedEntry = (plugin: LoadedPlugin, logger: Logger): PluginEntry =>
   const { name, kind, capabilities } = source;
   const fields = { plugin: name, kind, digest: image.digest };
   if (kind === 'tool') logger.info({ ...fields, ...plugin.policy }, 'plugin loaded');
-  else logger.warn(fields, 'channel plugin loaded, never called');
+  else logger.info(fields, 'channel plugin loaded');
   logLimitedPolicy(plugin, logger);
   const tools = kind === 'tool' ? [name] : [];
   const view: PluginView = {

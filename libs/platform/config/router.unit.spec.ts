@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { createRouter, type RoutingBinding } from '@antiphon/gateway-domain';
+import { createRouter, type RoutingBinding } from './router.js';
 
 const everything = { channel: 'c', account: 'a', peer: 'p', guild: 'g', team: 't' };
 const ranked: RoutingBinding[] = [

@@ -1,0 +1,79 @@
+import { Global, Module } from '@nestjs/common';
+import { AGENT_STORE, LEASE_OWNER } from '@antiphon/agents-features';
+import { StartSession, TURN_COMMANDS, TurnEndWatcher } from '@antiphon/conversation-features';
+import { CredentialStore } from '@antiphon/providers-features';
+import * as platform from '@antiphon/service-host';
+import { provide, provideClass } from '@antiphon/service-host';
+import { BeginTurn } from './delivery/begin-turn.js';
+import { ChannelPlugin } from './delivery/channel-plugin.js';
+import { ChannelWork } from './delivery/channel-work.js';
+import { DeliveryStreams } from './delivery/delivery-streams.js';
+import { DELIVERY_TIMERS } from './delivery/delivery-timers.js';
+import { PeerDirectory } from './peers/peer-directory.js';
+import { PeerRates } from './receive/peer-rates.js';
+import { ReceiveDelivery } from './receive/receive-delivery.handler.js';
+import { TakeMessage } from './receive/take-message.js';
+import { ChannelDirectory } from './settings/channel-directory.js';
+import { Channels } from './operators/channels.handler.js';
+
+const { CLOCK, CONFIG, EVENT_STORE, IDS, LOGGER, REQUESTS } = platform;
+
+const handlers = [Channels, ReceiveDelivery];
+const providers = [
+  ...handlers,
+  provideClass(ChannelDirectory, {
+    config: CONFIG,
+    requests: REQUESTS,
+    credentials: CredentialStore,
+    clock: CLOCK,
+  }),
+  provide(
+    DeliveryStreams,
+    [AGENT_STORE, IDS, CLOCK],
+    (store, ids, clock) => new DeliveryStreams(store, ids, clock),
+  ),
+  provide(
+    PeerDirectory,
+    [EVENT_STORE, IDS, CLOCK],
+    (store, ids, clock) => new PeerDirectory(store, ids, clock),
+  ),
+  provide(
+    ChannelPlugin,
+    [REQUESTS, ChannelDirectory],
+    (requests, directory) => new ChannelPlugin(requests, directory),
+  ),
+  provide(PeerRates, [CLOCK], (clock) => new PeerRates(clock)),
+  provideClass(BeginTurn, {
+    streams: DeliveryStreams,
+    directory: ChannelDirectory,
+    turns: TURN_COMMANDS,
+    sessions: StartSession,
+  }),
+  provideClass(ChannelWork, {
+    streams: DeliveryStreams,
+    directory: ChannelDirectory,
+    plugin: ChannelPlugin,
+    beginTurn: BeginTurn,
+    turnEnds: TurnEndWatcher,
+    store: AGENT_STORE,
+    clock: CLOCK,
+    logger: LOGGER,
+    owner: LEASE_OWNER,
+  }),
+  provideClass(TakeMessage, {
+    streams: DeliveryStreams,
+    peers: PeerDirectory,
+    rates: PeerRates,
+    beginTurn: BeginTurn,
+    work: ChannelWork,
+    plugin: ChannelPlugin,
+    timers: DELIVERY_TIMERS,
+    logger: LOGGER,
+    owner: LEASE_OWNER,
+  }),
+];
+
+/** Channels: deliveries of platforms, the turns that they lead to, and the replies. */
+@Global()
+@Module({ controllers: handlers, providers, exports: providers })
+export class ChannelsModule {}

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import type { ChannelMessage } from '@antiphon/contracts/agent';
+import { ChannelHttpRequest, runChannel, sendChannel } from '@antiphon/contracts/sandbox';
+import { findJsonExcess, isAppError } from '@antiphon/kernel';
+import type { RequestClient } from '@antiphon/messaging';
+import type { Channel, ChannelDirectory } from '../settings/channel-directory.js';
+
+/** Texts that a plug-in wrote, or why it did not. */
+export type Formatted<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly code: string };
+
+const Response = z.object({
+  content_type: z.string().max(100).default('application/json'),
+  body: z.string().max(512 * 1024),
+});
+
+/** A part of a reply, as the plug-in gets it. */
+export interface OutgoingPart {
+  readonly messageId: string;
+  readonly message: ChannelMessage;
+  readonly account: string;
+  readonly text: string;
+  readonly part: number;
+  readonly parts: number;
+}
+
+export type SendOutcome =
+  | Exclude<z.output<typeof sendChannel.reply>, { outcome: 'unreached' }>
+  | { readonly outcome: 'unreached'; readonly code: string };
+
+/** Codes of requests that no process of the sandbox has. */
+const NOT_SENT: ReadonlySet<string> = new Set(['MESSAGING.NO_RESPONDERS', 'MESSAGING.FORBIDDEN']);
+
+/** The same for each attempt, so that a platform with idempotency shows the part once. */
+const keyOf = ({ messageId, part }: Pick<OutgoingPart, 'messageId' | 'part'>): string =>
+  `${messageId}.${part}`;
+
+/** Runs the plug-in of a channel in the sandbox, and sends what it wrote. */
+export class ChannelPlugin {
+  constructor(
+    private readonly requests: RequestClient,
+    private readonly directory: Pick<ChannelDirectory, 'readSecret'>,
+  ) {}
+
+  /** Runs `parse_incoming` on the bytes of a delivery. */
+  parse({ config, plugin }: Channel, body: Uint8Array, settings: Readonly<Record<string, string>>) {
+    return this.requests.request(runChannel, {
+      ...{ plugin: plugin.name, entry: 'parse_incoming', input: Buffer.from(body).toString('base64') },
+      settings: { ...settings, channel: config.name, account: config.account },
+    });
+  }
+
+  /** Writes the request that shows a part on the platform. */
+  formatRequest(channel: Channel, part: OutgoingPart): Promise<Formatted<ChannelHttpRequest>> {
+    return this.format(channel, part, 'request', ChannelHttpRequest);
+  }
+
+  /** Writes a reply as the response to its delivery. */
+  formatResponse(channel: Channel, part: OutgoingPart): Promise<Formatted<z.output<typeof Response>>> {
+    return this.format(channel, part, 'response', Response);
+  }
+
+  /** Sends a request once. Only an outcome that is certain is called one. */
+  async send(
+    { config, plugin }: Channel,
+    request: ChannelHttpRequest,
+    part: Pick<OutgoingPart, 'messageId' | 'part'>,
+  ): Promise<SendOutcome> {
+    const token = await this.directory.readSecret(config, 'token');
+    try {
+      const end = await this.requests.request(sendChannel, {
+        ...{ plugin: plugin.name, request, baseUrl: config.baseUrl, token, idempotencyKey: keyOf(part) },
+      });
+      return end.outcome === 'unreached' ? { outcome: 'unreached', code: 'CHANNEL.UNREACHED' } : end;
+    } catch (error) {
+      const code = isAppError(error) ? error.code : 'INTERNAL.UNEXPECTED';
+      if (NOT_SENT.has(code)) return { outcome: 'unreached', code };
+      return { outcome: 'unknown', reason: code };
+    }
+  }
+
+  private async format<T>(
+    { config, plugin }: Channel,
+    { message, text, account, part, parts, messageId }: OutgoingPart,
+    mode: 'request' | 'response',
+    schema: z.ZodType<T>,
+  ): Promise<Formatted<T>> {
+    const { replyTo, peer, thread = null, guild = null, team = null, deliveryId } = message;
+    const input = {
+      ...{ mode, text, part, parts, account, message_id: messageId },
+      ...{ peer, thread, guild, team, delivery_id: deliveryId, reply_to: replyTo },
+    };
+    const run = await this.requests.request(runChannel, {
+      ...{ plugin: plugin.name, entry: 'format_outgoing', settings: { channel: config.name, mode } },
+      input: Buffer.from(JSON.stringify(input)).toString('base64'),
+    });
+    if (run.outcome === 'failed') return { ok: false, code: run.code };
+    try {
+      if (findJsonExcess(run.output) !== null) return { ok: false, code: 'CHANNEL.BAD_OUTPUT' };
+      const { data } = schema.safeParse(JSON.parse(run.output));
+      return data === undefined ? { ok: false, code: 'CHANNEL.BAD_OUTPUT' } : { ok: true, value: data };
+    } catch {
+      return { ok: false, code: 'CHANNEL.BAD_OUTPUT' };
+    }
+  }
+}

@@ -1,0 +1,1 @@
+export { agentChannels } from './list/channel-deliveries.projection.js';

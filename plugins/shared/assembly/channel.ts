@@ -1,0 +1,70 @@
+import { Host } from '@extism/as-pdk';
+import { JsonObject, JsonParser, JsonValue, Kind, literal } from './json-value';
+
+/** Parses the input of the call as JSON. Fails the call if it is none. */
+export function readInput(): JsonValue {
+  const parser = new JsonParser(String.UTF8.decode(Host.input().buffer));
+  const value = parser.parse();
+  return parser.error == '' ? value : new JsonValue(Kind.Missing);
+}
+
+/** A message in the form that the host reads. */
+export class Message {
+  private fields: JsonObject = new JsonObject();
+  private replyTo: JsonObject = new JsonObject();
+  private files: string[] = [];
+
+  constructor(deliveryId: string, peer: string, text: string) {
+    this.fields.text('delivery_id', deliveryId).text('peer', peer).raw('text', literal(text));
+  }
+
+  from(id: string, name: string, isBot: bool): Message {
+    const sender = new JsonObject().text('id', id).text('name', name);
+    this.fields.raw('sender', sender.raw('is_bot', isBot ? 'true' : 'false').toString());
+    return this;
+  }
+
+  place(key: string, value: string): Message {
+    this.fields.text(key, value);
+    return this;
+  }
+
+  /** Keeps a value for the reply. */
+  keep(key: string, value: string): Message {
+    this.replyTo.text(key, value);
+    return this;
+  }
+
+  attach(kind: string, id: string, name: string, mediaType: string): Message {
+    const file = new JsonObject().text('kind', kind).text('id', id).text('name', name);
+    this.files.push(file.text('media_type', mediaType).toString());
+    return this;
+  }
+
+  toString(): string {
+    this.fields.raw('reply_to', this.replyTo.toString());
+    if (this.files.length > 0) this.fields.raw('attachments', '[' + this.files.join(',') + ']');
+    return this.fields.toString();
+  }
+}
+
+/** Outputs the messages of a delivery. */
+export function respondMessages(messages: string[]): i32 {
+  Host.outputString('{"messages":[' + messages.join(',') + ']}');
+  return 0;
+}
+
+/** Outputs messages, and the response that the platform expects now. */
+export function respondNow(body: string, messages: string[]): i32 {
+  const respond = new JsonObject().text('content_type', 'application/json').text('body', body).toString();
+  Host.outputString('{"respond":' + respond + ',"messages":[' + messages.join(',') + ']}');
+  return 0;
+}
+
+/** Outputs a request of the host to the platform. */
+export function respondRequest(url: string, headers: JsonObject, body: string): i32 {
+  headers.text('content-type', 'application/json');
+  const request = new JsonObject().text('method', 'POST').text('url', url);
+  Host.outputString(request.raw('headers', headers.toString()).text('body', body).toString());
+  return 0;
+}
