@@ -10,7 +10,9 @@ import { fileURLToPath } from 'node:url';
 const HERE = import.meta.dirname;
 const ROOT = dirname(HERE);
 const DIST = join(HERE, 'dist');
-const PLUGINS = ['echo', 'calculator', 'http-get', 'mock'];
+const TOOLS = ['echo', 'calculator', 'http-get'];
+const CHANNELS = ['mock', 'telegram', 'slack', 'discord', 'whatsapp'];
+const PLUGINS = [...TOOLS, ...CHANNELS];
 const OPTIONS = ['-O3', '--noAssert', '--runtime', 'stub', '--maximumMemory', '256'];
 
 /** Returns the folder of a plug-in's sources; a bundled one is next to this script. */

@@ -3,6 +3,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { TestStack } from '@antiphon/testing/stack';
 import pg from 'pg';
+import {
+  PLATFORM_SECRETS,
+  PLATFORM_TOKEN,
+  describePlatformChannels,
+  platformChannels,
+} from './describe-platform-channels.js';
 import { FakePlatform } from './fake-platform.js';
 import { readEvents, scriptedConfig, startQuickStack, waitForValue } from './stack-under-test.js';
 
@@ -40,7 +46,7 @@ messages_per_minute = 40
 agent = "support"
 channel = "later"
 peer = "bob"
-`);
+${platformChannels(url)}`);
 
 interface Delivered {
   readonly status: number;
@@ -90,6 +96,8 @@ beforeAll(async () => {
     await api('PUT', `/channels/${channel}/secrets/secret`, { secret: SECRET });
     await api('PUT', `/channels/${channel}/secrets/token`, { secret: TOKEN });
   }
+  for (const { channel, name, secret } of PLATFORM_SECRETS)
+    await api('PUT', `/channels/${channel}/secrets/${name}`, { secret });
 });
 afterAll(async () => {
   await stack?.stop();
@@ -293,6 +301,8 @@ describe('a reply outside of the response', () => {
   });
 });
 
+describePlatformChannels(() => ({ stack, platform }));
+
 describe('the secrets of a channel', () => {
   it('are in no event, no log line and no table but the encrypted one', async () => {
     const events = JSON.stringify(await readEvents(stack));
@@ -301,6 +311,7 @@ describe('the secrets of a channel', () => {
     for (const text of [events, ...logs]) {
       expect(text).not.toContain(TOKEN);
       expect(text).not.toContain(SECRET);
+      expect(text).not.toContain(PLATFORM_TOKEN);
     }
     const client = new pg.Client({ connectionString: stack.databaseUrl });
     await client.connect();

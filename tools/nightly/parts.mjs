@@ -86,6 +86,10 @@ const SPECS = {
     ...{ shows: 'one of 512 calls of a tree is admitted, in 100 rounds', minutes: 10 },
     env: { ANTIPHON_BUDGET_ROUNDS: '100' },
   },
+  'channel-deliveries': {
+    ...{ shows: '1,000 deliveries with repeats are answered once under kills of every service', minutes: 20 },
+    quick: { ANTIPHON_DELIVERIES: '150' },
+  },
   chaos: {
     ...{ shows: 'no command is lost or repeated through random faults', minutes: 20 },
     ...{ env: { ANTIPHON_CHAOS_MINUTES: '10' }, quick: { ANTIPHON_CHAOS_MINUTES: '0.5' } },

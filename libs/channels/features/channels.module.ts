@@ -3,20 +3,23 @@ import { AGENT_STORE, LEASE_OWNER } from '@antiphon/agents-features';
 import { StartSession, TURN_COMMANDS, TurnEndWatcher } from '@antiphon/conversation-features';
 import { CredentialStore } from '@antiphon/providers-features';
 import * as platform from '@antiphon/service-host';
-import { provide, provideClass } from '@antiphon/service-host';
+import { createToken, provide, provideClass } from '@antiphon/service-host';
+import { LeaderLoop } from '@antiphon/messaging';
 import { BeginTurn } from './delivery/begin-turn.js';
 import { ChannelPlugin } from './delivery/channel-plugin.js';
 import { ChannelWork } from './delivery/channel-work.js';
 import { DeliveryStreams } from './delivery/delivery-streams.js';
 import { DELIVERY_TIMERS } from './delivery/delivery-timers.js';
 import { PeerDirectory } from './peers/peer-directory.js';
+import { ChannelPolls, POLLS_LEASE, POLL_TIMES } from './polling/channel-polls.js';
 import { PeerRates } from './receive/peer-rates.js';
 import { ReceiveDelivery } from './receive/receive-delivery.handler.js';
 import { TakeMessage } from './receive/take-message.js';
 import { ChannelDirectory } from './settings/channel-directory.js';
 import { Channels } from './operators/channels.handler.js';
 
-const { CLOCK, CONFIG, EVENT_STORE, IDS, LOGGER, REQUESTS } = platform;
+const { CLOCK, CONFIG, EVENT_STORE, IDS, LEASE_STORE, LOGGER, REQUESTS } = platform;
+const POLLS_LOOP = createToken<LeaderLoop>('POLLS_LOOP');
 
 const handlers = [Channels, ReceiveDelivery];
 const providers = [
@@ -63,6 +66,7 @@ const providers = [
   provideClass(TakeMessage, {
     streams: DeliveryStreams,
     peers: PeerDirectory,
+    directory: ChannelDirectory,
     rates: PeerRates,
     beginTurn: BeginTurn,
     work: ChannelWork,
@@ -70,6 +74,22 @@ const providers = [
     timers: DELIVERY_TIMERS,
     logger: LOGGER,
     owner: LEASE_OWNER,
+  }),
+  provide(
+    POLLS_LOOP,
+    [LEASE_STORE, LEASE_OWNER, LOGGER],
+    (leases, owner, logger) =>
+      new LeaderLoop({
+        ...{ leases, owner, logger, ...POLL_TIMES, name: POLLS_LEASE },
+        warnings: { round: 'channels not polled', release: 'poll lease not released' },
+      }),
+  ),
+  provideClass(ChannelPolls, {
+    loop: POLLS_LOOP,
+    directory: ChannelDirectory,
+    plugin: ChannelPlugin,
+    receive: ReceiveDelivery,
+    logger: LOGGER,
   }),
 ];
 

@@ -4,4 +4,5 @@ export type { DeliveryProgress } from './delivery/channel-work.js';
 export type { DeliveryRef } from './delivery/delivery-streams.js';
 export { DELIVERY_TIMERS, LocalDeliveries } from './delivery/delivery-timers.js';
 export type { DeliveryTimers } from './delivery/delivery-timers.js';
+export { ChannelPolls } from './polling/channel-polls.js';
 export { readOpenDeliveries } from './list/read-deliveries.js';

@@ -112,6 +112,8 @@ export const sendChannel = defineRequest({
     baseUrl: z.string().max(2_048).nullable(),
     /** Inserted by the host. It is in no event, log line, span, or memory of the plug-in. */
     token: z.string().max(4_096).nullable(),
+    /** Inserted for `{reply_secret}`: a credential of the platform for one reply. */
+    replySecret: z.string().max(4_096).nullable().default(null),
     idempotencyKey: z.string().regex(/^[\x21-\x7e]{1,190}$/),
   }),
   reply: z.discriminatedUnion('outcome', [

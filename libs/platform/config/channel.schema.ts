@@ -6,7 +6,7 @@ import { TOOL, bool, hint, int, names, oneWorkspace, show, shownText, text } fro
 const SCHEMES = ['secret', 'standard', 'telegram', 'slack', 'meta', 'discord'] as const;
 
 /** Plug-ins for channels that ship with Antiphon. */
-export const BUNDLED_CHANNELS: readonly string[] = ['mock'];
+export const BUNDLED_CHANNELS: readonly string[] = ['mock', 'telegram', 'slack', 'discord', 'whatsapp'];
 
 const MIB = 1024 * 1024;
 

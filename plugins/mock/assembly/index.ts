@@ -1,9 +1,14 @@
-import { Host } from '@extism/as-pdk';
 import { JsonObject, Kind } from '../../shared/assembly/json-value';
-import { Message, readInput, respondMessages, respondRequest } from '../../shared/assembly/channel';
+import {
+  Message,
+  outputText,
+  readInput,
+  respondMessages,
+  respondRequest,
+} from '../../shared/assembly/channel';
 
 export function describe(): i32 {
-  Host.outputString(
+  outputText(
     '{"description":"A channel without a platform, for tests and as an example.",' +
       '"schemes":["secret","standard"],"reply_within_ms":4000,"max_text":4000,"answer":{"id":"id"}}',
   );
@@ -35,7 +40,7 @@ export function format_outgoing(): i32 {
       new JsonObject().text('authorization', 'Bearer {token}'),
       body.toString(),
     );
-  Host.outputString(
+  outputText(
     new JsonObject().text('content_type', 'application/json').text('body', body.toString()).toString(),
   );
   return 0;

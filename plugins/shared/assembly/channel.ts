@@ -1,6 +1,11 @@
 import { Host } from '@extism/as-pdk';
 import { JsonObject, JsonParser, JsonValue, Kind, literal } from './json-value';
 
+/** Outputs a text. The one of the kit counts characters where bytes are meant. */
+export function outputText(text: string): void {
+  Host.output(Uint8Array.wrap(String.UTF8.encode(text)));
+}
+
 /** Parses the input of the call as JSON. Fails the call if it is none. */
 export function readInput(): JsonValue {
   const parser = new JsonParser(String.UTF8.decode(Host.input().buffer));
@@ -35,6 +40,12 @@ export class Message {
     return this;
   }
 
+  /** Hands a secret of the reply to the host, which keeps it encrypted for `{reply_secret}`. */
+  secret(value: string): Message {
+    this.fields.text('reply_secret', value);
+    return this;
+  }
+
   attach(kind: string, id: string, name: string, mediaType: string): Message {
     const file = new JsonObject().text('kind', kind).text('id', id).text('name', name);
     this.files.push(file.text('media_type', mediaType).toString());
@@ -50,21 +61,25 @@ export class Message {
 
 /** Outputs the messages of a delivery. */
 export function respondMessages(messages: string[]): i32 {
-  Host.outputString('{"messages":[' + messages.join(',') + ']}');
+  outputText('{"messages":[' + messages.join(',') + ']}');
   return 0;
 }
 
 /** Outputs messages, and the response that the platform expects now. */
 export function respondNow(body: string, messages: string[]): i32 {
   const respond = new JsonObject().text('content_type', 'application/json').text('body', body).toString();
-  Host.outputString('{"respond":' + respond + ',"messages":[' + messages.join(',') + ']}');
+  outputText('{"respond":' + respond + ',"messages":[' + messages.join(',') + ']}');
   return 0;
 }
 
 /** Outputs a request of the host to the platform. */
 export function respondRequest(url: string, headers: JsonObject, body: string): i32 {
+  return sendRequest('POST', url, headers, body);
+}
+
+export function sendRequest(method: string, url: string, headers: JsonObject, body: string): i32 {
   headers.text('content-type', 'application/json');
-  const request = new JsonObject().text('method', 'POST').text('url', url);
-  Host.outputString(request.raw('headers', headers.toString()).text('body', body).toString());
+  const request = new JsonObject().text('method', method).text('url', url);
+  outputText(request.raw('headers', headers.toString()).text('body', body).toString());
   return 0;
 }

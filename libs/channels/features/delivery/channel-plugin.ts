@@ -39,7 +39,7 @@ const keyOf = ({ messageId, part }: Pick<OutgoingPart, 'messageId' | 'part'>): s
 export class ChannelPlugin {
   constructor(
     private readonly requests: RequestClient,
-    private readonly directory: Pick<ChannelDirectory, 'readSecret'>,
+    private readonly directory: Pick<ChannelDirectory, 'readSecret' | 'readReplySecret'>,
   ) {}
 
   /** Runs `parse_incoming` on the bytes of a delivery. */
@@ -60,16 +60,27 @@ export class ChannelPlugin {
     return this.format(channel, part, 'response', Response);
   }
 
-  /** Sends a request once. Only an outcome that is certain is called one. */
+  /** Sends the request of a part once. Only an outcome that is certain is called one. */
   async send(
-    { config, plugin }: Channel,
+    channel: Channel,
     request: ChannelHttpRequest,
     part: Pick<OutgoingPart, 'messageId' | 'part'>,
+  ): Promise<SendOutcome> {
+    const replySecret = await this.directory.readReplySecret(channel.config, part.messageId);
+    return this.request(channel, request, keyOf(part), replySecret);
+  }
+
+  /** Sends a request to the platform of a channel, once. */
+  async request(
+    { config, plugin }: Channel,
+    request: ChannelHttpRequest,
+    idempotencyKey: string,
+    replySecret: string | null = null,
   ): Promise<SendOutcome> {
     const token = await this.directory.readSecret(config, 'token');
     try {
       const end = await this.requests.request(sendChannel, {
-        ...{ plugin: plugin.name, request, baseUrl: config.baseUrl, token, idempotencyKey: keyOf(part) },
+        ...{ plugin: plugin.name, request, baseUrl: config.baseUrl, token, replySecret, idempotencyKey },
       });
       return end.outcome === 'unreached' ? { outcome: 'unreached', code: 'CHANNEL.UNREACHED' } : end;
     } catch (error) {
@@ -85,10 +96,12 @@ export class ChannelPlugin {
     mode: 'request' | 'response',
     schema: z.ZodType<T>,
   ): Promise<Formatted<T>> {
+    const hasSecret = (await this.directory.readReplySecret(config, messageId)) !== null;
     const { replyTo, peer, thread = null, guild = null, team = null, deliveryId } = message;
     const input = {
       ...{ mode, text, part, parts, account, message_id: messageId },
       ...{ peer, thread, guild, team, delivery_id: deliveryId, reply_to: replyTo },
+      has_reply_secret: hasSecret,
     };
     const run = await this.requests.request(runChannel, {
       ...{ plugin: plugin.name, entry: 'format_outgoing', settings: { channel: config.name, mode } },

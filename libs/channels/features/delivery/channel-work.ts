@@ -82,10 +82,18 @@ export class ChannelWork {
   async advance(ref: DeliveryRef, signal: AbortSignal): Promise<DeliveryProgress> {
     for (;;) {
       const { state: delivery, version } = await this.deps.streams.read(ref);
-      if (version === 0 || isFinal(delivery)) return DONE;
+      if (version === 0) return DONE;
+      if (isFinal(delivery)) return this.finish(ref, delivery);
       const waitMs = await this.step(ref, delivery, signal);
       if (waitMs > 0) return { over: false, waitMs };
     }
+  }
+
+  /** Removes the credential of the reply, if the platform gave one. */
+  private async finish({ workspace, messageId }: DeliveryRef, delivery: Delivery): Promise<DeliveryProgress> {
+    const config = this.deps.directory.find(workspace, delivery.channel);
+    if (config !== null) await this.deps.directory.removeReplySecret(config, messageId);
+    return DONE;
   }
 
   /** Waits for the answer of a turn and queues it. */

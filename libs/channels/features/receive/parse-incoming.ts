@@ -17,6 +17,12 @@ const Respond = z.object({
 });
 export type Respond = z.infer<typeof Respond>;
 
+/** A message, and the credential that the platform gave for its reply. */
+export interface IncomingMessage {
+  readonly message: ChannelMessage;
+  readonly replySecret: string | null;
+}
+
 const id = z.union([z.string(), z.number()]).transform(String);
 
 /** A message in the form of plug-ins: snake case, and ids that may be numbers. */
@@ -42,18 +48,20 @@ const Incoming = z
     sender: z.object({ id, name: z.string().nullish(), is_bot: z.boolean().nullish() }),
     delivery_id: id,
     reply_to: z.record(z.string(), id).nullish(),
+    reply_secret: z.string().max(4_096).nullish(),
   })
-  .transform(({ attachments, sender, delivery_id: deliveryId, reply_to: replyTo, text, ...rest }) => ({
-    ...withoutNull(rest),
-    ...{ deliveryId, text: text ?? '', replyTo: replyTo ?? {} },
-    sender: withoutNull({ id: sender.id, name: sender.name, isBot: sender.is_bot ?? false }),
-    attachments: (attachments ?? []).map(({ media_type: mediaType, ...file }) =>
-      withoutNull({ ...file, mediaType }),
-    ),
-  }))
-  .transform((message, context): ChannelMessage => {
-    const { data, error } = ChannelMessage.safeParse(message);
-    if (data) return data;
+  .transform((incoming, context): IncomingMessage => {
+    const { attachments, sender, delivery_id: deliveryId, reply_to: replyTo, ...rest } = incoming;
+    const { text, reply_secret: replySecret = null, ...places } = rest;
+    const { data, error } = ChannelMessage.safeParse({
+      ...withoutNull(places),
+      ...{ deliveryId, text: text ?? '', replyTo: replyTo ?? {} },
+      sender: withoutNull({ id: sender.id, name: sender.name, isBot: sender.is_bot ?? false }),
+      attachments: (attachments ?? []).map(({ media_type: mediaType, ...file }) =>
+        withoutNull({ ...file, mediaType }),
+      ),
+    });
+    if (data) return { message: data, replySecret };
     context.addIssue({ code: 'custom', message: error.message });
     return z.NEVER;
   });
@@ -67,7 +75,7 @@ const withoutNull = <T extends object>(value: T): T =>
   Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null && field !== undefined)) as T;
 
 export type ParsedDelivery =
-  | { readonly ok: true; readonly messages: readonly ChannelMessage[]; readonly respond: Respond | null }
+  | { readonly ok: true; readonly messages: readonly IncomingMessage[]; readonly respond: Respond | null }
   | { readonly ok: false };
 
 /** Parses what `parse_incoming` returned. Texts are made storable. */

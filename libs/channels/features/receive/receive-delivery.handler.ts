@@ -76,8 +76,8 @@ export class ReceiveDelivery {
     if (!parsed.ok) return textReply('');
     const { messages, respond, moduleDigest } = parsed;
     let reply: Reply | null = null;
-    for (const message of messages)
-      reply = (await this.messages.take(channel, message, moduleDigest)) ?? reply;
+    for (const incoming of messages)
+      reply = (await this.messages.take(channel, incoming, moduleDigest)) ?? reply;
     return reply ?? (respond === null ? textReply('') : toReply(respond));
   }
 

@@ -11,7 +11,8 @@ import type { ChannelWork } from '../delivery/channel-work.js';
 import type { DeliveryRef, DeliveryStreams } from '../delivery/delivery-streams.js';
 import type { DeliveryTimers } from '../delivery/delivery-timers.js';
 import type { PeerDirectory } from '../peers/peer-directory.js';
-import type { Channel } from '../settings/channel-directory.js';
+import type { Channel, ChannelDirectory } from '../settings/channel-directory.js';
+import type { IncomingMessage } from './parse-incoming.js';
 import type { PeerRates } from './peer-rates.js';
 
 type Reply = z.output<typeof receiveDelivery.reply>;
@@ -22,6 +23,7 @@ const CODE_TEXT = '(pairing code)';
 export interface TakeMessageDeps {
   readonly streams: DeliveryStreams;
   readonly peers: PeerDirectory;
+  readonly directory: ChannelDirectory;
   readonly rates: PeerRates;
   readonly beginTurn: BeginTurn;
   readonly work: ChannelWork;
@@ -39,12 +41,19 @@ export class TakeMessage {
   constructor(private readonly deps: TakeMessageDeps) {}
 
   /** Returns the reply if it is the response to the delivery; null for any other. */
-  async take(channel: Channel, message: ChannelMessage, moduleDigest: string): Promise<Reply | null> {
+  async take(
+    channel: Channel,
+    { message, replySecret }: IncomingMessage,
+    moduleDigest: string,
+  ): Promise<Reply | null> {
     const { workspace, name } = channel.config;
     const ref = { workspace, messageId: channelMessageIdOf(workspace, name, message.deliveryId) };
     const { state, version } = await this.deps.streams.read(ref);
     if (version > 0) return this.repeat(ref, channel, state);
     const admission = await this.admit(channel, message);
+    const isTaken = admission === null || admission === 'paired';
+    if (isTaken && replySecret !== null)
+      await this.deps.directory.keepReplySecret(channel.config, ref.messageId, replySecret);
     const committed = await this.deps.streams.commit(ref, (_, now) =>
       this.first(ref, channel, message, { moduleDigest, admission, now }),
     );

@@ -35,6 +35,8 @@ type Described = { readonly plugin: ChannelPluginView } | { readonly reason: str
 export const secretNameOf = (channel: string, name: ChannelSecretName): string =>
   `channel:${channel}:${name}`;
 
+const replySecretOf = (channel: string, messageId: string): string => `channel:${channel}:reply:${messageId}`;
+
 /** Channels of the configuration, with their plug-ins and secrets. */
 export class ChannelDirectory {
   private readonly described = new Map<string, { readonly at: number; readonly found: Promise<Described> }>();
@@ -96,6 +98,23 @@ export class ChannelDirectory {
   /** Returns a secret of a channel; null if none is stored. */
   readSecret({ workspace, name }: ChannelConfig, secret: ChannelSecretName): Promise<string | null> {
     return this.deps.credentials.read(workspace, secretNameOf(name, secret));
+  }
+
+  /** Keeps the credential of one reply, encrypted, until the reply has ended. */
+  async keepReplySecret(channel: ChannelConfig, messageId: string, secret: string): Promise<void> {
+    const { workspace, name } = channel;
+    await this.deps.credentials.set(workspace, replySecretOf(name, messageId), secret, `channel/${name}`);
+  }
+
+  readReplySecret({ workspace, name }: ChannelConfig, messageId: string): Promise<string | null> {
+    return this.deps.credentials.read(workspace, replySecretOf(name, messageId));
+  }
+
+  /** Removes the credential of a reply, if there is one. */
+  async removeReplySecret(channel: ChannelConfig, messageId: string): Promise<void> {
+    const { workspace, name } = channel;
+    if ((await this.readReplySecret(channel, messageId)) === null) return;
+    await this.deps.credentials.remove(workspace, replySecretOf(name, messageId));
   }
 
   private describe(plugin: string): Promise<Described> {

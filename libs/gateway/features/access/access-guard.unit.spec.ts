@@ -31,11 +31,13 @@ describe('the rules of the reference', () => {
     expect(accessOf('GET', undefined)).toBeUndefined();
   });
 
-  it('leave only probes, reports, the sign-in and connect open, and give viewers no write but their own session', () => {
+  it('leave only probes, deliveries, reports, the sign-in and connect open, and give viewers no write but their own session', () => {
     const open = [...HTTP_ROUTES, ...SOCKET_METHODS].filter(({ access }) => access === 'open');
     expect(open.map((entry) => ('path' in entry ? entry.path : entry.name))).toEqual([
       '/healthz',
       '/readyz',
+      '/webhook/{channel}',
+      '/webhook/{channel}',
       '/api/v1/dashboard/session',
       '/csp-report',
       'connect',

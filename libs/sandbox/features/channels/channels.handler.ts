@@ -6,7 +6,7 @@ import { SANDBOX } from '../calls/sandbox.js';
 import type { Sandbox } from '../calls/sandbox.js';
 import { grantedHosts } from '../plugins/capabilities.js';
 import { ChannelPlugins } from './channel-plugins.js';
-import { fillRequest } from './fill-request.js';
+import { fillRequest, hideSecrets } from './fill-request.js';
 import { sendRequest } from './send-request.js';
 
 type SendReply = z.output<typeof sendChannel.reply>;
@@ -52,6 +52,7 @@ export class ChannelHandlers {
     request,
     baseUrl,
     token,
+    replySecret,
     idempotencyKey,
   }: z.output<typeof sendChannel.request>): Promise<SendReply> {
     const plugin = this.plugins.find(name);
@@ -60,14 +61,14 @@ export class ChannelHandlers {
       return { outcome: 'unreached', reason: 'the plug-in is not loaded' };
     const hosts = grantedHosts(plugin.source.capabilities);
     const declaredUrl = described.view.description.base_url ?? null;
-    const filled = fillRequest(request, { hosts, baseUrl, declaredUrl, token });
+    const filled = fillRequest(request, { hosts, baseUrl, declaredUrl, token, replySecret });
     if (!filled.ok) {
       this.sandbox.logger.warn({ plugin: name, reason: filled.reason }, 'channel request refused');
       return { outcome: 'refused', reason: filled.reason };
     }
     const end = await sendRequest(filled.request, idempotencyKey, this.sandbox.egress);
     // An answer may repeat the request.
-    if (end.outcome !== 'answered' || token === null) return end;
-    return { ...end, body: end.body.split(token).join('[redacted]') };
+    if (end.outcome !== 'answered') return end;
+    return { ...end, body: hideSecrets(end.body, { token, replySecret }) };
   }
 }

@@ -23,9 +23,11 @@ export interface Placing {
   /** Address that the plug-in declares. */
   readonly declaredUrl: string | null;
   readonly token: string | null;
+  readonly replySecret: string | null;
 }
 
 const TOKEN = '{token}';
+const REPLY_SECRET = '{reply_secret}';
 const HEADERS: ReadonlySet<string> = new Set(['accept', 'authorization', 'content-type']);
 const HEADER_VALUE = /^[\x20-\x7e]{0,4200}$/;
 
@@ -63,27 +65,52 @@ const place = (written: string, filled: string, placing: Placing): Placed | stri
   return verdict.ok ? { url: verdict, isOperators: false } : verdict.reason;
 };
 
+/** Secrets by their placeholders. */
+type Secrets = readonly (readonly [placeholder: string, secret: string | null])[];
+
+const fill = (text: string, secrets: Secrets): string =>
+  secrets.reduce((filled, [mark, secret]) => filled.split(mark).join(secret ?? ''), text);
+
+const hide = (text: string, secrets: Secrets): string =>
+  secrets.reduce((hidden, [mark, secret]) => (secret ? hidden.split(secret).join(mark) : hidden), text);
+
 /**
- * Inserts the token into the URL and the headers of a request. It may go below the address of the
+ * Inserts the secrets into the URL and the headers of a request. It may go below the address of the
  * file, or to a granted host.
  */
 export const fillRequest = (request: ChannelHttpRequest, placing: Placing): FillResult => {
-  const { token } = placing;
+  const secrets: Secrets = [
+    [TOKEN, placing.token],
+    [REPLY_SECRET, placing.replySecret],
+  ];
   const headers = Object.entries(request.headers).map(
     ([name, value]) => [name.toLowerCase(), value] as const,
   );
-  const usesToken = [request.url, ...headers.map(([, value]) => value)].some((text) => text.includes(TOKEN));
-  if (usesToken && token === null) return refuse('the channel has no token: store it with "channel connect"');
-  const fill = (text: string): string => text.split(TOKEN).join(token ?? '');
+  const texts = [request.url, ...headers.map(([, value]) => value)];
+  const missing = secrets.find(
+    ([mark, secret]) => secret === null && texts.some((text) => text.includes(mark)),
+  );
+  if (missing?.[0] === TOKEN) return refuse('the channel has no token: store it with "channel connect"');
+  if (missing) return refuse('the platform gave no secret for this reply');
   const odd = headers.find(([name, value]) => !HEADERS.has(name) || !HEADER_VALUE.test(value));
   if (odd) return refuse(`a plug-in may not set the header ${odd[0].slice(0, 60)}`);
-  const placed = place(request.url, fill(request.url), placing);
-  if (typeof placed === 'string') return refuse(token === null ? placed : placed.split(token).join(TOKEN));
+  const placed = place(request.url, fill(request.url, secrets), placing);
+  if (typeof placed === 'string') return refuse(hide(placed, secrets));
   return {
     ok: true,
     request: {
       ...{ method: request.method, body: request.body, ...placed },
-      headers: Object.fromEntries(headers.map(([name, value]) => [name, fill(value)])),
+      headers: Object.fromEntries(headers.map(([name, value]) => [name, fill(value, secrets)])),
     },
   };
 };
+
+/** Removes the secrets from the answer of a platform, which may repeat the request. */
+export const hideSecrets = (
+  text: string,
+  { token, replySecret }: Pick<Placing, 'token' | 'replySecret'>,
+): string =>
+  hide(text, [
+    ['[redacted]', token],
+    ['[redacted]', replySecret],
+  ]);
