@@ -105,6 +105,7 @@ afterAll(async () => {
 });
 
 describe('a delivery of the mock platform', () => {
+  // @shows C19 O2 O4
   it('reaches an agent, whose answer is the response in the form of the platform', async () => {
     const sent = await post('/webhook/mock', { id: 'm-1', from: 'alice', text: 'hello agent' });
     expect(sent.status).toBe(200);
@@ -206,6 +207,7 @@ describe('a reply outside of the response', () => {
   const sentTo = (id: string): Sent[] =>
     platform.bodies<Sent>(/^\/messages$/).filter((body) => body.reply_to === id);
 
+  // @shows E7 O3
   it('goes to the platform once, with the token, however often the delivery is repeated', async () => {
     const body = { id: 'l-1', from: 'alice', text: 'storm' };
     const answers = await Promise.all(Array.from({ length: 20 }, () => post('/webhook/later', body)));
@@ -304,6 +306,7 @@ describe('a reply outside of the response', () => {
 describePlatformChannels(() => ({ stack, platform }));
 
 describe('the secrets of a channel', () => {
+  // @shows E7
   it('are in no event, no log line and no table but the encrypted one', async () => {
     const events = JSON.stringify(await readEvents(stack));
     const folder = join(stack.home, 'logs');

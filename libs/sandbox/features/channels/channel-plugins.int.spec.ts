@@ -55,6 +55,7 @@ const format = async (plugin: string, input: object): Promise<unknown> => {
 };
 
 describe('the bundled plug-ins for channels', () => {
+  // @shows O1
   it.each(NAMES)('%s describes itself', async (plugin) => {
     expect(await handlers.describe({ plugin })).toMatchObject({ found: true, plugin: { name: plugin } });
   });
@@ -90,6 +91,7 @@ describe('telegram', () => {
     },
   };
 
+  // @shows A10 O1
   it('reads the documented update', async () =>
     expect(await parse('telegram', update)).toEqual({
       messages: [
@@ -330,6 +332,7 @@ describe('a request that a plug-in writes', () => {
       idempotencyKey: 'key',
     });
 
+  // @shows E8 O4
   it.each([
     ...[
       'https://evil.example/{token}',

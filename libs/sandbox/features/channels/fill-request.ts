@@ -37,7 +37,15 @@ const toVetted = (url: URL): VettedUrl => {
   const secure = url.protocol === 'https:';
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port);
   const { hostname, pathname, search, href } = url;
-  return { ok: true, host: hostname, secure, port, target: `${pathname}${search}`, href };
+  return {
+    ok: true,
+    host: hostname,
+    authority: url.host,
+    secure,
+    port,
+    target: `${pathname}${search}`,
+    href,
+  };
 };
 
 /** Returns the URL of a path below an address. */

@@ -1,4 +1,5 @@
 import type { ChannelConfig, PluginConfig } from '@antiphon/config';
+import { grantedFunctions } from './capabilities.js';
 import { DEFAULT_MEMORY_MB, DEFAULT_TIMEOUT_MS } from './plugin-source.js';
 import type { PluginSource } from './plugin-source.js';
 
@@ -27,7 +28,7 @@ export const listChannelSources = (
     .map((name) => ({
       ...{ name, workspace: '*', path: `${directory}/${name}.wasm`, kind: 'channel', bundled: true },
       capabilities: (HOSTS[name] ?? []).map((host) => `http:${host}`),
-      ...{ timeoutMs: DEFAULT_TIMEOUT_MS, memoryMb: DEFAULT_MEMORY_MB, http: false },
+      ...{ timeoutMs: DEFAULT_TIMEOUT_MS, memoryMb: DEFAULT_MEMORY_MB, ...grantedFunctions([]) },
       retry: { maxAttempts: null, maxBackoffMs: null },
     }));
 };
