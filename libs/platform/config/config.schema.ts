@@ -262,6 +262,7 @@ export const ConfigFile = z.strictObject({
   providers: list(Provider, 'providers'),
   agents: list(Agent, 'agents'),
   ...{ plugins: list(Plugin, 'plugins'), channels: list(Channel, 'channels') },
+  ...{ plugins: list(Plugin, 'plugins'), channels: list(Channel, 'channels') },
   mcp: section(Mcp, 'mcp'),
   bindings: list(Binding, 'bindings'),
   budgets: section(Budgets, 'budgets'),
