@@ -271,7 +271,6 @@ export const ConfigFile = z.strictObject({
   memory: section(Memory, 'memory'),
   features: section(Features, 'features'),
   files: section(Files, 'files'),
-  retention: section(Retention, 'retention'),
-  messages: section(Messages, 'messages'),
+  ...{ retention: section(Retention, 'retention'), messages: section(Messages, 'messages') },
 });
 export type ConfigFile = z.infer<typeof ConfigFile>;
