@@ -29,7 +29,10 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.sandbox\.remote\.(register|remove)$/, ['gateway']],
   // To the gateway whose program serves a tool.
   [/^cmd\.gateway\.tool\.run$/, ['sandbox']],
-  [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find|result\.read|result\.release|channel\.[a-z]+)$/, ['agent']],
+  [
+    /^cmd\.sandbox\.(tool\.list|tool\.call|call\.find|result\.read|result\.release|channel\.[a-z]+)$/,
+    ['agent'],
+  ],
   [
     /^cmd\.metering\.(budget\.reserve|budget\.settle|limit\.set|reservation\.expire|period\.roll)$/,
     ['agent'],
