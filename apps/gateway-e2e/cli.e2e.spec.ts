@@ -9,6 +9,7 @@ import { describeFileCommands } from './describe-file-commands.js';
 import { MCP_CONFIG, MCP_TOOLS, describeMcpCommands } from './describe-mcp-commands.js';
 import { describeOperatorCommands } from './describe-operator-commands.js';
 import { describePluginCommands } from './describe-plugin-commands.js';
+import { CLI_CHANNEL, describeChannelCommands } from './describe-channel-commands.js';
 import { describeProviderCommands } from './describe-provider-commands.js';
 import { scriptedConfig, waitForValue, type CliRun } from './stack-under-test.js';
 
@@ -50,7 +51,7 @@ const runJson = <T = Record<string, unknown>>(...args: string[]): Promise<T> => 
 const say = (content: string, ...options: string[]): Promise<string> => world.say(content, ...options);
 
 beforeAll(async () => {
-  world = await startCliWorld(CONFIG);
+  world = await startCliWorld(`${CONFIG}${CLI_CHANNEL}`);
   ({ folder } = world);
 });
 afterAll(() => world?.close());
@@ -330,6 +331,7 @@ describe('antiphon session', () => {
 });
 
 describeProviderCommands(() => world);
+describeChannelCommands(() => world);
 
 describePluginCommands(() => world);
 

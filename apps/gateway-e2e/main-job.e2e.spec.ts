@@ -290,6 +290,7 @@ describe('the main job', () => {
       'agent-runs',
       'agent-tasks',
       'agent-agents',
+      'agent-channels',
       'memory-facts',
       'memory-log-rates',
       'budget-ledger',
