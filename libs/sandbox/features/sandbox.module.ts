@@ -81,7 +81,15 @@ export class SandboxModule implements OnApplicationShutdown {
     };
     return {
       module: SandboxModule,
-      controllers: [CallTool, ReadHeldResult, ListTools, ChangePlugins, RemoteToolsHandler, ChangeMcpServers, ChannelHandlers],
+      controllers: [
+        CallTool,
+        ReadHeldResult,
+        ListTools,
+        ChangePlugins,
+        RemoteToolsHandler,
+        ChangeMcpServers,
+        ChannelHandlers,
+      ],
       providers: [
         CallNotificationsListener,
         ...pluginProviders,
