@@ -34,6 +34,8 @@ export interface Resources {
   /** Agent that `acme` spawned. */
   readonly agents: string;
   readonly tasks: string;
+  /** No delivery of any workspace. */
+  readonly deliveries: string;
 }
 
 export interface AccessWorld {
@@ -119,7 +121,9 @@ const createResources = async (stack: TestStack, request: Request, token: string
   await post(`/api/v1/agents/${agents}/messages`, { type: 'AgentSpoke', content });
   await client.close();
   const { approvalId } = asked.data as { approvalId: string };
-  return { sessions: sessionId, turns: turnId, approvals: approvalId, workflows, runs, keys, agents, tasks };
+  const deliveries = '01920000-0000-7000-8000-000000000000';
+  const named = { workflows, runs, keys, agents, tasks, deliveries };
+  return { sessions: sessionId, turns: turnId, approvals: approvalId, ...named };
 };
 
 const approvalsOf = (config: string): string =>
