@@ -1,5 +1,5 @@
 import type { RouteRequest } from '@antiphon/client';
-import { ROLES, ROLE_PERMISSIONS, type Role } from '@antiphon/contracts/identity';
+import type { Role } from '@antiphon/contracts/identity';
 import type { IssuedKey, KeyView } from '@antiphon/contracts/keys';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
@@ -58,12 +58,13 @@ interface CreateOptions {
 }
 
 /** Returns the least privileged role that has all scopes, from `member` on. */
-const leastRole = (scopes: readonly string[]): Role | undefined =>
-  scopes.length === 0
-    ? undefined
-    : ROLES.filter((role) => role !== 'viewer').find((role) =>
-        scopes.every((scope) => ROLE_PERMISSIONS[role].some((permission) => permission === scope)),
-      );
+const leastRole = async (scopes: readonly string[]): Promise<Role | undefined> => {
+  if (scopes.length === 0) return undefined;
+  const { ROLES, ROLE_PERMISSIONS } = await import('@antiphon/contracts/identity');
+  return ROLES.filter((role) => role !== 'viewer').find((role) =>
+    scopes.every((scope) => ROLE_PERMISSIONS[role].some((permission) => permission === scope)),
+  );
+};
 
 const create = async (
   { output, http }: CommandContext,
@@ -73,7 +74,7 @@ const create = async (
   const limits = scopes?.split(',').map((scope) => scope.trim());
   const body = {
     name,
-    role: role ?? leastRole(limits ?? []),
+    role: role ?? (await leastRole(limits ?? [])),
     scopes: limits,
     agentId,
     expiresAt: expires === undefined ? undefined : parseTime('--expires', expires),
