@@ -146,8 +146,13 @@ describe('the migration job', () => {
     own.password = passwords.sandbox;
     const client = new pg.Client({ connectionString: own.href });
     await client.connect();
-    for (const table of ['budget_balances', 'budget_reservations'])
-      await expect(client.query(`select * from ${table}`)).rejects.toThrow(/permission denied/);
+    for (const statement of [
+      'select * from budget_balances',
+      'select * from provider_credentials',
+      `update events set type = 'Noted'`,
+      'delete from stream_heads',
+    ])
+      await expect(client.query(statement)).rejects.toThrow(/permission denied/);
     await client.end();
   }, 60_000);
 

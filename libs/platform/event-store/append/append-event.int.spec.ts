@@ -134,10 +134,23 @@ describe('an append of one event', () => {
     client.release();
   });
 
-  it.each(['reader'] as const)('refuses the role of %s', async (role) => {
-    const other = createPool({ url: database.urlFor(role), applicationName: 'spec' });
+  it('refuses the role of a reader', async () => {
+    const other = createPool({ url: database.urlFor('reader'), applicationName: 'spec' });
     const call = `select antiphon_append_event('default', 'session-a', 1, '${randomUUID()}', 'Noted', 1, '{}', '{}', null, null, null)`;
     await expect(other.query(call)).rejects.toMatchObject({ code: '42501' });
     await other.end();
+  });
+
+  it('writes nothing for a service to a stream of another one', async () => {
+    const streamId = await begin();
+    const other = createPool({ url: database.urlFor('sandbox'), applicationName: 'spec' });
+    const sql = `select antiphon_append_event($1, $2, 1, $3, 'Noted', 1, '{}', '{}', null, null, null) as position`;
+    const head = await headOf();
+    const { rows } = await other.query<{ position: string | null }>(sql, [workspace, streamId, randomUUID()]);
+    expect([rows, await headOf()]).toEqual([[{ position: null }], head]);
+    await other.end();
+    // The same append succeeds for the owner of the category.
+    const own = await pool.query<{ position: string | null }>(sql, [workspace, streamId, randomUUID()]);
+    expect(own.rows).toEqual([{ position: String(head + 1) }]);
   });
 });
