@@ -53,12 +53,14 @@ describe('a later step of a turn', () => {
 
   it('is not sent to the provider before the commit of its reservation', async () => {
     const agent = given.start();
-    let release: () => Promise<void> = async () => undefined;
+    let held: ReturnType<typeof holdCommits> | undefined;
     given.world.responders.tool = async ({ input }) => {
-      if (given.asked.tool.length === 2) release = await holdCommits(given.world.pool);
+      if (given.asked.tool.length === 2) await (held ??= holdCommits(given.world.pool));
       return completed(input);
     };
     const { sessionId } = await submitTo(agent, { address: newAddress() });
+    // A commit may wait for another one before the tools are called.
+    const release = await await until(() => held);
     await until(async () => (await given.countWaiting()) > 0);
     expect(given.model.requests).toHaveLength(1);
     await release();
