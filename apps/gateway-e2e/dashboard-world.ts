@@ -72,7 +72,8 @@ const watch = (page: Page, origin: string, leaks: string[], errors: string[]): v
       url.origin === origin.replace('http', 'ws') ||
       url.protocol === 'blob:' ||
       url.protocol === 'data:';
-    if (!isOwn || url.pathname === '/csp-report') leaks.push(request.url());
+    if (url.pathname === '/csp-report') leaks.push(`${request.url()} ${request.postData() ?? ''}`);
+    else if (!isOwn) leaks.push(request.url());
   });
   page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => {
