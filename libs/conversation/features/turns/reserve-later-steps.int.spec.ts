@@ -60,7 +60,7 @@ describe('a later step of a turn', () => {
     };
     const { sessionId } = await submitTo(agent, { address: newAddress() });
     // A commit may wait for another one before the tools are called.
-    const release = await await until(() => held);
+    const release = await until(() => held);
     await until(async () => (await given.countWaiting()) > 0);
     expect(given.model.requests).toHaveLength(1);
     await release();
