@@ -1,4 +1,5 @@
 import { quote } from './json';
+import { JsonText, MAX_DEPTH } from './json-text';
 
 /** Kinds of JSON values. */
 export enum Kind {
@@ -10,8 +11,6 @@ export enum Kind {
   List,
   Object,
 }
-
-const MAX_DEPTH: i32 = 64;
 
 /** A JSON value. A member that is not there is a value of the kind `Missing`. */
 export class JsonValue {
@@ -55,11 +54,10 @@ export class JsonValue {
 const MISSING = new JsonValue(Kind.Missing);
 
 /** Parses a JSON text. `error` is empty for a whole one. */
-export class JsonParser {
-  error: string = '';
-  private at: i32 = 0;
-
-  constructor(private text: string) {}
+export class JsonParser extends JsonText {
+  constructor(text: string) {
+    super(text);
+  }
 
   parse(): JsonValue {
     const value = this.readValue(0);
@@ -68,23 +66,8 @@ export class JsonParser {
   }
 
   private fail(problem: string): JsonValue {
-    if (this.error == '') this.error = problem + ' at character ' + this.at.toString();
+    this.note(problem);
     return MISSING;
-  }
-
-  private peek(): i32 {
-    while (this.at < this.text.length) {
-      const c = this.text.charCodeAt(this.at);
-      if (c != 0x20 && c != 0x0a && c != 0x0d && c != 0x09) return c;
-      this.at++;
-    }
-    return -1;
-  }
-
-  private take(expected: i32): bool {
-    if (this.peek() != expected) return false;
-    this.at++;
-    return true;
   }
 
   private readValue(depth: i32): JsonValue {
@@ -134,40 +117,6 @@ export class JsonParser {
     const first = word.length == 0 ? 0 : word.charCodeAt(0);
     if (first == 0x2d || (first >= 0x30 && first <= 0x39)) return new JsonValue(Kind.Number, word);
     return this.fail('the value is missing');
-  }
-
-  private readString(): string {
-    const units = new Array<u16>();
-    for (this.at++; this.at < this.text.length; this.at++) {
-      const c = this.text.charCodeAt(this.at);
-      if (c == 0x22) {
-        this.at++;
-        return String.UTF16.decodeUnsafe(units.dataStart, units.length << 1);
-      }
-      if (c < 0x20) this.fail('a control character in a string');
-      units.push(<u16>(c == 0x5c ? this.readEscape() : c));
-      if (this.error != '') return '';
-    }
-    this.fail('a string without an end');
-    return '';
-  }
-
-  private readEscape(): i32 {
-    const c = this.text.charAt(++this.at);
-    const index = '"\\/bfnrt'.indexOf(c);
-    if (c != '' && index >= 0) return '"\\/\b\f\n\r\t'.charCodeAt(index);
-    if (c != 'u') {
-      this.fail('an unknown escape');
-      return 0;
-    }
-    let code = 0;
-    for (let i = 0; i < 4; i++) {
-      const hex = this.text.charAt(++this.at);
-      const digit = '0123456789abcdef'.indexOf(hex.toLowerCase());
-      if (digit < 0 || hex == '') this.fail('a bad \\u escape');
-      code = code * 16 + digit;
-    }
-    return code;
   }
 }
 

@@ -1,3 +1,5 @@
+import { JsonText, MAX_DEPTH } from './json-text';
+
 /** Returns a UTF-8 text as a JSON string literal in UTF-8, in linear time. */
 export function quote(text: Uint8Array): Uint8Array {
   let size = 2;
@@ -26,42 +28,23 @@ function escapedSize(c: u8): i32 {
   return c == 0x22 || c == 0x5c ? 2 : 1;
 }
 
-const MAX_DEPTH: i32 = 64;
-
 /** Finds the string value of one key. Parses the JSON object strictly, in one pass. */
-export class StringField {
+export class StringField extends JsonText {
   /** The value, when `found`. */
   value: string = '';
   found: bool = false;
-  /** First error, or empty. */
-  error: string = '';
-  private at: i32 = 0;
 
   constructor(
-    private text: string,
+    text: string,
     private key: string,
   ) {
+    super(text);
     this.readObject();
   }
 
   private fail(problem: string): bool {
-    if (this.error == '') this.error = problem + ' at character ' + this.at.toString();
+    this.note(problem);
     return false;
-  }
-
-  private peek(): i32 {
-    while (this.at < this.text.length) {
-      const c = this.text.charCodeAt(this.at);
-      if (c != 0x20 && c != 0x0a && c != 0x0d && c != 0x09) return c;
-      this.at++;
-    }
-    return -1;
-  }
-
-  private take(expected: i32): bool {
-    if (this.peek() != expected) return false;
-    this.at++;
-    return true;
   }
 
   private readObject(): void {
@@ -89,42 +72,6 @@ export class StringField {
     }
     if (name == this.key) this.found = false;
     return this.skipValue();
-  }
-
-  private readString(): string {
-    // A string is never longer than its literal, so one buffer is enough.
-    const units = new StaticArray<u16>(this.text.length - this.at);
-    let length = 0;
-    for (this.at++; this.at < this.text.length; this.at++) {
-      const c = this.text.charCodeAt(this.at);
-      if (c == 0x22) {
-        this.at++;
-        return String.UTF16.decodeUnsafe(changetype<usize>(units), length << 1);
-      }
-      if (c < 0x20) this.fail('a control character in a string');
-      units[length++] = <u16>(c == 0x5c ? this.readEscape() : c);
-      if (this.error != '') return '';
-    }
-    this.fail('a string without an end');
-    return '';
-  }
-
-  private readEscape(): i32 {
-    const c = this.text.charAt(++this.at);
-    const index = '"\\/bfnrt'.indexOf(c);
-    if (c != '' && index >= 0) return '"\\/\b\f\n\r\t'.charCodeAt(index);
-    if (c != 'u') {
-      this.fail('an unknown escape');
-      return 0;
-    }
-    let code = 0;
-    for (let i = 0; i < 4; i++) {
-      const hex = this.text.charAt(++this.at);
-      const digit = '0123456789abcdef'.indexOf(hex.toLowerCase());
-      if (digit < 0 || hex == '') this.fail('a bad \\u escape');
-      code = code * 16 + digit;
-    }
-    return code;
   }
 
   /** Skips a value by counting brackets. */
