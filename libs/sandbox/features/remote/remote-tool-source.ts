@@ -153,6 +153,8 @@ export class RemoteToolSource implements ToolSource {
     { request, input, signal }: HostedCall,
     timeoutMs: number,
   ): Promise<RemoteCallEnd> {
+    // A gateway knows no attempt yet that is cancelled before it is sent.
+    if (signal.aborted) return { end: 'cancelled' };
     const attemptId = this.deps.ids.next();
     const { workspace, sessionId, callId, epoch, idempotencyKey, agentId } = request;
     const payload = {
@@ -168,7 +170,6 @@ export class RemoteToolSource implements ToolSource {
       setTimeout(() => endAs({ end: 'cancelled' }), CANCEL_MS).unref();
     };
     signal.addEventListener('abort', cancel, { once: true });
-    if (signal.aborted) cancel();
     try {
       const options = { processId: gateway, timeoutMs: timeoutMs + 1_000 };
       return await Promise.race([this.deps.requests.request(runRemoteCall, payload, options), endedHere]);
