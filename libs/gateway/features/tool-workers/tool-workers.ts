@@ -7,7 +7,7 @@ export type RemoteCallRequest = z.output<typeof runRemoteCall.request>;
 /** Calls that wait for a free program of one version of a tool. */
 const MAX_WAITING = 1_000;
 
-/** A program that serves tools, as far as the choice of one needs. */
+/** A program that serves remote tools, as far as the choice of one needs. */
 export interface Worker {
   readonly id: string;
   readonly workspace: string;

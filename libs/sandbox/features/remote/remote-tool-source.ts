@@ -52,7 +52,7 @@ const ended = (outcome: ToolOutcome): HostedEnd => ({ end: 'outcome', outcome })
 
 const CANCELLED = ended(toolFailed('TOOL.CANCELLED', { kind: 'tool_call_cancelled' }));
 
-/** Tools that programs outside serve over the sockets of gateways. */
+/** Source of each remote tool, which a program outside serves over the socket of a gateway. */
 export class RemoteToolSource implements ToolSource {
   readonly kind = 'remote';
 
