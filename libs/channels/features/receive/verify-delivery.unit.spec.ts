@@ -86,6 +86,13 @@ describe('the signature of Standard Webhooks', () => {
     expect(check('standard', body, headers, { secret, now: now + 301_000 })).toBe(false);
     expect(check('standard', body, { ...headers, 'webhook-signature': 'v1,' }, { secret, now })).toBe(false);
   });
+
+  it('by a secret without a key is never right', () => {
+    const mac = createHmac('sha256', '').update(`${STANDARD.id}.${STANDARD.time}.${body}`).digest('base64');
+    const forged = { ...headers, 'webhook-signature': `v1,${mac}` };
+    for (const empty of ['', 'whsec_', 'whsec_!!!'])
+      expect(check('standard', body, forged, { secret: empty, now })).toBe(false);
+  });
 });
 
 describe('the signature of Meta', () => {
