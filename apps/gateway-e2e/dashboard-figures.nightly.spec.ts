@@ -161,6 +161,8 @@ describe('figures of the dashboard', () => {
   it('a change of the width sends no request and builds no part again', async () => {
     await page.goto(`/sessions/${longSession}`);
     await page.locator('[data-turn]').nth(39).waitFor();
+    // The count is read last, some time after the page.
+    await page.getByRole('button', { name: /^Attention \d+$/ }).waitFor();
     await page.waitForLoadState('networkidle');
     await page.evaluate(
       `document.querySelector('[data-turn]').kept = 1; document.querySelector('textarea').kept = 1`,

@@ -37,6 +37,7 @@ const PROJECTIONS = [
     'agent-runs',
     'agent-tasks',
     'agent-agents',
+    'agent-channels',
     'memory-facts',
     'memory-log-rates',
     'budget-ledger',

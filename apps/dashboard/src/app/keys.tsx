@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { useLayoutEffect, useRef } from 'react';
 import { createStore } from '../data/store.js';
 import { Dialog } from '../ui/ui.js';
 import { NAVIGATION } from './pages.js';
@@ -42,7 +42,8 @@ const keysOf = ({ openPalette, openKeys }: Handlers): Readonly<Record<string, ()
 export const useKeys = (handlers: Handlers): void => {
   const latest = useRef(handlers);
   latest.current = handlers;
-  useEffect(() => {
+  // From the first paint on: a key that is pressed as soon as the page shows is not lost.
+  useLayoutEffect(() => {
     let firstAt = Number.NEGATIVE_INFINITY;
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
