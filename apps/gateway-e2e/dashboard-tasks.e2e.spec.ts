@@ -193,6 +193,24 @@ describe('the tasks that need a person', () => {
     await send('POST', `/approvals/${approval}/answer`, { decision: 'approve' });
     await page.getByRole('button', { name: 'Needs me 2' }).waitFor();
     await waitForValue('its end', async () => (await taskOf(asking.id)).endedAt ?? undefined);
+    // A task that is tried again needs no person any more, and both tasks lead to each other.
+    await page.goto(`/tasks/${broken.id}`);
+    await button('Try again').click();
+    await dialog().getByLabel('Prompt').fill('When is high water?');
+    await button('Create').click();
+    await page.waitForURL(
+      (url) => /^.tasks.[0-9a-f-]{36}$/.test(url.pathname) && !url.href.endsWith(broken.id),
+    );
+    const again = page.url().split('/').at(-1) ?? '';
+    const facts = page.getByRole('region', { name: 'Facts' });
+    await facts.getByRole('link', { name: broken.id.slice(0, 8) }).click();
+    await facts.getByText('Tried again as').waitFor();
+    expect(await facts.locator(`a[href="/tasks/${again}"]`).count()).toBe(1);
+    expect(await taskOf(again)).toMatchObject({ retryOf: broken.id, state: 'completed' });
+    await page.goto('/tasks?tab=needs');
+    await page.getByRole('button', { name: 'Needs me 1' }).waitFor();
+    await row(/Deep.*no agent has sonar/).waitFor();
+    expect(await row(/Broken/).count()).toBe(0);
   });
 
   it('and all others are a board of their states, equal to the counts of the API', async () => {

@@ -38,6 +38,8 @@ export const TaskQueued = event('TaskQueued', {
   /** Agent that delegated it; null for a client's task. */
   parentAgentId: z.string().nullable(),
   parentTaskId: z.uuid().nullable(),
+  /** Ended task that this one tries again. */
+  retryOf: z.uuid().optional(),
   deadline: z.iso.datetime().nullable(),
   retry: TaskRetry,
   budget: AgentBudget.nullable(),

@@ -18,6 +18,10 @@ export const TaskSpec = z.strictObject({
   agent: AgentId.optional().describe('Agent that must do it. Default: any idle agent with the capabilities.'),
   project: z.string().min(1).max(200).optional(),
   parentTask: z.uuid().optional(),
+  retryOf: z
+    .uuid()
+    .optional()
+    .describe('Ended task of the queue that this one tries again. It then needs no person any more.'),
   deadline: z.iso
     .datetime({
       offset: true,
@@ -64,6 +68,8 @@ export const TaskItem = z.object({
   project: z.string().nullable(),
   parentAgentId: z.string().nullable(),
   parentTaskId: z.string().nullable(),
+  retryOf: z.uuid().nullable().optional().describe('Task that this one tries again; null for none.'),
+  retriedBy: z.uuid().nullable().optional().describe('Newest task that tries this one again; null for none.'),
   deadline: z.iso.datetime().nullable(),
   sessionId: z.uuid().nullable(),
   turnId: z.uuid().nullable(),
@@ -114,6 +120,8 @@ export const listTasks = defineRequest({
     capability: z.string().max(64).optional(),
     q: z.string().max(200).optional(),
     parent: z.uuid().optional(),
+    /** Selects tasks that another task tries again, or those that none does. */
+    retried: z.boolean().optional(),
     /** Also counts the tasks of the filter by state. */
     counts: z.boolean().optional(),
     limit: z.int().min(1).max(500).default(100),
@@ -129,6 +137,11 @@ export const listTasks = defineRequest({
       .record(TaskState, z.int().nonnegative())
       .optional()
       .describe('Number of tasks by state, with `counts=true` and not for the key of an agent.'),
+    failedAndNotRetried: z
+      .int()
+      .nonnegative()
+      .optional()
+      .describe('Number of failed tasks that no other task tries again. There with `counts`.'),
     ...asOfReply,
   }),
   timeoutMs: 15_000,

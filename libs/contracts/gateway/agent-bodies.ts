@@ -148,6 +148,10 @@ export const TasksQuery = z.strictObject({
   capability: z.string().max(64).optional().describe('Only tasks that need this capability.'),
   q: z.string().max(200).optional().describe('Text that the title has, without regard to case.'),
   parent: z.uuid().optional().describe('Only tasks of this parent task.'),
+  retried: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('`true`: only tasks that another task tries again. `false`: only those that none does.'),
   counts: z.enum(['true', 'false']).optional().describe('`true` also counts the tasks by state.'),
   limit: pageLimit(500, 100),
   cursor: Cursor,

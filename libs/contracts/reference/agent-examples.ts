@@ -89,6 +89,8 @@ export const TASK = {
   project: 'website',
   parentAgentId: null,
   parentTaskId: null,
+  retryOf: null,
+  retriedBy: null,
   deadline: null,
   sessionId: null,
   turnId: null,

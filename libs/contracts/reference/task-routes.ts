@@ -65,7 +65,7 @@ export const TASK_ROUTES = {
     summary: 'Create a task',
     description:
       'Accepts a task. It waits in the queue until an idle agent has its capabilities, or until an external worker ' +
-      'claims it. A failed attempt is retried up to `retry.strikes` times.',
+      'claims it. A failed attempt is retried up to `retry.strikes` times. `retryOf` names an ended task that it tries again.',
     body: TaskSpec,
     idempotent: true,
     reply: { schema: TaskItem, status: 201 },
@@ -75,8 +75,9 @@ export const TASK_ROUTES = {
     },
     problems: {
       400: 'the task is invalid; `detail` names the field',
-      404: 'there is no such agent',
+      404: 'there is no such agent, or no task `retryOf`',
       409: 'the `Idempotency-Key` was used for another request',
+      422: '`TASK.NOT_ENDED`: the task `retryOf` has not ended',
       429: '`TASK.QUEUE_FULL`: the queue is full; `Retry-After` gives the seconds to wait',
     },
   }),

@@ -6,7 +6,8 @@ import { parseAgentText } from './agent-file.js';
 import { confirmEnd } from './confirm-end.js';
 import { parseBudget, renderTable } from './agent-views.js';
 import { messageOf } from './message.command.js';
-import { taskSpecOf, tasksToCancel } from './task.command.js';
+import { tasksToCancel } from './task.command.js';
+import { taskSpecOf } from './task-spec.js';
 
 const usage = (message: string) => ({
   code: 'CLI.USAGE',
@@ -132,6 +133,7 @@ describe('antiphon task create', () => {
         priority: '2',
         deadline: '2h',
         strikes: '5',
+        retryOf: '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5',
         external: true,
       }),
     );
@@ -140,6 +142,7 @@ describe('antiphon task create', () => {
       capabilities: ['math', 'facts'],
       priority: 2,
       retry: { strikes: 5 },
+      retryOf: '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5',
       worker: 'external',
     });
     expect(TaskSpec.safeParse(spec).error).toBeUndefined();

@@ -147,6 +147,8 @@ export const renderTask = (task: TaskItem): string =>
       ['claims', task.epoch === 0 ? null : String(task.epoch)],
       ['project', task.project],
       ['parent', task.parentTaskId ?? task.parentAgentId],
+      ['retry of', task.retryOf ?? null],
+      ['retried by', task.retriedBy ?? null],
       ['deadline', task.deadline],
       ['session', task.sessionId],
       ['queued', task.queuedAt],

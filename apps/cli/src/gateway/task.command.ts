@@ -5,50 +5,14 @@ import type { Command } from 'commander';
 import type { HttpClient, RouteRequest } from '@antiphon/client/http';
 import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf, Output } from '../output.js';
-import { parseBudget, parseWhole, renderTask, renderTasks, splitNames, withProgress } from './agent-views.js';
+import { renderTask, renderTasks, withProgress } from './agent-views.js';
 import { readInput } from './chat.command.js';
-import { parseTime } from './key.command.js';
+import { taskSpecOf, type CreateOptions } from './task-spec.js';
 
 const POLL_MS = 300;
 /** Time without a new event after which a watch says that it waits, ms. */
 const SILENCE_MS = 2_000;
 const RUN_NODE = /^([^/]+)\/(.+)$/;
-
-/** Options of `task create`. */
-export interface CreateOptions {
-  readonly title?: string;
-  readonly agent?: string;
-  readonly capabilities?: string;
-  readonly priority?: string;
-  readonly project?: string;
-  readonly parent?: string;
-  readonly deadline?: string;
-  readonly strikes?: string;
-  readonly backoff?: string;
-  readonly budgetTokens?: string;
-  readonly budgetUsd?: string;
-  readonly external?: boolean;
-  readonly watch?: boolean;
-}
-
-/** Returns the body that creates a task. Throws `CLI.USAGE`. */
-export const taskSpecOf = (prompt: string, options: CreateOptions): Record<string, unknown> => {
-  const { title, agent, capabilities, priority, project, parent, deadline, strikes, backoff } = options;
-  const retry = {
-    ...(strikes === undefined ? {} : { strikes: parseWhole('--strikes', strikes) }),
-    ...(backoff === undefined ? {} : { backoffMs: parseWhole('--backoff', backoff) }),
-  };
-  return {
-    ...{ prompt, title, agent, project },
-    capabilities: capabilities === undefined ? undefined : splitNames(capabilities),
-    priority: priority === undefined ? undefined : parseWhole('--priority', priority),
-    parentTask: parent,
-    deadline: deadline === undefined ? undefined : parseTime('--deadline', deadline),
-    retry: Object.keys(retry).length === 0 ? undefined : retry,
-    budget: parseBudget(options),
-    worker: options.external === true ? 'external' : undefined,
-  };
-};
 
 type LoggedTaskEvent = TaskEvent & { readonly recordedAt: string; readonly position: number };
 const becauseOf = (text: string | null = null): string => (text === null ? '' : `: ${text}`);
@@ -212,6 +176,7 @@ const addCreate = (task: Command, context: ContextOf): void => {
     .option('--priority <n>', '0 is the most urgent, 9 the least (default: 5)')
     .option('--project <name>', 'its project')
     .option('--parent <id>', 'task that it is part of')
+    .option('--retry-of <id>', 'task that has ended, and that it tries again')
     .option('--deadline <when>', 'a duration such as 2h, or an ISO 8601 time; it fails after it')
     .option('--strikes <n>', 'failed attempts after which it fails, 1 to 10 (default: 3)')
     .option('--backoff <ms>', 'delay before the second attempt; it doubles (default: 1000)')

@@ -85,10 +85,13 @@ export class TasksController {
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listTasks.reply>> {
     const { workspace } = principal;
-    const { counts, ...filter } = query;
+    const { counts, retried, ...filter } = query;
     // An agent reads its own tasks alone, so that it learns no number of all.
     const isCounted = counts === 'true' && principal.agentId === null;
-    const page = await this.requests.request(listTasks, { workspace, ...filter, counts: isCounted });
+    const page = await this.requests.request(listTasks, {
+      ...{ workspace, ...filter, counts: isCounted },
+      ...(retried === undefined ? {} : { retried: retried === 'true' }),
+    });
     return { ...page, tasks: await this.access.filter(principal, page.tasks, agentsOf) };
   }
 

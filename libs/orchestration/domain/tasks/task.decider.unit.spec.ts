@@ -30,6 +30,7 @@ const given = specFor(taskDecider);
 const running = [queued(), assigned(), begun()];
 const external = { executor: 'external' as const };
 const claimed = [queued(external), assigned(1, null), begun(1, false)];
+const OTHER = '00000000-0000-4000-8000-000000000002';
 const strike = { code: 'PROVIDER.ERROR', cause: textCause('no answer') };
 
 describe('a task', () => {
@@ -37,6 +38,11 @@ describe('a task', () => {
     given([]).when(queue()).then([queued()]);
     given([queued()]).when(queue()).thenRejects('TASK.EXISTS');
   });
+
+  it('records the ended task that it tries again', () =>
+    given([])
+      .when(queue({ retryOf: OTHER }))
+      .then([queued({ retryOf: OTHER })]));
 
   it('is assigned, begins and completes', () => {
     given([queued()]).when(assign()).then([assigned()]);

@@ -60,7 +60,7 @@ class TaskRows {
 
 const EMPTY = {
   ...{ state: 'queued', agent_id: null, pinned_to: null, worker: null, epoch: 0, strikes: '[]' },
-  ...{ project: null, parent_agent_id: null, parent_task_id: null, deadline: null },
+  ...{ project: null, parent_agent_id: null, parent_task_id: null, retry_of: null, deadline: null },
   ...{ session_id: null, turn_id: null, started_at: null, ended_at: null, result: null },
 };
 
@@ -76,7 +76,7 @@ const queuedRow = (data: Queued, { workspace, position }: RecordedEvent): TaskRo
   capabilities: JSON.stringify(data.capabilities),
   ...{ agent_id: data.agentId, pinned_to: data.agentId, project: data.project },
   ...{ parent_agent_id: data.parentAgentId, parent_task_id: data.parentTaskId, deadline: data.deadline },
-  ...{ queued_at: data.at, first_position: String(position) },
+  ...{ retry_of: data.retryOf ?? null, queued_at: data.at, first_position: String(position) },
 });
 
 const applyTaskEvent = (rows: TaskRows, { type, data }: TaskEvent, at: RecordedEvent): void => {

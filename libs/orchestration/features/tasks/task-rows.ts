@@ -19,6 +19,7 @@ export interface TaskRow {
   readonly project: string | null;
   readonly parent_agent_id: string | null;
   readonly parent_task_id: string | null;
+  readonly retry_of: string | null;
   readonly deadline: string | null;
   session_id: string | null;
   turn_id: string | null;
@@ -46,6 +47,7 @@ const COLUMNS = {
   project: 'text',
   parent_agent_id: 'text',
   parent_task_id: 'uuid',
+  retry_of: 'text',
   deadline: 'timestamptz',
   session_id: 'uuid',
   turn_id: 'uuid',

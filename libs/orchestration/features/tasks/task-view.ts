@@ -11,8 +11,11 @@ import { notFound } from '@antiphon/kernel';
 /** Returns the error of an unknown task. */
 export const taskNotFound = (): Error => notFound('TASK.NOT_FOUND', 'there is no task with this id');
 
-/** Returns the public view of a task of the queue. Throws `TASK.NOT_FOUND`. */
-export const taskItem = (state: TaskFold): TaskItem => {
+/**
+ * Returns the public view of a task of the queue. `retriedBy` is the newest task that tries it
+ * again. Throws `TASK.NOT_FOUND`.
+ */
+export const taskItem = (state: TaskFold, retriedBy: string | null = null): TaskItem => {
   const { queued, status } = state;
   if (queued === null || status === 'new') throw taskNotFound();
   return {
@@ -29,6 +32,8 @@ export const taskItem = (state: TaskFold): TaskItem => {
     project: queued.project,
     parentAgentId: queued.parentAgentId,
     parentTaskId: queued.parentTaskId,
+    retryOf: queued.retryOf ?? null,
+    retriedBy,
     deadline: queued.deadline,
     sessionId: state.sessionId,
     turnId: state.turnId,
@@ -53,6 +58,8 @@ interface TaskRow {
   readonly project: string | null;
   readonly parent_agent_id: string | null;
   readonly parent_task_id: string | null;
+  readonly retry_of: string | null;
+  readonly retried_by: string | null;
   readonly deadline: Date | null;
   readonly session_id: string | null;
   readonly turn_id: string | null;
@@ -78,6 +85,8 @@ const toItem = (row: TaskRow): TaskItem =>
     project: row.project,
     parentAgentId: row.parent_agent_id,
     parentTaskId: row.parent_task_id,
+    retryOf: row.retry_of,
+    retriedBy: row.retried_by,
     deadline: row.deadline?.toISOString() ?? null,
     sessionId: row.session_id,
     turnId: row.turn_id,
@@ -96,12 +105,19 @@ const decodeCursor = (cursor: string): readonly [position: string, id: string] |
   return match?.[1] && match[2] ? [match[1], match[2]] : undefined;
 };
 
+/** Tasks that try the task of a row again. */
+const RETRIES = `from agent_tasks retry
+    where retry.retry_of = agent_tasks.id and retry.workspace = agent_tasks.workspace`;
+const IS_RETRIED = `exists (select 1 ${RETRIES})`;
 const COLUMNS = `id, kind, title, state, priority, capabilities, agent_id, worker, epoch, strikes, project,
-  parent_agent_id, parent_task_id, deadline, session_id, turn_id, queued_at, started_at, ended_at, result, first_position`;
-/** Filters of kind, capability, title and parent, which follow those of the list's state and agent. */
+  parent_agent_id, parent_task_id, retry_of, (select retry.id ${RETRIES} order by retry.first_position desc limit 1) as retried_by,
+  deadline, session_id, turn_id, queued_at, started_at, ended_at, result, first_position`;
+/** Filters of kind, capability, title, parent and retry, which follow those of state and agent. */
 const FILTERS = `($7::text is null or kind = $7) and ($8::text is null or capabilities ? $8)
-    and ($9::text is null or position($9 in lower(title)) > 0) and ($10::uuid is null or parent_task_id = $10)`;
-const COUNT_SQL = `select state, count(*) as count from agent_tasks
+    and ($9::text is null or position($9 in lower(title)) > 0) and ($10::uuid is null or parent_task_id = $10)
+    and ($11::boolean is null or ${IS_RETRIED} = $11)`;
+const COUNT_SQL = `select state, count(*) as count,
+    count(*) filter (where state = 'failed' and not ${IS_RETRIED}) as not_retried from agent_tasks
   where workspace = $1 and $2::bigint is null and $3::text = '' and $4::text is null
     and ($5::text is null or agent_id = $5) and ($6::text is null or project = $6) and ${FILTERS}
   group by state`;
@@ -110,10 +126,13 @@ const LIST_SQL = listPageSql(
   where workspace = $1 and ($2::bigint is null or (first_position, id) < ($2, $3))
     and ($4::text is null or state = $4) and ($5::text is null or agent_id = $5)
     and ($6::text is null or project = $6) and ${FILTERS}
-  order by first_position desc, id desc limit $11 offset $12`,
+  order by first_position desc, id desc limit $12 offset $13`,
   `octet_length(r.title) + coalesce(octet_length(r.result::text), 0)`,
 );
 const ROW_SQL = `select ${COLUMNS} from agent_tasks where workspace = $1 and id = $2`;
+// The first event of a retry never changes, so that the live table also answers for the past.
+const RETRY_SQL = `select id from agent_tasks where workspace = $1 and retry_of = $2 and first_position <= $3
+  order by first_position desc limit 1`;
 
 export interface TaskFilter {
   readonly workspace: string;
@@ -126,13 +145,15 @@ export interface TaskFilter {
   readonly q?: string | undefined;
   /** Task that delegated them. */
   readonly parent?: string | undefined;
+  /** Whether another task tries them again. */
+  readonly retried?: boolean | undefined;
   readonly limit: number;
   readonly cursor?: string | undefined;
   /** Number of tasks to skip after the cursor. */
   readonly offset?: number;
 }
 
-const select = async <Row extends TaskRow>(
+const select = async <Row extends pg.QueryResultRow>(
   queries: WorkspaceQueries,
   query: pg.QueryConfig,
 ): Promise<Row[]> => {
@@ -143,24 +164,27 @@ const select = async <Row extends TaskRow>(
   }
 };
 
-const filtersOf = ({ agent, project, kind, capability, q, parent }: TaskFilter): (string | null)[] =>
-  [agent, project, kind, capability, q?.toLowerCase(), parent].map((value) => value ?? null);
+const filtersOf = (filter: TaskFilter): (string | boolean | null)[] => {
+  const { agent, project, kind, capability, q, parent, retried } = filter;
+  return [agent, project, kind, capability, q?.toLowerCase(), parent, retried].map((value) => value ?? null);
+};
+
+/** Numbers of tasks by state, and of failed ones that no other task tries again. */
+export interface TaskCounts {
+  readonly counts: Record<TaskState, number>;
+  readonly failedAndNotRetried: number;
+}
 
 /** Counts the tasks of a filter by state, those of its own state and of all other ones. */
-export const countTasks = async (
-  queries: WorkspaceQueries,
-  filter: TaskFilter,
-): Promise<Record<TaskState, number>> => {
+export const countTasks = async (queries: WorkspaceQueries, filter: TaskFilter): Promise<TaskCounts> => {
   const values = [filter.workspace, null, '', null, ...filtersOf(filter)];
   const counts = Object.fromEntries(TASK_STATES.map((state) => [state, 0])) as Record<TaskState, number>;
-  try {
-    const query = { name: 'agent_tasks_count', text: COUNT_SQL, values };
-    const { rows } = await queries.query<{ state: TaskState; count: string }>(query);
-    for (const { state, count } of rows) counts[state] = Number(count);
-  } catch (error) {
-    throw translateDatabaseError(error);
-  }
-  return counts;
+  const rows = await select<{ state: TaskState; count: string; not_retried: string }>(queries, {
+    ...{ name: 'agent_tasks_count', text: COUNT_SQL, values },
+  });
+  for (const { state, count } of rows) counts[state] = Number(count);
+  const failed = rows.find(({ state }) => state === 'failed');
+  return { counts, failedAndNotRetried: Number(failed?.not_retried ?? 0) };
 };
 
 /** Lists tasks of the queue and nodes of runs, newest first. */
@@ -190,11 +214,22 @@ export const readTaskRow = async (
   workspace: string,
   id: string,
 ): Promise<TaskItem> => {
-  const [row] = await select(queries, {
+  const [row] = await select<TaskRow>(queries, {
     name: 'agent_tasks_row',
     text: ROW_SQL,
     values: [workspace, id],
   });
   if (!row) throw taskNotFound();
   return toItem(row);
+};
+
+/** Returns the newest task that tries a task again, up to a position of the log; null for none. */
+export const readRetryOf = async (
+  queries: WorkspaceQueries,
+  of: { readonly workspace: string; readonly taskId: string; readonly upTo: number },
+): Promise<{ readonly retriedBy: string | null }> => {
+  const [row] = await select<{ id: string }>(queries, {
+    ...{ name: 'agent_tasks_retry', text: RETRY_SQL, values: [of.workspace, of.taskId, of.upTo] },
+  });
+  return { retriedBy: row?.id ?? null };
 };

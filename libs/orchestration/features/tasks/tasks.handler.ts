@@ -8,7 +8,7 @@ import { MAX_OPEN_TASKS, OpenTasks } from './open-tasks.js';
 import { DEFAULT_TASK_RETRY, cancelTask, createTask, getTask, listTasks } from '@antiphon/contracts/agent';
 import type { AgentActor, TaskItem } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
-import { taskDecider } from '@antiphon/orchestration-domain';
+import { isOpenTask, taskDecider } from '@antiphon/orchestration-domain';
 import type { TaskQueuedData } from '@antiphon/orchestration-domain';
 import { claimOf } from '@antiphon/event-store';
 import { clipText, exhausted, notFound, rejected, toStorable } from '@antiphon/kernel';
@@ -16,7 +16,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import { isInSubtree, requireRights, AgentDirectory, PAST_READS } from '@antiphon/agents-features';
 import { WaitReasons } from './wait-reasons.js';
 import { readIfKept, TaskStreams } from './task-streams.js';
-import { countTasks, taskNotFound, readTaskRow, readTasks, taskItem } from './task-view.js';
+import { countTasks, taskNotFound, readRetryOf, readTaskRow, readTasks, taskItem } from './task-view.js';
 
 /** Time after which a caller may try a full queue again, s. */
 const RETRY_AFTER_S = 5;
@@ -65,6 +65,7 @@ export class Tasks {
     if (spec.agent !== undefined && !(await agents.isLiving(workspace, spec.agent)))
       throw causedError(notFound, 'AGENT.NOT_FOUND', { kind: 'no_living_agent', agentId: spec.agent });
     await this.requireParent(workspace, spec.parentTask);
+    if (spec.retryOf !== undefined) await this.requireOrigin(workspace, spec.retryOf, actor);
     const taskId = ids.next();
     const scope = `${actor.caller}/task.create`;
     const idempotency = claimOf(scope, request.idempotencyKey, { spec }, { taskId });
@@ -88,6 +89,14 @@ export class Tasks {
     throw causedError(rejected, 'TASK.PARENT_ARCHIVED', { kind: 'parent_task_archived' });
   }
 
+  /** Requires an ended task that the actor may change. Throws `TASK.NOT_FOUND`, `TASK.NOT_ENDED`. */
+  private async requireOrigin(workspace: string, taskId: string, actor: AgentActor): Promise<void> {
+    await this.requireOwn(workspace, taskId, actor);
+    const { state } = await this.tasks.read(workspace, taskId);
+    if (!isOpenTask(state)) return;
+    throw rejected('TASK.NOT_ENDED', 'the task that this one tries again has not ended');
+  }
+
   @HandleRequest(getTask)
   async getTask({ workspace, taskId, at }: z.output<typeof getTask.request>): Promise<TaskReply> {
     const readRow = () =>
@@ -95,9 +104,13 @@ export class Tasks {
         task: await readTaskRow(queries, workspace, taskId),
       }));
     if (isNode(taskId)) return readRow();
-    const read = this.past.readAt(at, async (upTo) => ({
-      task: taskItem((await this.tasks.read(workspace, taskId, upTo)).state),
-    }));
+    const read = this.past.readAt(at, async (upTo) => {
+      const { state } = await this.tasks.read(workspace, taskId, upTo);
+      const { retriedBy } = await this.past.readAsOf(workspace, undefined, (queries) =>
+        readRetryOf(queries, { workspace, taskId, upTo }),
+      );
+      return { task: taskItem(state, retriedBy) };
+    });
     const reply = (await readIfKept(read)) ?? (await readRow());
     return at === undefined ? this.withReason(workspace, reply) : reply;
   }
@@ -112,7 +125,7 @@ export class Tasks {
     const { workspace, at } = query;
     const page = await this.past.readAsOf(workspace, at, async (queries) => ({
       ...(await readTasks(queries, query)),
-      ...(query.counts ? { counts: await countTasks(queries, query) } : {}),
+      ...(query.counts ? await countTasks(queries, query) : {}),
     }));
     // Of the past only the facts are known, not which agents were idle.
     return at === undefined ? { ...page, tasks: await this.waits.addTo(workspace, page.tasks) } : page;
@@ -194,6 +207,7 @@ export class Tasks {
       project: spec.project ?? null,
       parentAgentId: actor.agentId,
       parentTaskId: spec.parentTask ?? null,
+      ...(spec.retryOf === undefined ? {} : { retryOf: spec.retryOf }),
       // In the form of every time of the log, so that times compare as texts.
       deadline: deadline === null ? null : new Date(deadline).toISOString(),
       retry: { ...DEFAULT_TASK_RETRY, ...spec.retry },

@@ -272,6 +272,43 @@ describe('the list of tasks', () => {
     await agent.tasks.cancelTask({ workspace: WORKSPACE, taskId: stuck, actor: ACTOR });
   });
 
+  it('names the retry of a failed task, which then counts as decided, also in the past', async () => {
+    const project = 'retried';
+    const list = (more: object) =>
+      agent.tasks.listTasks({ workspace: WORKSPACE, project, limit: 10, offset: 0, ...more });
+    const fail = async (spec: object) => {
+      world.agents.model.reply = failing;
+      const id = await world.send(agent, { ...spec, project, retry: { strikes: 1 } });
+      await world.ended(agent, id);
+      await until(async () => (await list({ state: 'failed' })).tasks.some((task) => task.id === id));
+      return id;
+    };
+    const [first, other] = [await fail({}), await fail({})];
+    expect(await list({ counts: true })).toMatchObject({ counts: { failed: 2 }, failedAndNotRetried: 2 });
+    const { position: before = 0 } = await list({ at: await world.agents.store.headPosition() });
+    const again = await fail({ retryOf: first });
+    expect(await list({ counts: true })).toMatchObject({ counts: { failed: 3 }, failedAndNotRetried: 2 });
+    expect((await list({ retried: true })).tasks).toEqual([await world.get(agent, first)]);
+    expect((await list({ retried: false })).tasks.map(({ id }) => id)).toEqual([again, other]);
+    expect(await world.get(agent, first)).toMatchObject({ retryOf: null, retriedBy: again });
+    expect(await world.get(agent, again)).toMatchObject({ retryOf: first, retriedBy: null });
+    const past = await agent.tasks.getTask({ workspace: WORKSPACE, taskId: first, at: before });
+    expect(past.task.retriedBy).toBeNull();
+    expect((await list({ at: before, retried: true })).tasks).toEqual([]);
+    expect(await list({ at: before, counts: true })).toMatchObject({ failedAndNotRetried: 2 });
+  });
+
+  it('refuses to try a task again that has not ended, is unknown, or is of another agent', async () => {
+    const open = await world.send(agent, { capabilities: ['cobol'] });
+    const missing = '00000000-0000-4000-8000-000000000009';
+    const again = (retryOf: string, more = {}) => world.send(agent, { retryOf }, more);
+    await expect(again(open)).rejects.toMatchObject({ code: 'TASK.NOT_ENDED' });
+    await expect(again(missing)).rejects.toMatchObject({ code: 'TASK.NOT_FOUND' });
+    await agent.tasks.cancelTask({ workspace: WORKSPACE, taskId: open, actor: ACTOR });
+    await expect(again(open, { agentId: 'rust' })).rejects.toMatchObject({ code: 'AGENT.NOT_ALLOWED' });
+    await world.ended(agent, await again(open));
+  });
+
   it('says why each queued task waits', async () => {
     const held = Promise.withResolvers<void>();
     world.agents.model.reply = async () => {

@@ -128,6 +128,17 @@ describe('what needs attention', () => {
     expect(titles({ roots: { ...root, nextAt: '2026-11-27T09:56:00Z' } })).toEqual([]);
   });
 
+  it('leaves out a failed task that another one tries again', () => {
+    const end = (position: number, taskId: string) => ({
+      ...failure(position, 'TaskEnded', '', `task-${taskId}`),
+      ...{ category: 'task', data: { taskId, status: 'failed', message: `bad ${taskId}` } },
+    });
+    const failures = { events: [end(9, 'a'), end(8, 'b')] };
+    expect(itemsOf({ failures }).map(({ reason }) => reason)).toEqual(['bad a', 'bad b']);
+    const retried = { tasks: [{ id: 'a' }] };
+    expect(itemsOf({ failures, retried }).map(({ reason }) => reason)).toEqual(['bad b']);
+  });
+
   it('groups agents in error by their code, and failed tasks of the queue by their text', () => {
     const agent = (agentId: string, code: string) => ({ agentId, code });
     const agentsInError = [agent('a', 'PROVIDER.ERROR'), agent('b', 'PROVIDER.ERROR'), agent('c', 'X.Y')];

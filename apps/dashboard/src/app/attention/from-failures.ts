@@ -1,7 +1,7 @@
 import type { LogEvent, RouteReply } from '@antiphon/client';
 import { pageOf } from '../../data/event-pages.js';
 import { isFailure } from '../../data/failures.js';
-import { textOf, withMessage, type Fields } from '../../data/read-fields.js';
+import { fieldsOf, textOf, withMessage, type Fields } from '../../data/read-fields.js';
 import { wordsOfType } from '../../ui/format.js';
 import type { AttentionItem } from './attention-items.js';
 
@@ -10,6 +10,8 @@ type Events = RouteReply<'readEvents'> | undefined;
 /** Failures of the last day, and ends of tasks of the queue. */
 export interface FailureReads {
   readonly failures?: Events;
+  /** Failed tasks that other tasks try again: these are decided already. */
+  readonly retried?: RouteReply<'listTasks'> | undefined;
 }
 
 /** Types of the events of failures. A task of the queue has one type for every end. */
@@ -55,11 +57,18 @@ const toItem = (events: readonly LogEvent[], newest: LogEvent): AttentionItem =>
   };
 };
 
+const taskOf = ({ data }: LogEvent): string => textOf(fieldsOf(data)['taskId']);
+
+/** Returns true if a task of the queue failed. */
+export const hasFailedTask = ({ failures }: FailureReads): boolean =>
+  failures?.events.some((event) => event.type === 'TaskEnded' && isFailure(event)) ?? false;
+
 /** Returns one item for the failures with the same type and cause. Events are newest first. */
-export const fromFailures = ({ failures }: FailureReads): AttentionItem[] => {
+export const fromFailures = ({ failures, retried }: FailureReads): AttentionItem[] => {
+  const decided = new Set(retried?.tasks.map(({ id }) => id));
   const groups = new Map<string, LogEvent[]>();
   for (const event of failures?.events ?? []) {
-    if (event.type === 'TaskEnded' && !isFailure(event)) continue;
+    if (event.type === 'TaskEnded' && (!isFailure(event) || decided.has(taskOf(event)))) continue;
     groups.set(keyOf(event), [...(groups.get(keyOf(event)) ?? []), event]);
   }
   return [...groups.values()].flatMap((events) => (events[0] ? [toItem(events, events[0])] : []));

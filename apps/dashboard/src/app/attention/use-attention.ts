@@ -6,7 +6,7 @@ import { serverNow } from '../../data/gateway.js';
 import { useIdentity } from '../../data/identity.js';
 import { createStore, useStore } from '../../data/store.js';
 import { useRead, type Read } from '../../data/use-read.js';
-import { FAILURE_TYPES } from './from-failures.js';
+import { FAILURE_TYPES, hasFailedTask } from './from-failures.js';
 import { attentionItems, shownItems, type AttentionItem, type PutAway } from './attention-items.js';
 
 const NAME = 'antiphon.attention';
@@ -71,7 +71,13 @@ const useSources = () => {
   const since = startOfDayBefore(new Date().toISOString());
   const lastDay = { ...(since && { since }), limit: 100, order: 'desc' } as const;
   const failing = { query: { type: FAILURE_TYPES, ...lastDay } } as const;
+  const failures = useRead('readEvents', failing, now('events:read', isOfFailures));
+  const retried = { query: { state: 'failed', kind: 'task', retried: 'true' } } as const;
+  const tried = now('runs:read', isOfTasks);
+  const hasFailed = hasFailedTask({ failures: failures.data });
   const sources = {
+    failures,
+    retried: useRead('listTasks', retried, { ...tried, isOff: tried.isOff || !hasFailed }),
     approvals: useRead(
       'listApprovals',
       { query: { status: 'pending', limit: 50 } },
@@ -79,7 +85,6 @@ const useSources = () => {
     ),
     health: useRead('health', {}, now('status:read', isOfHealth)),
     budgets: useRead('readBudgets', {}, now('budgets:read', isOfBudgets)),
-    failures: useRead('readEvents', failing, now('events:read', isOfFailures)),
     stopped: useRead('listDeadLetters', { query: { limit: 20 } }, now('events:read')),
     tasks: useRead('listTasks', { query: { state: 'queued', kind: 'task' } }, now('runs:read', isOfTasks)),
     plans: useRead('listPlans', { query: { limit: 100 } }, now('runs:read', isOfPlans)),

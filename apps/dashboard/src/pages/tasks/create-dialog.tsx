@@ -80,6 +80,12 @@ const TextFields = ({
   </>
 );
 
+/** Returns the ids of agents and the chosen one, which is kept before the agents are read. */
+const idsOf = (agents: readonly Agent[], chosen: string): string[] => {
+  const ids = agents.map(({ id }) => id);
+  return chosen === '' || ids.includes(chosen) ? ids : [chosen, ...ids];
+};
+
 interface HolderFieldsProps {
   readonly agents: readonly Agent[];
   readonly agent: string;
@@ -107,7 +113,7 @@ const HolderFields = ({ agents, agent, setAgent, worker, setWorker }: HolderFiel
       {(props) => (
         <select {...props} name="agent" value={agent} onChange={(event) => setAgent(event.target.value)}>
           <option value="">any</option>
-          {agents.map(({ id }) => (
+          {idsOf(agents, agent).map((id) => (
             <option key={id}>{id}</option>
           ))}
         </select>
@@ -119,12 +125,19 @@ const HolderFields = ({ agents, agent, setAgent, worker, setWorker }: HolderFiel
 interface CreateDialogProps {
   /** Specification to begin with, such as that of a failed task. */
   readonly start?: Partial<TaskSpec>;
+  /** Task that the new one tries again. */
+  readonly retryOf?: string;
   readonly title?: string;
   readonly onClose: () => void;
 }
 
 /** Creates a task, and warns if no agent could do it. */
-export const CreateDialog = ({ start = {}, title = 'Create a task', onClose }: CreateDialogProps) => {
+export const CreateDialog = ({
+  start = {},
+  title = 'Create a task',
+  retryOf,
+  onClose,
+}: CreateDialogProps) => {
   const { run, isBusy, problem } = useAct();
   const { data } = useRead('listAgents', { query: { limit: 500 } }, { hasPast: false });
   const [capabilities, setCapabilities] = useState((start.capabilities ?? []).join(', '));
@@ -137,7 +150,8 @@ export const CreateDialog = ({ start = {}, title = 'Create a task', onClose }: C
   );
   const { errors, props: form } = useCheckedForm((given) =>
     run(async () => {
-      const task = await client.http.createTask({ body: specOf(given) });
+      const body = { ...specOf(given), ...(retryOf && { retryOf }) };
+      const task = await client.http.createTask({ body });
       navigate(keepPosition(`/tasks/${task.id}`));
     }),
   );

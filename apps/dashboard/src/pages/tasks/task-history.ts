@@ -50,7 +50,7 @@ export const attemptsOf = (events: readonly LogEvent[]): Attempt[] => {
 export const promptOf = (events: readonly LogEvent[]): string | null =>
   textOrNull(dataOf(events.find(({ type }) => type === 'TaskQueued'))['prompt']);
 
-/** Returns the specification of a task, for a new task that does the same. */
+/** Returns the specification of a task, for a new task that does the same. It names no origin. */
 export const specOfTask = (events: readonly LogEvent[]): Partial<TaskSpec> | null => {
   const queued = events.find(({ type }) => type === 'TaskQueued');
   if (!queued) return null;

@@ -45,14 +45,16 @@ interface TabsProps {
   /** Null while the board shows all states. */
   readonly current: TaskTab | null;
   readonly counts: Counts | undefined;
+  /** Number of failed tasks that no other task tries again. */
+  readonly failed: number;
   /** Number of tasks that wait for a person; null while it is not known. */
   readonly waiting: number | null;
 }
 
-const countText = (tab: TaskTab, { counts, waiting }: TabsProps): string | null => {
+const countText = (tab: TaskTab, { counts, failed, waiting }: TabsProps): string | null => {
   if (!counts) return null;
   if (tab !== NEEDS) return formatNumber(countOfTab(tab, counts));
-  return waiting === null ? null : formatNumber(waiting + counts.failed);
+  return waiting === null ? null : formatNumber(waiting + failed);
 };
 
 const Tabs = (props: TabsProps) => (
@@ -247,6 +249,7 @@ export const TaskList = () => {
         <Tabs
           current={isBoard ? null : tab}
           counts={counted.data?.counts}
+          failed={counted.data?.failedAndNotRetried ?? 0}
           waiting={needs.isLoading ? null : needs.waiting}
         />
         <ViewSwitch isBoard={isBoard} />

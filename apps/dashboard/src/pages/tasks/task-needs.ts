@@ -28,7 +28,7 @@ export const needOf = (task: Task, approvals: ReadonlyMap<string, string>): Task
       ...{ reason: 'no_agent', text: textOfTaskWait(waiting), action: 'Spawn an agent' },
       to: `/agents?spawn=1&can=${encodeURIComponent(waiting.missing.join(','))}`,
     };
-  if (state !== 'failed') return null;
+  if (state !== 'failed' || task.retriedBy) return null;
   return {
     ...{ reason: 'failed', text: strikes.at(-1) ?? task.result?.code ?? 'failed' },
     ...{ to: `/tasks/${id}`, action: 'Look at it' },

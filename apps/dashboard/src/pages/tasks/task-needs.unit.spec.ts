@@ -36,6 +36,14 @@ describe('the need of a task', () => {
   });
 });
 
+describe('a failed task that another one tries again', () => {
+  it('needs no person, but the other one does if it fails too', () => {
+    const again = task({ id: 'two', ...failed, retryOf: 'one', retriedBy: null });
+    const tasks = [task({ ...failed, retriedBy: 'two' }), again];
+    expect(needyTasks(tasks, APPROVALS).map(({ task: { id } }) => id)).toEqual(['two']);
+  });
+});
+
 describe('the tasks that need a person', () => {
   it('are each there once: approvals first, then those without an agent, then failures', () => {
     const tasks = [

@@ -23,6 +23,23 @@ import css from './tasks.module.css';
 
 const changesTask = isAbout('task', 'agent', 'session');
 
+interface OtherTaskProps {
+  readonly name: string;
+  readonly id: string | null | undefined;
+}
+
+const OtherTask = ({ name, id }: OtherTaskProps) =>
+  id && (
+    <>
+      <dt>{name}</dt>
+      <dd>
+        <Link to={`/tasks/${id}`}>
+          <Id id={id} />
+        </Link>
+      </dd>
+    </>
+  );
+
 const Facts = ({ task }: { readonly task: Task }) => (
   <dl className={ui.facts}>
     <dt>State</dt>
@@ -63,16 +80,9 @@ const Facts = ({ task }: { readonly task: Task }) => (
         </dd>
       </>
     )}
-    {task.parentTaskId !== null && (
-      <>
-        <dt>Parent task</dt>
-        <dd>
-          <Link to={`/tasks/${task.parentTaskId}`}>
-            <Id id={task.parentTaskId} />
-          </Link>
-        </dd>
-      </>
-    )}
+    <OtherTask name="Parent task" id={task.parentTaskId} />
+    <OtherTask name="Tries again" id={task.retryOf} />
+    <OtherTask name="Tried again as" id={task.retriedBy} />
   </dl>
 );
 
@@ -132,7 +142,12 @@ const Actions = ({ task, events }: { readonly task: Task; readonly events: reado
         </ConfirmDialog>
       )}
       {dialog === 'again' && spec && (
-        <CreateDialog title="A new task with the same specification" start={spec} onClose={close} />
+        <CreateDialog
+          title="A new task with the same specification"
+          start={spec}
+          {...(task.state === 'failed' && { retryOf: task.id })}
+          onClose={close}
+        />
       )}
     </>
   );

@@ -72,7 +72,7 @@ export const useNeedyTasks = (filter: TaskFilter, isShown: boolean) => {
   );
   const failed = useList(
     'listTasks',
-    { query: { ...filter, limit: 100, state: 'failed' } },
+    { query: { ...filter, limit: 100, state: 'failed', retried: 'false' } },
     { ...options, isOff: !isShown },
   );
   const needy = useMemo(
