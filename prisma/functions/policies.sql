@@ -150,6 +150,12 @@ create policy all_workspaces on budget_usage
 create policy own_workspace on budget_usage
   using (workspace = current_setting('antiphon.workspace'::text, true));
 
+alter table channel_sends enable row level security;
+create policy channel_sends_of_sandbox on channel_sends
+  to antiphon_sandbox
+  using (current_setting('antiphon.workspace'::text, true) = workspace)
+  with check (current_setting('antiphon.workspace'::text, true) = workspace);
+
 alter table events enable row level security;
 create policy all_workspaces on events
   to antiphon_agent, antiphon_archiver, antiphon_memory, antiphon_metering, antiphon_reader

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { WorkspaceId } from '../log/stored-event.js';
 import { defineRequest } from '../messaging/index.js';
 
 /** Schemes by which platforms prove the origin of a delivery. */
@@ -102,6 +103,25 @@ export const ChannelHttpRequest = z.object({
 });
 export type ChannelHttpRequest = z.infer<typeof ChannelHttpRequest>;
 
+/** Key of one attempt to send a part. */
+const SendKey = z.string().regex(/^[\x21-\x7e]{1,190}$/);
+
+const SendOutcome = z.discriminatedUnion('outcome', [
+  z.object({
+    outcome: z.literal('answered'),
+    status: z.int(),
+    /** Value of `Retry-After`. */
+    retryAfter: z.string().max(100).nullable(),
+    body: z.string(),
+  }),
+  /** The request is not allowed. It did not leave. */
+  z.object({ outcome: z.literal('refused'), reason: z.string() }),
+  /** The platform was not reached. The request did not leave. */
+  z.object({ outcome: z.literal('unreached'), reason: z.string() }),
+  /** The request may have arrived, and its answer did not. */
+  z.object({ outcome: z.literal('unknown'), reason: z.string() }),
+]);
+
 /** Sends a request of a plug-in to its platform, through the vetted client. Never retries. */
 export const sendChannel = defineRequest({
   subject: 'cmd.sandbox.channel.send',
@@ -114,22 +134,21 @@ export const sendChannel = defineRequest({
     token: z.string().max(4_096).nullable(),
     /** Inserted for `{reply_secret}`: a credential of the platform for one reply. */
     replySecret: z.string().max(4_096).nullable().default(null),
-    idempotencyKey: z.string().regex(/^[\x21-\x7e]{1,190}$/),
+    idempotencyKey: SendKey,
+    /** Attempt that may be settled later; null for a request whose loss does not matter. */
+    attempt: z.strictObject({ workspace: WorkspaceId, key: SendKey }).nullable().default(null),
   }),
-  reply: z.discriminatedUnion('outcome', [
-    z.object({
-      outcome: z.literal('answered'),
-      status: z.int(),
-      /** Value of `Retry-After`. */
-      retryAfter: z.string().max(100).nullable(),
-      body: z.string(),
-    }),
-    /** The request is not allowed. It did not leave. */
-    z.object({ outcome: z.literal('refused'), reason: z.string() }),
-    /** The platform was not reached. The request did not leave. */
-    z.object({ outcome: z.literal('unreached'), reason: z.string() }),
-    /** The request may have arrived, and its answer did not. */
-    z.object({ outcome: z.literal('unknown'), reason: z.string() }),
-  ]),
+  reply: SendOutcome,
   timeoutMs: 25_000,
+});
+
+/**
+ * Tells how an attempt ended whose answer is lost. An attempt that has not begun counts as not
+ * reached, and never leaves after that.
+ */
+export const settleSend = defineRequest({
+  subject: 'cmd.sandbox.channel.settle',
+  request: z.strictObject({ workspace: WorkspaceId, key: SendKey }),
+  reply: SendOutcome,
+  timeoutMs: 5_000,
 });

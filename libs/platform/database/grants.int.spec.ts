@@ -38,6 +38,7 @@ const OWNERS: readonly (readonly [prefix: string, service: string])[] = [
   ['memory_', 'memory'],
   ['log_rates', 'memory'],
   ['plugin_', 'sandbox'],
+  ['channel_', 'sandbox'],
   ['workspaces', 'gateway'],
   ['api_keys', 'gateway'],
 ];

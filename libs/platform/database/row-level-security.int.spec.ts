@@ -131,7 +131,7 @@ describe('row-level security', () => {
     if (['agent', 'metering', 'memory', 'reader'].includes(role)) expect(all.length).toBeGreaterThan(0);
   });
 
-  it('lets the sandbox read the log, and write the modules and values of plug-ins alone', async () => {
+  it('lets the sandbox read the log, and write its modules, values and requests alone', async () => {
     const granted = async (privileges: string) => {
       const { rows } = await admin.query<{ name: string }>(
         `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v')
@@ -141,8 +141,9 @@ describe('row-level security', () => {
       return rows.map(({ name }) => name);
     };
     const own = ['plugin_modules', 'plugin_values'];
-    expect(await granted('select')).toEqual(['archived_streams', 'events', ...own, 'stream_heads']);
-    expect(await granted('insert, update, delete, truncate')).toEqual(own);
+    const sends = 'channel_sends';
+    expect(await granted('select')).toEqual(['archived_streams', sends, 'events', ...own, 'stream_heads']);
+    expect(await granted('insert, update, delete, truncate')).toEqual([sends, ...own]);
   });
 
   it('refuses a row of another workspace on insert', async () => {

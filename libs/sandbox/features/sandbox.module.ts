@@ -14,6 +14,7 @@ import { CallTool } from './calls/call-tool.handler.js';
 import { ReadHeldResult } from './calls/read-held-result.handler.js';
 import { parseRequiredLayers } from './cell/isolation.js';
 import { ChannelHandlers } from './channels/channels.handler.js';
+import { channelProviders } from './channels/channels.providers.js';
 import { SANDBOX, createSandbox } from './calls/sandbox.js';
 import { mcpProviders } from './mcp/mcp.providers.js';
 import { ChangeMcpServers } from './mcp/mcp-servers.handler.js';
@@ -93,6 +94,7 @@ export class SandboxModule implements OnApplicationShutdown {
       providers: [
         CallNotificationsListener,
         ...pluginProviders,
+        ...channelProviders,
         ...remoteToolProviders,
         ...mcpProviders,
         {

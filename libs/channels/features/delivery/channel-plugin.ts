@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ChannelMessage } from '@antiphon/contracts/agent';
-import { ChannelHttpRequest, runChannel, sendChannel } from '@antiphon/contracts/sandbox';
+import { ChannelHttpRequest, runChannel, sendChannel, settleSend } from '@antiphon/contracts/sandbox';
 import { findJsonExcess, isAppError } from '@antiphon/kernel';
 import type { RequestClient } from '@antiphon/messaging';
 import type { Channel, ChannelDirectory } from '../settings/channel-directory.js';
@@ -26,7 +26,15 @@ export interface OutgoingPart {
 
 export type SendOutcome =
   | Exclude<z.output<typeof sendChannel.reply>, { outcome: 'unreached' }>
-  | { readonly outcome: 'unreached'; readonly code: string };
+  | { readonly outcome: 'unreached'; readonly code: string }
+  /** No reply of the sandbox: the request may be waiting, or may be gone. */
+  | { readonly outcome: 'open'; readonly reason: string };
+
+interface RequestExtras {
+  readonly replySecret?: string | null;
+  /** Attempt that may be settled later. */
+  readonly attempt?: { readonly workspace: string; readonly key: string } | null;
+}
 
 /** Codes of requests that no process of the sandbox has. */
 const NOT_SENT: ReadonlySet<string> = new Set(['MESSAGING.NO_RESPONDERS', 'MESSAGING.FORBIDDEN']);
@@ -65,9 +73,21 @@ export class ChannelPlugin {
     channel: Channel,
     request: ChannelHttpRequest,
     part: Pick<OutgoingPart, 'messageId' | 'part'>,
+    key: string,
   ): Promise<SendOutcome> {
+    const { workspace } = channel.config;
     const replySecret = await this.directory.readReplySecret(channel.config, part.messageId);
-    return this.request(channel, request, keyOf(part), replySecret);
+    const attempt = { workspace, key };
+    return this.request(channel, request, keyOf(part), { replySecret, attempt });
+  }
+
+  /**
+   * Returns how an attempt ended whose answer is lost. One that has not begun never leaves after
+   * that. Throws transient errors without a sandbox.
+   */
+  async settle(workspace: string, key: string): Promise<Exclude<SendOutcome, { readonly outcome: 'open' }>> {
+    const end = await this.requests.request(settleSend, { workspace, key });
+    return end.outcome === 'unreached' ? { outcome: 'unreached', code: 'CHANNEL.UNREACHED' } : end;
   }
 
   /** Sends a request to the platform of a channel, once. */
@@ -75,18 +95,19 @@ export class ChannelPlugin {
     { config, plugin }: Channel,
     request: ChannelHttpRequest,
     idempotencyKey: string,
-    replySecret: string | null = null,
+    { replySecret = null, attempt = null }: RequestExtras = {},
   ): Promise<SendOutcome> {
     const token = await this.directory.readSecret(config, 'token');
     try {
       const end = await this.requests.request(sendChannel, {
         ...{ plugin: plugin.name, request, baseUrl: config.baseUrl, token, replySecret, idempotencyKey },
+        attempt,
       });
       return end.outcome === 'unreached' ? { outcome: 'unreached', code: 'CHANNEL.UNREACHED' } : end;
     } catch (error) {
       const code = isAppError(error) ? error.code : 'INTERNAL.UNEXPECTED';
       if (NOT_SENT.has(code)) return { outcome: 'unreached', code };
-      return { outcome: 'unknown', reason: code };
+      return { outcome: 'open', reason: code };
     }
   }
 

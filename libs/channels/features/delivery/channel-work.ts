@@ -19,6 +19,8 @@ export interface DeliveryProgress {
 
 /** Time after which an attempt without an outcome is lost, ms: longer than any request. */
 const LOST_AFTER_MS = 30_000;
+/** Age up to which the sandbox knows how an attempt ended, ms: less than it keeps them. */
+const KNOWN_FOR_MS = 20 * 24 * 3_600_000;
 const MAX_CODE = 100;
 
 export interface ChannelWorkDeps {
@@ -41,6 +43,17 @@ export const textOfOutcome = (outcome: TurnOutcome): string => {
 };
 
 const KINDS = { completed: 'answer', failed: 'failed', cancelled: 'cancelled' } as const;
+
+type SettledOutcome = Exclude<SendOutcome, { readonly outcome: 'open' }>;
+
+interface Versioned {
+  readonly delivery: Delivery;
+  /** Version of the stream. */
+  readonly version: number;
+}
+
+/** An open attempt is the last fact of its stream: the version names it, also after a replay. */
+const sendKeyOf = ({ messageId }: DeliveryRef, version: number): string => `${messageId}.${version}`;
 
 const DONE: DeliveryProgress = { over: true, waitMs: 0 };
 
@@ -84,7 +97,7 @@ export class ChannelWork {
       const { state: delivery, version } = await this.deps.streams.read(ref);
       if (version === 0) return DONE;
       if (isFinal(delivery)) return this.finish(ref, delivery);
-      const waitMs = await this.step(ref, delivery, signal);
+      const waitMs = await this.step(ref, { delivery, version }, signal);
       if (waitMs > 0) return { over: false, waitMs };
     }
   }
@@ -121,7 +134,11 @@ export class ChannelWork {
   }
 
   /** Does one step. Returns the milliseconds until the next one. */
-  private async step(ref: DeliveryRef, delivery: Delivery, signal: AbortSignal): Promise<number> {
+  private async step(
+    ref: DeliveryRef,
+    { delivery, version }: Versioned,
+    signal: AbortSignal,
+  ): Promise<number> {
     const { directory, beginTurn } = this.deps;
     const config = directory.find(ref.workspace, delivery.channel);
     if (config === null) return this.giveUp(ref, delivery, 'CHANNEL.NOT_FOUND');
@@ -134,7 +151,7 @@ export class ChannelWork {
         await this.queueAnswer(ref, channel, delivery, signal);
         return 0;
       case 'sending':
-        return this.checkOpen(ref, channel, delivery);
+        return this.checkOpen(ref, channel, { delivery, version });
       default:
         return this.send(ref, channel, delivery);
     }
@@ -158,14 +175,22 @@ export class ChannelWork {
     return 0;
   }
 
-  /** Another process may still wait for the platform. After its time, the outcome is lost. */
-  private async checkOpen(ref: DeliveryRef, channel: Channel, delivery: Delivery): Promise<number> {
-    const { clock, streams } = this.deps;
+  /** Another process may still wait. After its time, the sandbox tells the outcome. */
+  private async checkOpen(
+    ref: DeliveryRef,
+    channel: Channel,
+    { delivery, version }: Versioned,
+  ): Promise<number> {
+    const { clock, streams, plugin } = this.deps;
     const startedAt = Date.parse(delivery.open?.at ?? '');
-    const waitMs = startedAt + LOST_AFTER_MS - clock.now();
-    if (waitMs > 0) return waitMs;
+    const age = clock.now() - startedAt;
+    if (age < LOST_AFTER_MS) return LOST_AFTER_MS - age;
     const at = { messageId: ref.messageId, part: delivery.part, attempt: delivery.attempts };
-    await streams.commit(ref, (_, now) => this.lost(channel, at, now));
+    const outcome: SettledOutcome =
+      age < KNOWN_FOR_MS
+        ? await plugin.settle(ref.workspace, sendKeyOf(ref, version))
+        : { outcome: 'unknown', reason: 'too old' };
+    await streams.commit(ref, (_, now) => this.judge(channel, outcome, at, now));
     return 0;
   }
 
@@ -194,24 +219,29 @@ export class ChannelWork {
     const formatted = await plugin.formatRequest(channel, outgoing);
     const claimed = await this.claim(ref, part);
     if (claimed === null) return 0;
-    const at = { messageId, part, attempt: claimed };
+    const at = { messageId, part, attempt: claimed.attempt };
     const outcome: SendOutcome = formatted.ok
-      ? await plugin.send(channel, formatted.value, { messageId, part })
+      ? await plugin.send(channel, formatted.value, { messageId, part }, sendKeyOf(ref, claimed.version))
       : { outcome: 'refused', reason: formatted.code };
+    // The next look at the open attempt settles it.
+    if (outcome.outcome === 'open') return 0;
     await streams.commit(ref, (_, now) => this.judge(channel, outcome, at, now));
     logger.debug({ channel: channel.config.name, owner, ...at }, 'channel part sent');
     return 0;
   }
 
-  /** Claims the part. Returns the number of the attempt, or null if another process was first. */
-  private async claim(ref: DeliveryRef, part: number): Promise<number | null> {
+  /** Claims the part. Returns the attempt, or null if another process was first. */
+  private async claim(
+    ref: DeliveryRef,
+    part: number,
+  ): Promise<{ readonly attempt: number; readonly version: number } | null> {
     const { streams, owner } = this.deps;
     const { messageId } = ref;
     try {
-      const { state, isAppended } = await streams.commit(ref, (delivery, now) =>
+      const { state, version, isAppended } = await streams.commit(ref, (delivery, now) =>
         delivery.part === part ? { type: 'Attempt', data: { messageId, by: owner }, now } : null,
       );
-      return isAppended ? state.attempts : null;
+      return isAppended ? { attempt: state.attempts, version } : null;
     } catch (error) {
       if (isAppError(error) && error.kind === 'rejected') return null;
       throw error;
@@ -220,7 +250,7 @@ export class ChannelWork {
 
   private judge(
     channel: Channel,
-    outcome: SendOutcome,
+    outcome: SettledOutcome,
     at: { readonly messageId: string; readonly part: number; readonly attempt: number },
     now: string,
   ): DeliveryCommand {

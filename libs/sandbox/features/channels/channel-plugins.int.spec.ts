@@ -4,6 +4,7 @@ import type { ChannelConfig } from '@antiphon/config';
 import type { EgressPorts } from '../http/fetch-page.js';
 import { bundledPlugins, startSandbox } from '../testing/sandbox.fixture.spec.js';
 import type { TestSandbox } from '../testing/sandbox.fixture.spec.js';
+import type { ChannelSends } from './channel-sends.js';
 import { ChannelHandlers } from './channels.handler.js';
 
 jest.setTimeout(60_000);
@@ -29,7 +30,8 @@ let handlers: ChannelHandlers;
 beforeAll(async () => {
   const channels = NAMES.map((plugin) => ({ plugin })) as unknown as ChannelConfig[];
   box = await startSandbox([], {}, { bundledDirectory: await bundledPlugins(), channels, egress });
-  handlers = new ChannelHandlers(box.sandbox);
+  // No request of this spec is an attempt that may be settled.
+  handlers = new ChannelHandlers(box.sandbox, {} as ChannelSends);
 });
 afterAll(() => box?.close());
 
@@ -329,7 +331,7 @@ describe('a request that a plug-in writes', () => {
     handlers.send({
       ...{ plugin: 'telegram', baseUrl: more.baseUrl ?? null, token: TOKEN, replySecret: null },
       request: { method: 'POST', url, headers: more.headers ?? {}, body: '{}' },
-      idempotencyKey: 'key',
+      ...{ idempotencyKey: 'key', attempt: null },
     });
 
   // @shows E8 O4

@@ -1,22 +1,25 @@
 import { Controller, Inject } from '@nestjs/common';
-import { describeChannel, runChannel, sendChannel } from '@antiphon/contracts/sandbox';
+import { describeChannel, runChannel, sendChannel, settleSend } from '@antiphon/contracts/sandbox';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
 import { SANDBOX } from '../calls/sandbox.js';
 import type { Sandbox } from '../calls/sandbox.js';
 import { grantedHosts } from '../plugins/capabilities.js';
 import { ChannelPlugins } from './channel-plugins.js';
+import { ChannelSends } from './channel-sends.js';
+import type { SendReply } from './channel-sends.js';
 import { fillRequest, hideSecrets } from './fill-request.js';
 import { sendRequest } from './send-request.js';
-
-type SendReply = z.output<typeof sendChannel.reply>;
 
 /** Handles `cmd.sandbox.channel.*`: plug-ins read and write, and the host sends. */
 @Controller()
 export class ChannelHandlers {
   private readonly plugins: ChannelPlugins;
 
-  constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {
+  constructor(
+    @Inject(SANDBOX) private readonly sandbox: Sandbox,
+    @Inject(ChannelSends) private readonly sends: ChannelSends,
+  ) {
     this.plugins = new ChannelPlugins(sandbox);
   }
 
@@ -54,6 +57,7 @@ export class ChannelHandlers {
     token,
     replySecret,
     idempotencyKey,
+    attempt,
   }: z.output<typeof sendChannel.request>): Promise<SendReply> {
     const plugin = this.plugins.find(name);
     const described = await this.plugins.describe(name);
@@ -66,9 +70,18 @@ export class ChannelHandlers {
       this.sandbox.logger.warn({ plugin: name, reason: filled.reason }, 'channel request refused');
       return { outcome: 'refused', reason: filled.reason };
     }
-    const end = await sendRequest(filled.request, idempotencyKey, this.sandbox.egress);
+    const claim = () =>
+      attempt === null ? Promise.resolve(true) : this.sends.claim(attempt.workspace, attempt.key);
+    const end = await sendRequest(filled.request, { idempotencyKey, claim }, this.sandbox.egress);
     // An answer may repeat the request.
-    if (end.outcome !== 'answered') return end;
-    return { ...end, body: hideSecrets(end.body, { token, replySecret }) };
+    const reply =
+      end.outcome === 'answered' ? { ...end, body: hideSecrets(end.body, { token, replySecret }) } : end;
+    if (attempt !== null) await this.sends.end(attempt.workspace, attempt.key, reply);
+    return reply;
+  }
+
+  @HandleRequest(settleSend)
+  settle({ workspace, key }: z.output<typeof settleSend.request>): Promise<SendReply> {
+    return this.sends.settle(workspace, key);
   }
 }

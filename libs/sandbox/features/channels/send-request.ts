@@ -13,6 +13,12 @@ export type SendEnd =
     }
   | { readonly outcome: 'refused' | 'unreached' | 'unknown'; readonly reason: string };
 
+export interface SendOnce {
+  readonly idempotencyKey: string;
+  /** Called right before the connection. The request does not leave if it returns false. */
+  readonly claim: () => Promise<boolean>;
+}
+
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Maximum time of a request, ms. */
@@ -92,12 +98,13 @@ const open = (
  */
 export const sendRequest = async (
   filled: FilledRequest,
-  idempotencyKey: string,
+  { idempotencyKey, claim }: SendOnce,
   egress: EgressPorts,
   timeoutMs: number = SEND_TIMEOUT_MS,
 ): Promise<SendEnd> => {
   const found = await findAddress(filled, egress);
   if ('outcome' in found) return found;
+  if (!(await claim())) return { outcome: 'unreached', reason: 'the attempt was settled before' };
   let isConnected = false;
   const request = open(filled, found.address, idempotencyKey, egress.dial, () => (isConnected = true));
   const timer = setTimeout(() => request.destroy(new Error('timeout')), timeoutMs);
