@@ -89,6 +89,10 @@ export const AgentView = z.object({
   spawnedAt: z.iso.datetime(),
   spawnedBy: z.string(),
   lastSeenAt: z.iso.datetime().nullable().describe('Last heartbeat; null before its first turn.'),
+  lastTurnAt: z.iso
+    .datetime()
+    .nullish()
+    .describe('Start or end of its newest turn, also of a node of a run.'),
   result: AgentResult.nullable().describe('What it finished before its end; null while it lives.'),
   isDefault: z.boolean().describe('True for the agent that gets messages without a matching binding.'),
 });

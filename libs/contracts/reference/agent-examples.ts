@@ -23,6 +23,7 @@ export const AGENT = {
   spawnedAt: '2026-11-22T10:00:00.000Z',
   spawnedBy: 'configuration',
   lastSeenAt: '2026-11-22T10:15:00.000Z',
+  lastTurnAt: '2026-11-22T10:15:02.000Z',
   result: null,
   isDefault: true,
 };
@@ -40,6 +41,7 @@ export const SPAWNED_AGENT = {
   spawnedAt: '2026-11-22T10:20:00.000Z',
   spawnedBy: 'key/k7f3a2q5zr4mwx6b',
   lastSeenAt: null,
+  lastTurnAt: null,
   isDefault: false,
 };
 

@@ -104,6 +104,7 @@ export const renderAgent = (agent: AgentView): string =>
       ['budget', budgetOf(agent)],
       ['spawned', `${agent.spawnedAt} by ${agent.spawnedBy}`],
       ['last seen', agent.lastSeenAt],
+      ['last turn', agent.lastTurnAt ?? null],
       ['result', agent.result === null ? null : `${agent.result.status}: ${agent.result.text}`],
     ]),
   ].join('\n');

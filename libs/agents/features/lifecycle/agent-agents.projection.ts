@@ -19,6 +19,8 @@ interface AgentRows {
   activity: Activity;
   lastSessionId: string | null;
   lastTurnId: string | null;
+  /** Time at which its newest turn began or ended. */
+  lastTurnAt: Date | string | null;
   readonly changes: AgentStateChange[];
 }
 
@@ -59,9 +61,10 @@ interface StoredRow {
   readonly phase: Activity['phase'];
   readonly last_session_id: string | null;
   readonly last_turn_id: string | null;
+  readonly last_turn_at: Date | null;
 }
 const ROWS_SQL = `select k.workspace, k.id as agent_id, a.record, a.queued_at, a.queue_limit, a.first_position, a.last_position,
-    t.open_turns, t.phase, t.last_session_id, t.last_turn_id
+    t.open_turns, t.phase, t.last_session_id, t.last_turn_id, t.last_turn_at
   from unnest($1::text[], $2::text[]) as k (workspace, id)
   left join agent_agents a on a.workspace = k.workspace and a.agent_id = k.id
   left join agent_activity t on t.workspace = k.workspace and t.agent_id = k.id`;
@@ -77,6 +80,7 @@ const toRows = (row: StoredRow): AgentRows => ({
   activity: { openTurns: row.open_turns ?? 0, phase: row.phase },
   lastSessionId: row.last_session_id,
   lastTurnId: row.last_turn_id,
+  lastTurnAt: row.last_turn_at,
   changes: [],
 });
 
@@ -98,6 +102,7 @@ export const evolveActivity = (
 const applyTurnEvent = (rows: AgentRows, event: RecordedEvent): void => {
   const { type, data } = upcast(event);
   rows.activity = evolveActivity(rows.activity, { type, data });
+  if (type === 'TurnRequested' || isTurnEnd(type)) rows.lastTurnAt = event.recordedAt;
   if (type !== 'TurnCompleted') return;
   rows.lastSessionId = sessionOf(event);
   rows.lastTurnId = String(data['turnId']);
@@ -152,10 +157,11 @@ const SAVE_AGENTS_SQL = `insert into agent_agents as a (workspace, agent_id, rec
     parent_id = excluded.parent_id, root_id = excluded.root_id, project = excluded.project,
     queued_at = excluded.queued_at, queue_limit = excluded.queue_limit, last_position = excluded.last_position`;
 const SAVE_ACTIVITY_SQL = `insert into agent_activity as a
-    (workspace, agent_id, open_turns, phase, last_session_id, last_turn_id)
-  select * from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::uuid[], $6::uuid[])
+    (workspace, agent_id, open_turns, phase, last_session_id, last_turn_id, last_turn_at)
+  select * from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::uuid[], $6::uuid[], $7::timestamptz[])
   on conflict (workspace, agent_id) do update set open_turns = excluded.open_turns, phase = excluded.phase,
-    last_session_id = excluded.last_session_id, last_turn_id = excluded.last_turn_id`;
+    last_session_id = excluded.last_session_id, last_turn_id = excluded.last_turn_id,
+    last_turn_at = excluded.last_turn_at`;
 const SAVE_CHANGES_SQL = `insert into agent_state_changes
     (workspace, agent_id, position, from_state, to_state, phase, actor, reason, event_id, at)
   select * from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
@@ -194,6 +200,7 @@ const saveActivity = async (client: pg.ClientBase, rows: readonly AgentRows[]): 
     (row) => row.activity.phase,
     (row) => row.lastSessionId,
     (row) => row.lastTurnId,
+    (row) => row.lastTurnAt,
   );
   await query(client, 'save_activity', SAVE_ACTIVITY_SQL, values);
 };

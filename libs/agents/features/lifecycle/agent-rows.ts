@@ -18,6 +18,8 @@ export interface AgentRow {
   readonly openTurns: number;
   readonly phase: TurnPhase | null;
   readonly lastSeenAt: string | null;
+  /** Time at which its newest turn began or ended. */
+  readonly lastTurnAt: string | null;
   /** Place in the queue of its tree; null if it does not wait. */
   readonly place: number | null;
   readonly limit: 'children' | 'size' | null;
@@ -37,10 +39,11 @@ interface Stored {
   readonly first_position: string;
   readonly last_session_id: string | null;
   readonly last_turn_id: string | null;
+  readonly last_turn_at: Date | null;
 }
 
 const COLUMNS = `a.agent_id, a.record, t.open_turns, t.phase, h.last_seen_at, a.queue_limit, a.first_position,
-    t.last_session_id, t.last_turn_id,
+    t.last_session_id, t.last_turn_id, t.last_turn_at,
     case when a.queued_at is not null then (select count(*) from agent_agents q where q.workspace = a.workspace
       and q.root_id = a.root_id and q.queued_at <= a.queued_at) end as place
   from agent_agents a
@@ -111,6 +114,7 @@ const toRow = (row: Stored): AgentRow => ({
   firstPosition: Number(row.first_position),
   lastSessionId: row.last_session_id,
   lastTurnId: row.last_turn_id,
+  lastTurnAt: row.last_turn_at?.toISOString() ?? null,
 });
 
 export interface AgentRef {

@@ -8,12 +8,15 @@ export interface AgentActivity {
   readonly isWorking: boolean;
   readonly phase: AgentPhase | null;
   readonly lastSeenAt: string | null;
+  readonly lastTurnAt: string | null;
   readonly queued: AgentView['queued'];
   /** Its open session, where it is known. */
   readonly current?: AgentView['current'];
 }
 
-export const NO_ACTIVITY: AgentActivity = { isWorking: false, phase: null, lastSeenAt: null, queued: null };
+export const NO_ACTIVITY: AgentActivity = {
+  ...{ isWorking: false, phase: null, lastSeenAt: null, lastTurnAt: null, queued: null },
+};
 
 /** Returns the place of an agent in the queue of its tree; null if it does not wait. */
 export const queuePlace = (tree: AgentTree, agentId: string): AgentView['queued'] => {
@@ -33,7 +36,7 @@ const errorOf = ({ status, failure }: AgentRecord): Pick<AgentView, 'error'> => 
 export const agentView = (
   id: string,
   record: AgentRecord,
-  { isWorking, phase, lastSeenAt, queued, current = null }: AgentActivity,
+  { isWorking, phase, lastSeenAt, lastTurnAt, queued, current = null }: AgentActivity,
   isDefault: boolean,
 ): AgentView => {
   const { definition, origin, parentId, rootId, depth, reason, spawnedAt, spawnedBy, result } = record;
@@ -48,7 +51,7 @@ export const agentView = (
     ...errorOf(record),
     ...(definition.callLimits ? { callLimits: definition.callLimits } : {}),
     ...{ reason, origin, base, parentId, rootId, depth, queued, budget },
-    ...{ spawnedAt, spawnedBy, lastSeenAt, result, isDefault },
+    ...{ spawnedAt, spawnedBy, lastSeenAt, lastTurnAt, result, isDefault },
   };
 };
 

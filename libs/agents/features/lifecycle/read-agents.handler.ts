@@ -20,7 +20,7 @@ import { positionOfCursor } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentRow, ListFilter } from './agent-rows.js';
-import { agentView, queuePlace } from './agent-view.js';
+import { agentView, NO_ACTIVITY, queuePlace } from './agent-view.js';
 import { readOpenWork } from './open-work.js';
 import type { AgentActivity } from './agent-view.js';
 
@@ -32,12 +32,11 @@ const FILTERS = ['project', 'parent', 'state', 'capability', 'model', 'q'] as co
 const filterOf = (request: ListAgentsRequest): Filter =>
   Object.fromEntries(FILTERS.map((name) => [name, request[name] ?? null])) as unknown as Filter;
 
-const activityOf = ({ openTurns, phase, lastSeenAt, place, limit }: AgentRow): AgentActivity => ({
-  isWorking: openTurns > 0,
-  phase,
-  lastSeenAt,
-  queued: place === null || limit === null ? null : { position: place, limit },
-});
+const activityOf = (row: AgentRow): AgentActivity => {
+  const { openTurns, phase, lastSeenAt, lastTurnAt, place, limit } = row;
+  const queued = place === null || limit === null ? null : { position: place, limit };
+  return { isWorking: openTurns > 0, phase, lastSeenAt, lastTurnAt, queued };
+};
 
 /** Serves reads of agents: one of them from its facts, lists and histories from the projection. */
 @Controller()
@@ -139,11 +138,11 @@ export class ReadAgents {
     const [row] = await this.withSpeech(workspace, await agentRows.find(workspace, [agentId]));
     const queued =
       record.status === 'spawning' ? queuePlace(await trees.read(workspace, record.rootId), agentId) : null;
-    const { isWorking = false, phase = null, lastSeenAt = null } = row ? activityOf(row) : {};
-    const work = isWorking
+    const known = row ? activityOf(row) : NO_ACTIVITY;
+    const work = known.isWorking
       ? await readOpenWork(inWorkspace(this.pool, workspace), workspace, [agentId])
       : null;
-    const activity = { isWorking, phase, lastSeenAt, queued, current: work?.get(agentId) ?? null };
+    const activity = { ...known, queued, current: work?.get(agentId) ?? null };
     const view = agentView(agentId, record, activity, this.isDefault(workspace, agentId));
     return { ...view, ...(await agents.inputsOf(workspace, view)) };
   }

@@ -36,6 +36,23 @@ describe('the list of agents', () => {
     await runtime.cancelTurn({ workspace: WORKSPACE, sessionId, caller: 'spec' });
     await until(async () => (await state()) === 'idle');
   });
+
+  it('says when the newest turn of an agent began and ended, without a heartbeat', async () => {
+    const { runtime, ...process } = world.process();
+    const turnAt = async () => (await runtime.listAgents(WORKSPACE)).agents[0]?.lastTurnAt;
+    const before = await turnAt();
+    world.model.reply = hangs();
+    const { sessionId } = await submitTo({ runtime, ...process }, { address: newAddress() });
+    const began = await until(async () => {
+      const at = await turnAt();
+      return at !== before && at;
+    });
+    await runtime.cancelTurn({ workspace: WORKSPACE, sessionId, caller: 'spec' });
+    const events = await world.ended(sessionId);
+    const timeOf = (type: string) => events.find((event) => event.type === type)?.recordedAt;
+    expect(began).toBe(timeOf('TurnRequested'));
+    await until(async () => (await turnAt()) === timeOf('TurnCancelled'));
+  });
 });
 
 describe('the rows of agents', () => {

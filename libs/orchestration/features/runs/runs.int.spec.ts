@@ -64,6 +64,14 @@ describe('a run', () => {
       expect.stringContaining('Plan: [Write]'),
       expect.stringMatching(/Plan: \[Write\]\s+Work: \[Implement\]/),
     ]);
+    // A node has no heartbeat, but its turn is work of its agent.
+    const last = await world.agents.events(run.tasks.at(-1)?.sessionId ?? '');
+    const endedAt = last.find(({ type }) => type === 'TurnCompleted')?.recordedAt;
+    const agentId = run.tasks.at(-1)?.agent;
+    await until(async () => {
+      const { agents } = await agent.runtime.listAgents(WORKSPACE);
+      return agents.find(({ id }) => id === agentId)?.lastTurnAt === endedAt;
+    });
     const sessions = run.tasks.map(({ sessionId }) => sessionId);
     expect(new Set(sessions).size).toBe(3);
   });

@@ -1,5 +1,5 @@
 import type { RouteReply } from '@antiphon/client';
-import { coursesOf } from './agent-load.js';
+import { coursesOf, workedAtOf } from './agent-load.js';
 import { useLiveMetrics, useLiveState } from '../../data/agent-live.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
@@ -71,13 +71,6 @@ interface CurrentLineProps extends CurrentProps {
   readonly metrics: AgentMetrics | undefined;
 }
 
-/** Returns the time at which an agent was last seen at work; null if none is known. */
-const workedAtOf = ({ lastSeenAt }: Agent, metrics: AgentMetrics | undefined): string | null =>
-  [lastSeenAt, metrics?.latest?.at ?? null]
-    .filter((at) => at !== null)
-    .toSorted()
-    .at(-1) ?? null;
-
 const Worked = ({ at }: { readonly at: string }) => (
   <>
     worked <Time at={at} />
@@ -89,9 +82,7 @@ const Current = ({ agent, titles, metrics }: CurrentLineProps) => {
   const { current } = agent;
   if (!current) {
     const workedAt = workedAtOf(agent, metrics);
-    // Nodes of runs have no heartbeat: only their use is known.
-    const without = (metrics?.today?.settledTokens ?? 0) > 0 ? 'worked in runs today' : 'no turn yet';
-    return <p className={css.current}>{workedAt ? <Worked at={workedAt} /> : without}</p>;
+    return <p className={css.current}>{workedAt ? <Worked at={workedAt} /> : 'no turn yet'}</p>;
   }
   const { sessionId, taskId, approvalId } = current;
   const title = titles.get(taskId ?? sessionId) ?? shortId(taskId ?? sessionId);

@@ -3,6 +3,7 @@ import { formatBytes } from '../../ui/format.js';
 import { roundUp, type ChartRow } from '../../ui/chart-scale.js';
 
 type Metrics = RouteReply<'listAgentMetrics'>['agents'][number];
+type Agent = RouteReply<'listAgents'>['agents'][number];
 export type AgentSample = Metrics['recent'][number];
 
 /** Time that a sample covers, ms. */
@@ -75,3 +76,13 @@ export const coursesOf = ({ latest, recent }: Metrics): readonly Course[] => {
     };
   });
 };
+
+/** Returns the time at which an agent last worked; null if it has had no turn. */
+export const workedAtOf = (
+  { lastSeenAt, lastTurnAt = null }: Pick<Agent, 'lastSeenAt' | 'lastTurnAt'>,
+  metrics?: Pick<Metrics, 'latest'>,
+): string | null =>
+  [lastSeenAt, lastTurnAt, metrics?.latest?.at ?? null]
+    .filter((at) => at !== null)
+    .toSorted()
+    .at(-1) ?? null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { coursesOf, formatPercent } from './agent-load.js';
+import { coursesOf, formatPercent, workedAtOf } from './agent-load.js';
 
 const START = Date.parse('2026-11-22T10:00:00.000Z');
 const sample = (seconds: number, cpuMs: number, memoryBytes = 1_024) => ({
@@ -38,4 +38,15 @@ describe('the load of an agent', () => {
     [9.94, '9.9 %'],
     [42.4, '42 %'],
   ])('prints %s percent as %s', (percent, text) => expect(formatPercent(percent)).toBe(text));
+});
+
+describe('the time of the last work of an agent', () => {
+  const latest = sample(30, 300);
+  it('is its newest turn, also days after the last heartbeat and without a sample', () => {
+    const lastTurnAt = '2026-11-20T10:00:00.000Z';
+    expect(workedAtOf({ lastSeenAt: null, lastTurnAt })).toBe(lastTurnAt);
+    expect(workedAtOf({ lastSeenAt: '2026-11-18T10:00:00.000Z', lastTurnAt })).toBe(lastTurnAt);
+    expect(workedAtOf({ lastSeenAt: null, lastTurnAt }, { latest })).toBe(latest.at);
+    expect(workedAtOf({ lastSeenAt: null, lastTurnAt: null }, { latest: null })).toBeNull();
+  });
 });

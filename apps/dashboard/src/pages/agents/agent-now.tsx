@@ -109,6 +109,14 @@ export const AgentNow = ({ agent }: { readonly agent: Agent }) => (
           </>
         )}
         {agent.current && <Work current={agent.current} />}
+        {agent.lastTurnAt && (
+          <>
+            <dt>Last turn</dt>
+            <dd>
+              <Time at={agent.lastTurnAt} />
+            </dd>
+          </>
+        )}
         {(agent.lastSeenAt || agent.state === 'working') && (
           <>
             <dt>Last heartbeat</dt>

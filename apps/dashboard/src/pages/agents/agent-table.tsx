@@ -2,10 +2,12 @@ import { useLiveState } from '../../data/agent-live.js';
 import { Link } from '../../data/router.js';
 import { css as ui, Table, Time } from '../../ui/ui.js';
 import { AgentState, type Agent } from './agent-card.js';
+import { workedAtOf } from './agent-load.js';
 import css from '../pages.module.css';
 
 const Row = ({ agent: listed }: { readonly agent: Agent }) => {
   const agent = useLiveState(listed);
+  const workedAt = workedAtOf(agent);
   return (
     <tr>
       <td>
@@ -30,12 +32,12 @@ const Row = ({ agent: listed }: { readonly agent: Agent }) => {
           <Link to={`/agents/${encodeURIComponent(agent.parentId)}`}>{agent.parentId}</Link>
         )}
       </td>
-      <td>{agent.lastSeenAt ? <Time at={agent.lastSeenAt} /> : <span className={ui.muted}>none</span>}</td>
+      <td>{workedAt ? <Time at={workedAt} /> : <span className={ui.muted}>none</span>}</td>
     </tr>
   );
 };
 
-const COLUMNS = ['Agent', 'State', 'Model', 'Capabilities', 'Project', 'Parent', 'Last heartbeat'];
+const COLUMNS = ['Agent', 'State', 'Model', 'Capabilities', 'Project', 'Parent', 'Worked'];
 
 /** Agents as rows. */
 export const AgentTable = ({ agents }: { readonly agents: readonly Agent[] }) => (
