@@ -80,5 +80,28 @@ export const describeKeyCommands = (worldOf: () => CliWorld): void => {
       for (const name of ['agent-1', 'gateway-1'])
         expect(readFileSync(join(worldOf().home, 'logs', `${name}.log`), 'utf8')).not.toContain(SECRET);
     });
+
+    it('store a secret of tools without its value in any fact', async () => {
+      const file = join(worldOf().folder, 'tool.secret');
+      writeFileSync(file, `${SECRET}-of-a-tool\n`);
+      const printed = [
+        await run('secret', 'set', 'github', '--file', file),
+        await run('secret', 'list'),
+        await run('secret', 'remove', 'github'),
+        await run('secret', 'remove', 'github'),
+        await run('secret', 'list'),
+      ];
+      expect(printed).toEqual([
+        'github: stored, encrypted\n',
+        expect.stringMatching(/^github +\S+  by \S+\n$/),
+        'github: removed\n',
+        'github: no secret was stored\n',
+        'no secret is stored\n',
+      ]);
+      const { events } = JSON.parse(
+        await run('log', 'query', '--type', 'SecretStored,SecretRemoved', '--json'),
+      );
+      expect(JSON.stringify(events)).not.toContain('-of-a-tool');
+    });
   });
 };

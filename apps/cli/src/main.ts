@@ -12,6 +12,7 @@ import { addChannel } from './gateway/channel.command.js';
 import { addChat } from './gateway/chat.command.js';
 import { addChats } from './gateway/chats.command.js';
 import { addCredential } from './gateway/credential.command.js';
+import { addSecret } from './gateway/secret.command.js';
 import { addEvents } from './gateway/events.command.js';
 import { addKey } from './gateway/key.command.js';
 import { addLogRecords } from './gateway/log-records.command.js';
@@ -75,6 +76,7 @@ const COMMANDS = [
   addKey,
   addWorkspace,
   addCredential,
+  addSecret,
   addSession,
   addFiles,
   addEvents,

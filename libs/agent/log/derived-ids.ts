@@ -71,3 +71,6 @@ export const channelPeersIdOf = (workspace: string, channel: string): string =>
 
 /** Returns the UUID of a workspace's connected providers, in the id of their event stream. */
 export const providersIdOf = (workspace: string): string => v5(`${workspace}\nproviders`, NAMESPACE);
+
+/** Returns the id of the stream of all secrets of a workspace. */
+export const secretsIdOf = (workspace: string): string => v5(`${workspace}\nsecrets`, NAMESPACE);

@@ -11,6 +11,7 @@ export {
   keyIdOf,
   planIdOf,
   providersIdOf,
+  secretsIdOf,
   toolDigestOf,
   topicUuidOf,
 } from './derived-ids.js';

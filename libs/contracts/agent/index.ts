@@ -13,6 +13,7 @@ export * from './chat-requests.js';
 export * from './content-parts.js';
 export * from './context-requests.js';
 export * from './credential-requests.js';
+export * from './secret-requests.js';
 export * from './events.js';
 export * from './file-events.js';
 export * from './file-requests.js';

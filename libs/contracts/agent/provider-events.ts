@@ -15,7 +15,7 @@ export const ConnectableKind = z.enum(CONNECTABLE_KINDS);
 export type ConnectableKind = z.infer<typeof ConnectableKind>;
 
 const change = {
-  /** Name of the provider in its workspace. */
+  /** Name of the provider or secret in its workspace. */
   name: z.string(),
   /** Principal that caused the change. */
   actor: z.string().min(1).max(200),
@@ -42,13 +42,20 @@ export const ProviderReconnected = event('ProviderReconnected', { ...change, ...
 /** Calls of the provider fail from here on. Its key is deleted in the same commit. */
 export const ProviderRemoved = event('ProviderRemoved', change);
 
-/** Every event of a `provider-<id>` stream, which has all providers of a workspace. */
+/** A secret of the workspace is stored, or replaced. The secret itself is in no event. */
+export const SecretStored = event('SecretStored', { ...change, credentialId: z.uuid() });
+/** A secret of the workspace is deleted in the same commit. */
+export const SecretRemoved = event('SecretRemoved', change);
+
+/** Every event of a `provider-<id>` stream: of the providers, or of the secrets, of a workspace. */
 export const ProviderEvent = z.discriminatedUnion('type', [
   ProviderConnected,
   ProviderReconnected,
   ProviderRemoved,
+  SecretStored,
+  SecretRemoved,
 ]);
 export type ProviderEvent = z.infer<typeof ProviderEvent>;
 
-/** The id takes a UUID that is derived from the workspace (`providersIdOf`). */
+/** The id takes a UUID that is derived from the workspace (`providersIdOf`, `secretsIdOf`). */
 export const providerStream = (providersId: string): string => `provider-${providersId}`;

@@ -2,8 +2,13 @@ import { z } from 'zod';
 import {
   CredentialView,
   listCredentials,
+  listSecrets,
   ProviderSecret,
   removeCredential,
+  removeSecret,
+  SecretName,
+  SecretValue,
+  SecretView,
   rotateMasterKey,
 } from '../agent/index.js';
 import { PageQuery } from '../gateway/index.js';
@@ -187,5 +192,52 @@ export const CREDENTIAL_ROUTES = {
     reply: { schema: rotateMasterKey.reply },
     example: { reply: { masterKeyId: CREDENTIAL.masterKeyId, rewrapped: 3, remaining: 0 } },
     problems: { 403: 'the caller is not of the workspace `default`' },
+  }),
+} as const;
+
+const SECRET = {
+  ...{ name: 'github', createdBy: 'key/a2b3c4d5e6f7g2h3', createdAt: '2026-11-28T10:16:00.000Z' },
+} as const;
+const BySecret = z.object({ name: SecretName });
+
+/** Routes of `/api/v1/secrets`. */
+export const SECRET_ROUTES = {
+  listSecrets: defineRoute({
+    method: 'get',
+    path: '/api/v1/secrets',
+    tag: 'Credentials',
+    summary: 'List secrets',
+    description:
+      'Returns the secrets that tools and plug-ins of the caller’s workspace may use, without their values.',
+    access: 'credentials:manage',
+    reply: { schema: listSecrets.reply },
+    example: { reply: { secrets: [SECRET] } },
+  }),
+  setSecret: defineRoute({
+    method: 'put',
+    path: '/api/v1/secrets/{name}',
+    tag: 'Credentials',
+    summary: 'Store a secret',
+    description:
+      'Encrypts and stores a secret for the caller’s workspace. It replaces the one before it, and is used within a second. ' +
+      'The host inserts it into requests of tools that name it. It is in no event, log or response.',
+    access: 'credentials:manage',
+    params: BySecret,
+    body: z.strictObject({ secret: SecretValue }),
+    reply: { schema: SecretView },
+    example: { params: { name: 'github' }, body: { secret: 'the-value-of-the-secret' }, reply: SECRET },
+    problems: { 422: '`SECRET.LIMIT`, or the agent service has no master key' },
+  }),
+  removeSecret: defineRoute({
+    method: 'delete',
+    path: '/api/v1/secrets/{name}',
+    tag: 'Credentials',
+    summary: 'Remove a secret',
+    description:
+      'Removes a secret. Tools that name it fail from then on. `removed` is false if there was none.',
+    access: 'credentials:manage',
+    params: BySecret,
+    reply: { schema: removeSecret.reply },
+    example: { params: { name: 'github' }, reply: { removed: true } },
   }),
 } as const;

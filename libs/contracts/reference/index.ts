@@ -10,7 +10,7 @@ import { DASHBOARD_ROUTES } from './dashboard-routes.js';
 import { FILE_ROUTES } from './file-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
-import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+import { CREDENTIAL_ROUTES, KEY_ROUTES, SECRET_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 import { MCP_ROUTES } from './mcp-routes.js';
 import { MEMORY_ROUTES } from './memory-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
@@ -41,7 +41,7 @@ export { EventView, GATEWAY_ROUTES, SettingView } from './gateway-routes.js';
 export { StatusView } from './status-view.js';
 export { ROUTE_TAGS, UPLOAD_MEDIA, defineRoute, routerPath } from './http-route.js';
 export type { HttpRoute, RouteInput, Upload } from './http-route.js';
-export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+export { CREDENTIAL_ROUTES, KEY_ROUTES, SECRET_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 export { MCP_ROUTES } from './mcp-routes.js';
 export { MEMORY_ROUTES } from './memory-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
@@ -90,6 +90,7 @@ export const ROUTE_GROUPS = [
   WORKSPACE_ROUTES,
   PROVIDER_ROUTES,
   CREDENTIAL_ROUTES,
+  SECRET_ROUTES,
   CHANNEL_ROUTES,
   DASHBOARD_ROUTES,
 ] as const;

@@ -28,6 +28,7 @@ const WITHOUT_PAST: Readonly<Record<string, string>> = {
   '/api/v1/providers': 'a removed provider must be seen as removed',
   '/api/v1/providers/{name}/models': 'what a vendor lists now',
   '/api/v1/credentials': 'a revoked secret must be seen as revoked',
+  '/api/v1/secrets': 'a removed secret must be seen as removed',
   '/api/v1/workspaces': 'tenants of the installation, in no workspace',
   '/api/v1/me': 'the caller of this request',
   '/openapi.json': 'text of this release',

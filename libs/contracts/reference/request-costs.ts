@@ -150,6 +150,9 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   listCredentials: 'small',
   setCredential: 'small',
   removeCredential: 'small',
+  listSecrets: 'small',
+  setSecret: 'small',
+  removeSecret: 'small',
   rotateMasterKey: 'small',
   // Channels
   receiveDelivery: 'small',

@@ -58,6 +58,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'workflow.*',
         'run.*',
         'credential.*',
+        ...['secret.set', 'secret.list', 'secret.remove'],
         'channel.*',
         'provider.*',
         'projection.replay',
@@ -107,8 +108,8 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   },
   sandbox: {
     // To the process that made a call, before the call's first effect.
-    // To the gateway whose program serves a tool.
-    requests: { agent: ['call.begin', 'call.begin.*'], gateway: ['tool.run', 'tool.run.*'] },
+    // To the gateway whose program serves a tool. It inserts secrets where tools may have them.
+    requests: { agent: ['call.begin', 'call.begin.*', 'secret.read'], gateway: ['tool.run', 'tool.run.*'] },
     owns: [],
     reads: [],
     durables: [],

@@ -18,11 +18,13 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.(agent|sandbox|metering|memory)\.health\.check$/, ['gateway']],
   [/^cmd\.sandbox\.health\.check$/, ['agent']],
   [
-    /^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential|channel|chat|file|plan|provider)\.[a-z-]+$/,
+    /^(?!cmd\.agent\.secret\.read$)cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential|channel|chat|file|plan|provider|secret)\.[a-z-]+$/,
     ['gateway'],
   ],
   // The process that assigns tasks lets any agent process run their turns.
   [/^cmd\.agent\.turn\.(submit|cancel)$/, ['agent']],
+  // The host inserts secrets into requests of tools.
+  [/^cmd\.agent\.secret\.read$/, ['sandbox']],
   // The process that made a call permits its first effect.
   [/^cmd\.agent\.call\.begin$/, ['sandbox']],
   [/^cmd\.sandbox\.(plugin|mcp)\.\w+$/, ['gateway']],

@@ -55,3 +55,5 @@ export type {
   ProviderCommand,
   ProviderRegistry,
 } from './provider-registry.decider.js';
+export { secretsDecider } from './secrets.decider.js';
+export type { SecretCommand, Secrets } from './secrets.decider.js';

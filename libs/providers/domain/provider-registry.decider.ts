@@ -84,6 +84,8 @@ const decide = (command: ProviderCommand, registry: ProviderRegistry): ProviderE
 
 const evolve = (registry: ProviderRegistry, { type, data }: ProviderEvent): ProviderRegistry => {
   const next = new Map(registry);
+  // Secrets have a stream of their own.
+  if (type === 'SecretStored' || type === 'SecretRemoved') return registry;
   if (type === 'ProviderRemoved') {
     next.delete(data.name);
     return next;

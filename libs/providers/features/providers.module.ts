@@ -22,6 +22,7 @@ import { ChangeProviders } from './connected/change-providers.handler.js';
 import { ConnectedProviders } from './connected/connected-providers.js';
 import { ReadProviders } from './connected/read-providers.handler.js';
 import { CredentialStore } from './credentials/credential-store.js';
+import { SecretsHandler } from './credentials/secrets.handler.js';
 import { Credentials } from './connected/credentials.handler.js';
 import { createMasterKeyReader } from './credentials/master-keys.js';
 import { MODELS } from './providers.tokens.js';
@@ -60,5 +61,9 @@ const providers = [
 
 /** Models of providers, their circuit breakers, and the providers and keys of workspaces. */
 @Global()
-@Module({ controllers: [Credentials, ChangeProviders, ReadProviders], providers, exports: providers })
+@Module({
+  controllers: [Credentials, ChangeProviders, ReadProviders, SecretsHandler],
+  providers,
+  exports: providers,
+})
 export class ProvidersModule {}

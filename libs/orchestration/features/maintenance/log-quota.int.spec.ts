@@ -25,6 +25,7 @@ const SERVED: ReadonlySet<string> = new Set(
     contracts.detachChatFile,
     ...[contracts.deleteWorkflow, contracts.validateWorkflow, contracts.claimTask, contracts.renewTask],
     ...[contracts.finishTask, contracts.setCredential, contracts.removeCredential],
+    ...[contracts.setSecret, contracts.removeSecret],
     ...[contracts.rotateMasterKey, contracts.getPlan, contracts.beginToolCall],
     ...[contracts.changePeer, contracts.replayDelivery],
     ...[contracts.testProvider, contracts.removeProvider, contracts.listProviderModels],

@@ -5,7 +5,11 @@ import {
   changeAgent,
   connectProvider,
   listProviderModels,
+  listSecrets,
+  readSecret,
   removeProvider,
+  removeSecret,
+  setSecret,
   spawnAgent,
   testProvider,
 } from '@antiphon/contracts/agent';
@@ -29,6 +33,7 @@ import type { QueryResultRow } from 'pg';
 import { createTestDatabase } from '@antiphon/testing';
 import { openAiStream, startHttpProvider } from '@antiphon/testing/providers';
 import type { HttpProvider, SeenRequest } from '@antiphon/testing/providers';
+import { SecretsHandler } from '../credentials/secrets.handler.js';
 import { MODELS } from '../providers.tokens.js';
 import { ChangeProviders } from './change-providers.handler.js';
 import { Credentials } from './credentials.handler.js';
@@ -365,5 +370,37 @@ describe('an agent that is changed at run time', () => {
     const name = newName();
     await connect(name);
     expect(await codeOf(change('main', { provider: name }))).toBe('SESSION.NO_MODEL');
+  });
+});
+
+describe('a secret of a workspace', () => {
+  const name = 'github';
+  const SECRET = 'canary-secret-of-a-tool-5e1c0b7f';
+  const set = (workspace: string, secret: string, process = first) =>
+    process.get(SecretsHandler).set(setSecret.request.parse({ workspace, name, secret, caller: 'key/k1' }));
+  const read = async (workspace: string, process = first) =>
+    (await process.get(SecretsHandler).read(readSecret.request.parse({ workspace, name }))).secret;
+  const remove = (workspace: string) =>
+    first.get(SecretsHandler).remove(removeSecret.request.parse({ workspace, name, caller: 'key/k1' }));
+
+  it('is read in its own workspace alone, replaced and removed, with a fact for each change', async () => {
+    await set(WORKSPACE, SECRET);
+    expect([await read(WORKSPACE, second), await read('globex')]).toEqual([SECRET, null]);
+    await set(WORKSPACE, `${SECRET}-new`, second);
+    await until(async () => (await read(WORKSPACE)) === `${SECRET}-new`);
+    const { secrets } = await first
+      .get(SecretsHandler)
+      .list(listSecrets.request.parse({ workspace: WORKSPACE }));
+    expect(secrets).toMatchObject([{ name, createdBy: 'key/k1' }]);
+    expect([await remove(WORKSPACE), await remove(WORKSPACE)]).toEqual([
+      { removed: true },
+      { removed: false },
+    ]);
+    expect(await read(WORKSPACE)).toBeNull();
+    const { rows } = await query<{ type: string; text: string }>(
+      `select type, data::text as text from events where type like 'Secret%' order by position`,
+    );
+    expect(rows.map(({ type }) => type)).toEqual(['SecretStored', 'SecretStored', 'SecretRemoved']);
+    expect(rows.map(({ text }) => text).join()).not.toContain(SECRET);
   });
 });
