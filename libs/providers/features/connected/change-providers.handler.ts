@@ -3,7 +3,6 @@ import { connectProvider, removeProvider } from '@antiphon/contracts/agent';
 import type { ProviderView } from '@antiphon/contracts/agent';
 import { PROVIDER_FACTS } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
-import { inTransaction } from '@antiphon/database';
 import { digestOf } from '@antiphon/event-store';
 import type { EventStorePg, StreamAppend } from '@antiphon/event-store';
 import { bug, conflict, isoTime, rejected } from '@antiphon/kernel';
@@ -16,6 +15,7 @@ import type { ProviderRegistry } from '@antiphon/providers-domain';
 import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, LOGGER } from '@antiphon/service-host';
 import type pg from 'pg';
 import type { z } from 'zod';
+import { commitWithFact } from '../credentials/commit-with-fact.js';
 import { CredentialStore } from '../credentials/credential-store.js';
 import { ConnectedProviders } from './connected-providers.js';
 import { checkAddress } from './provider-address.js';
@@ -39,6 +39,10 @@ export class ChangeProviders {
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
+  private get facts() {
+    return { pool: this.pool, store: this.store, category: 'provider' };
+  }
+
   @HandleRequest(connectProvider)
   async connect(request: ConnectRequest): Promise<ProviderView> {
     const { workspace, name, kind, secret, caller } = request;
@@ -57,7 +61,7 @@ export class ChangeProviders {
         state,
       );
       const change = (client: pg.ClientBase): Promise<void> => this.storeKey(client, request, state, key);
-      return { events, join: (own: StreamAppend) => this.commitBoth(workspace, own, change) };
+      return { events, join: (own: StreamAppend) => commitWithFact(this.facts, workspace, own, change) };
     });
     this.credentials.forget();
     this.logger.info({ workspace, provider: name, kind, caller }, 'provider connected');
@@ -81,28 +85,11 @@ export class ChangeProviders {
       removed = events.length > 0;
       const change = (client: pg.ClientBase): Promise<void> =>
         this.credentials.removeWithin(client, workspace, name);
-      return { events, join: (own: StreamAppend) => this.commitBoth(workspace, own, change) };
+      return { events, join: (own: StreamAppend) => commitWithFact(this.facts, workspace, own, change) };
     });
     this.credentials.forget();
     if (removed) this.logger.info({ workspace, provider: name, caller }, 'provider removed');
     return { removed };
-  }
-
-  /** Commits a change of the key and the fact about it. */
-  private async commitBoth(
-    workspace: string,
-    own: StreamAppend,
-    change: (client: pg.ClientBase) => Promise<void>,
-  ): Promise<boolean> {
-    const commit = async (client: pg.ClientBase): Promise<boolean> => {
-      await change(client);
-      const [outcome] = await this.store.appendWithin(client, [{ workspace, streams: [own] }]);
-      if (!outcome?.ok) throw outcome?.error ?? bug('PROVIDER.NO_OUTCOME', 'an append has no outcome');
-      return outcome.result.outcome === 'appended';
-    };
-    const isAppended = await inTransaction(this.pool, commit, workspace);
-    if (isAppended) this.store.notifyAppended('provider');
-    return isAppended;
   }
 
   /** A key that an earlier provider of this name left is not for the new one. */

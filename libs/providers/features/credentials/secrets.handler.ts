@@ -9,10 +9,9 @@ import {
 } from '@antiphon/contracts/agent';
 import type { SecretView } from '@antiphon/contracts/agent';
 import { eventForms, secretsIdOf } from '@antiphon/agent-log';
-import { inTransaction } from '@antiphon/database';
 import { AggregateStore } from '@antiphon/event-store';
-import type { EventStore, EventStorePg, StreamAppend } from '@antiphon/event-store';
-import { bug, isoTime } from '@antiphon/kernel';
+import type { EventStore, EventStorePg } from '@antiphon/event-store';
+import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
@@ -21,6 +20,7 @@ import type { SecretCommand, Secrets } from '@antiphon/providers-domain';
 import { CLOCK, DATABASE_POOL, EVENT_STORE, IDS, LOGGER } from '@antiphon/service-host';
 import type pg from 'pg';
 import type { z } from 'zod';
+import { commitWithFact } from './commit-with-fact.js';
 import { CredentialStore } from './credential-store.js';
 
 type RequestOf<T extends { readonly request: z.ZodType }> = z.output<T['request']>;
@@ -97,27 +97,12 @@ export class SecretsHandler {
     command: SecretCommand,
     change: (client: pg.ClientBase) => Promise<void>,
   ): Promise<boolean> {
+    const { pool, store } = this;
     const { isAppended } = await this.#streams.commit(workspace, workspace, ({ state }) => ({
       events: secretsDecider.decide(command, state),
-      join: (own) => this.#commitBoth(workspace, own, change),
+      join: (own) => commitWithFact({ pool, store, category: 'provider' }, workspace, own, change),
     }));
     this.credentials.forget();
-    return isAppended;
-  }
-
-  async #commitBoth(
-    workspace: string,
-    own: StreamAppend,
-    change: (client: pg.ClientBase) => Promise<void>,
-  ): Promise<boolean> {
-    const commit = async (client: pg.ClientBase): Promise<boolean> => {
-      await change(client);
-      const [outcome] = await this.store.appendWithin(client, [{ workspace, streams: [own] }]);
-      if (!outcome?.ok) throw outcome?.error ?? bug('SECRET.NO_OUTCOME', 'an append has no outcome');
-      return outcome.result.outcome === 'appended';
-    };
-    const isAppended = await inTransaction(this.pool, commit, workspace);
-    if (isAppended) this.store.notifyAppended('provider');
     return isAppended;
   }
 }
