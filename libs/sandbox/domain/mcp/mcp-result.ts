@@ -1,4 +1,4 @@
-import { clipToJsonBytes, toStorable } from '@antiphon/kernel';
+import { completedOutcome } from '../tool-outcome.js';
 import type { ToolOutcome } from '../tool-outcome.js';
 
 /** A part of a result, as the protocol has it. Unknown kinds are named and left out. */
@@ -73,16 +73,8 @@ const renderStructured = ({ content, structuredContent }: McpResult): string[] =
   return isSent ? [] : [structured];
 };
 
-/** Room for quotation marks, and for the note of a text that is cut. */
-const NOTE_BYTES = 200;
-
-/** Converts a result to text for the model, of at most `maxBytes` as JSON. */
+/** Converts a result to text for the model. One of more than `maxBytes` is `TOOL.OUTPUT`. */
 export const renderMcpResult = (result: McpResult, maxBytes: number): ToolOutcome => {
   const parts = [...result.content.map(renderBlock), ...renderStructured(result)];
-  const text = toStorable(parts.join('\n'));
-  return {
-    outcome: 'completed',
-    content: clipToJsonBytes(text, maxBytes - NOTE_BYTES),
-    isError: result.isError,
-  };
+  return completedOutcome(parts.join('\n'), result.isError, maxBytes);
 };

@@ -34,10 +34,13 @@ describe('the result of an MCP tool', () => {
     ]);
   });
 
-  it.each(['x', 'é', '\u0000', '"', '😀'])('is cut to its limit as JSON: %j', (unit) => {
-    const { content } = render([text(unit.repeat(20_000))], undefined, 10_000) as { content: string };
-    expect(Buffer.byteLength(JSON.stringify(content))).toBeLessThanOrEqual(10_000);
-    expect(content).toMatch(/\[clipped: \d+ of \d+ characters\]$/);
+  it('is refused above its limit in UTF-8, and is text that the log can store', () => {
+    expect(render([text('é'.repeat(5_000))])).toMatchObject({ outcome: 'completed' });
+    expect(render([text('é'.repeat(5_001))])).toMatchObject({
+      ...{ outcome: 'failed', code: 'TOOL.OUTPUT', cause: { bytes: 10_002, max: 10_000 } },
+    });
+    const { content } = render([text('a\u0000b\ud800')]) as { content: string };
+    expect(content).not.toContain('\u0000');
     expect(content.isWellFormed()).toBe(true);
   });
 });

@@ -1,11 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
-import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
+import { createHash, randomUUID } from 'node:crypto';
+import { MAX_RESULT_BYTES } from '@antiphon/contracts/sandbox';
 import { BREAKER_FAILURES } from '@antiphon/kernel';
 import { until } from '@antiphon/testing';
+import { reading } from './mcp-flood.js';
 import { startScriptedServer, textResult, toolOf } from './testing/hostile-server.fixture.spec.js';
 import type { Exchange, ScriptedServer } from './testing/hostile-server.fixture.spec.js';
-import { startMcpWorlds } from './testing/mcp-world.fixture.spec.js';
+import { program, startMcpWorlds } from './testing/mcp-world.fixture.spec.js';
 import type { McpWorld, McpWorlds } from './testing/mcp-world.fixture.spec.js';
 
 jest.setTimeout(60_000);
@@ -246,29 +247,62 @@ describe('a call of a tool of an MCP server', () => {
   });
 
   // @shows mcp-012
-  it('with a result of 8 MiB gets its first MiB and a note, and more than 16 MiB is an error', async () => {
+  it('with a result of 50 MiB hands all of it over, also in a stream of events', async () => {
     await add();
-    server.onCall = ({ reply }) => reply(textResult('é'.repeat(4 * 1024 * 1024)));
-    const large = await call();
-    expect(large).toMatchObject({
-      outcome: 'completed',
-      content: expect.stringMatching(/\[clipped: \d+ of 4194304/),
-    });
-    expect(Buffer.byteLength(JSON.stringify((large as { content: string }).content))).toBeLessThanOrEqual(
-      MAX_TOOL_OUTPUT_BYTES,
-    );
+    const text = `${'é\n'.repeat(9_000_000)}needle${'é\n'.repeat(8_476_266)}`;
+    const size = Buffer.byteLength(text);
+    const digest = createHash('sha256').update(text).digest('hex');
+    const large = { digest, size, holder: 'sandbox-1' };
+    server.onCall = ({ reply }) => reply(textResult(text));
+    const callId = randomUUID();
+    expect(await call('mcp__far__act', {}, { callId })).toMatchObject({ outcome: 'completed', large });
+    expect(world.readHeld(workspace, callId).equals(Buffer.from(text))).toBe(true);
+    server.onCall = (exchange) => {
+      sse(exchange);
+      const message = { jsonrpc: '2.0', id: exchange.id, result: textResult(text) };
+      exchange.response.end(`data: ${JSON.stringify(message)}\n\n`);
+    };
+    expect(await call()).toMatchObject({ outcome: 'completed', large });
+    expect(reading.usedBytes).toBe(0);
+  });
+
+  // @shows mcp-012
+  it('with a result over 64 MiB is an error, and so is a response over 80 MiB', async () => {
+    await add();
+    server.onCall = ({ reply }) => reply(textResult('x'.repeat(MAX_RESULT_BYTES + 1)));
+    expect(await call()).toMatchObject({ outcome: 'failed', code: 'TOOL.OUTPUT', mayHaveActed: true });
     server.onCall = ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json' });
+      const chunk = Buffer.alloc(1024 * 1024, 'x');
       const more = (): void => {
-        while (!response.destroyed && response.write('x'.repeat(65_536)));
+        while (!response.destroyed && response.write(chunk));
         if (!response.destroyed) response.once('drain', more);
       };
       more();
     };
-    const began = performance.now();
-    const flood = await call('mcp__far__act', {}, { timeoutMs: 10_000 });
+    const flood = await call('mcp__far__act', {}, { timeoutMs: 30_000 });
     expect(flood).toMatchObject({ code: 'TOOL.SERVER_FAILED', mayHaveActed: true });
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(reading.usedBytes).toBe(0);
+  });
+
+  it('of a program gets a result of 50 MiB in one line', async () => {
+    const reply = `process.stdin.setEncoding('utf8'); let rest = '';
+      const answers = {
+        initialize: { protocolVersion: '2025-11-25', serverInfo: { name: 'big', version: '1' }, capabilities: { tools: {} } },
+        'tools/list': { tools: [{ name: 'act', inputSchema: { type: 'object' } }] } };
+      process.stdin.on('data', (text) => { const lines = (rest + text).split('\\n'); rest = lines.pop();
+        for (const line of lines) { const { id, method } = JSON.parse(line);
+          const content = () => ({ content: [{ type: 'text', text: 'y'.repeat(50 * 1024 * 1024) }] });
+          const result = method === 'tools/call' ? content() : answers[method];
+          const body = result ? { result } : { error: { code: -32601, message: 'no' } };
+          if (id !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...body }) + '\\n'); } });`;
+    const own = worlds.open([program('big', ['-e', reply], { workspace, timeoutMs: 20_000 })]);
+    await until(async () => (await own.tools.list(workspace)).length === 1);
+    const callId = randomUUID();
+    const ended = await own.call('mcp__big__act', {}, { workspace, callId });
+    expect(ended).toMatchObject({ outcome: 'completed', large: { size: 50 * 1024 * 1024 } });
+    expect(own.readHeld(workspace, callId).every((byte) => byte === 0x79)).toBe(true);
+    expect(reading.usedBytes).toBe(0);
   });
 
   it('ends if the server floods it with events', async () => {

@@ -5,13 +5,9 @@ import { forbidden } from '@antiphon/kernel';
 import { isPublicAddress } from '@antiphon/sandbox-domain';
 import { Agent, Headers, Response, fetch } from 'undici';
 import type { RequestInfo, RequestInit } from 'undici';
-import { MAX_MESSAGES_PER_SECOND, McpFlood } from './mcp-flood.js';
+import { boundBody } from './bounded-body.js';
+import { MAX_MESSAGE_BYTES, McpFlood, reading } from './mcp-flood.js';
 
-/** Maximum size of one response, or of one stream of events, bytes. */
-const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
-/** Maximum number of events of one stream. A client connects to a longer one again. */
-const MAX_STREAM_EVENTS = 4 * MAX_MESSAGES_PER_SECOND;
-const NEWLINE = 0x0a;
 const HTTP_TIMEOUT_MS = 65_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -55,37 +51,17 @@ const lookupPublic: LookupFunction = (hostname, options, callback) => {
   });
 };
 
-/** Counts bytes and events of a response. Fails above the limits. */
-const bounded = (isStream: boolean): TransformStream<Uint8Array, Uint8Array> => {
-  let [bytes, events, last] = [0, 0, 0];
-  return new TransformStream({
-    transform: (chunk, controller) => {
-      bytes += chunk.length;
-      if (isStream)
-        for (const byte of chunk) {
-          if (byte === NEWLINE && last === NEWLINE) events += 1;
-          last = byte;
-        }
-      if (bytes > MAX_RESPONSE_BYTES)
-        return controller.error(new McpFlood(`a response has over ${MAX_RESPONSE_BYTES} bytes`));
-      if (events > MAX_STREAM_EVENTS)
-        return controller.error(new McpFlood(`a stream has over ${MAX_STREAM_EVENTS} events`));
-      controller.enqueue(chunk);
-    },
-  });
-};
-
 const NO_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 
 const boundResponse = (response: Response): Response => {
   const { status, statusText, headers, body } = response;
   if (body === null || NO_BODY.has(status)) return response;
-  if (Number(headers.get('content-length') ?? 0) > MAX_RESPONSE_BYTES) {
+  if (Number(headers.get('content-length') ?? 0) > MAX_MESSAGE_BYTES) {
     void body.cancel();
-    throw new McpFlood(`a response has over ${MAX_RESPONSE_BYTES} bytes`);
+    throw new McpFlood(`a response has over ${MAX_MESSAGE_BYTES} bytes`);
   }
   const isStream = (headers.get('content-type') ?? '').startsWith('text/event-stream');
-  return new Response(body.pipeThrough(bounded(isStream)), { status, statusText, headers });
+  return new Response(boundBody(body, isStream, reading), { status, statusText, headers });
 };
 
 /** HTTP client of one MCP server. It follows no redirect, and vets the address of each request. */

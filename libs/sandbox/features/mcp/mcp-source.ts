@@ -1,4 +1,4 @@
-import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
+import { MAX_RESULT_BYTES } from '@antiphon/contracts/sandbox';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { textOf } from '@antiphon/contracts/causes';
 import { toStorable } from '@antiphon/kernel';
@@ -124,7 +124,7 @@ class McpTool implements HostedTool {
           ? connection.callTool({ name: target.tool, input, definition: definitionOf(target.tool) }, limits)
           : callFeature(target.feature, connection, input, limits),
       );
-      return renderMcpResult(result, MAX_TOOL_OUTPUT_BYTES);
+      return renderMcpResult(result, MAX_RESULT_BYTES);
     } catch (error) {
       const { kind, cause } = classifyError(name, error, call.signal);
       // An answer with an error is a result: the server has ended the call.

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JsonRpcMessage, Transport } from './client-library.port.js';
-import { MAX_MESSAGES_PER_SECOND, McpFlood } from './mcp-flood.js';
+import { MAX_MESSAGES_PER_SECOND, MAX_MESSAGE_BYTES, McpFlood, reading } from './mcp-flood.js';
 
 /** A server that the operator's file names. */
 export interface StdioServer {
@@ -18,8 +18,6 @@ export interface StdioListener {
   readonly onNoise: (line: string) => void;
 }
 
-/** Maximum size of one message, bytes. */
-const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const MAX_NOISE_CHARS = 500;
 const NEWLINE = 0x0a;
 /** Time that a server has to end after its standard input was closed, and after SIGTERM, ms. */
@@ -45,14 +43,20 @@ class LineReader {
 
   constructor(private readonly onLine: (line: string) => void) {}
 
+  /** Forgets an incomplete line. */
+  reset(): void {
+    reading.release(this.bytes);
+    this.chunks = [];
+    this.bytes = 0;
+  }
+
   /** Throws `McpFlood` for a line that is too long. */
   push(chunk: Buffer): void {
     let rest = chunk;
     for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
       this.keep(rest.subarray(0, end));
       const line = Buffer.concat(this.chunks).toString('utf8');
-      this.chunks = [];
-      this.bytes = 0;
+      this.reset();
       rest = rest.subarray(end + 1);
       this.onLine(line);
     }
@@ -60,8 +64,10 @@ class LineReader {
   }
 
   private keep(part: Buffer): void {
+    if (this.bytes + part.length > MAX_MESSAGE_BYTES)
+      throw new McpFlood(`a message has over ${MAX_MESSAGE_BYTES} bytes`);
+    reading.take(part.length);
     this.bytes += part.length;
-    if (this.bytes > MAX_LINE_BYTES) throw new McpFlood(`a message has over ${MAX_LINE_BYTES} bytes`);
     if (part.length > 0) this.chunks.push(part);
   }
 }
@@ -162,14 +168,16 @@ export class StdioTransport implements Transport {
     const readBy =
       (reader: LineReader) =>
       (chunk: Buffer): void => {
-        if (this.isClosed) return;
+        if (this.isClosed) return reader.reset();
         try {
           reader.push(chunk);
         } catch (error) {
+          reader.reset();
           this.onerror?.(error as Error);
           void this.close();
         }
       };
+    child.once('close', () => [output, errors].forEach((reader) => reader.reset()));
     child.stdout?.on('data', readBy(output));
     child.stderr?.on('data', readBy(errors));
     for (const stream of [child.stdin, child.stdout, child.stderr])

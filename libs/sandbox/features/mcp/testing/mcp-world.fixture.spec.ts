@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import type { McpServerConfig } from '@antiphon/config';
+import { RESULT_PART_BYTES } from '@antiphon/contracts/sandbox';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import type { RequestClient } from '@antiphon/messaging';
@@ -9,7 +10,7 @@ import { createTestDatabase } from '@antiphon/testing';
 import { CallRegistry } from '../../calls/call-registry.js';
 import type { CallToolReply, CallToolRequest } from '../../calls/call-registry.js';
 import { CallTool } from '../../calls/call-tool.handler.js';
-import { HeldResults } from '../../calls/held-results.js';
+import { HeldResults, heldKeyOf } from '../../calls/held-results.js';
 import type { LogEntry } from '../../testing/sandbox.fixture.spec.js';
 import { ChangeMcpServers } from '../mcp-servers.handler.js';
 import { McpRegistry } from '../mcp-registry.js';
@@ -33,6 +34,8 @@ export interface McpWorld {
   readonly asked: { count: number; isGranted: boolean };
   readonly call: (name: string, input?: unknown, more?: Partial<CallToolRequest>) => Promise<CallToolReply>;
   readonly cancel: (callId: string) => void;
+  /** Returns the whole of a large result, as its caller reads it. */
+  readonly readHeld: (workspace: string, callId: string) => Buffer;
   readonly events: (workspace?: string) => Promise<readonly { type: string; data: unknown }[]>;
 }
 
@@ -64,13 +67,8 @@ export const startMcpWorlds = async (): Promise<McpWorlds> => {
       return { granted: asked.isGranted };
     };
     const calls = new CallRegistry();
-    const deps = {
-      sources: [tools],
-      agents: [],
-      calls,
-      logger,
-      held: new HeldResults(() => performance.now()),
-    };
+    const held = new HeldResults(() => performance.now());
+    const deps = { sources: [tools], agents: [], calls, logger, held };
     const callTool = new CallTool(deps, { request } as unknown as RequestClient, { id: 'sandbox-1' });
     const session = { workspace: 'default', sessionId: randomUUID(), epoch: 1 };
     return {
@@ -78,6 +76,15 @@ export const startMcpWorlds = async (): Promise<McpWorlds> => {
       call: (name, input = {}, { callId = randomUUID(), ...more } = {}) => {
         const ids = { idempotencyKey: callId, callId, attemptId: randomUUID() };
         return callTool.handle({ ...session, ...ids, name, input: input as never, ...more });
+      },
+      readHeld: (workspace, callId) => {
+        const parts: Buffer[] = [];
+        const key = heldKeyOf({ workspace, callId });
+        for (let at = 0; ; at += parts.at(-1)?.length ?? 0) {
+          const part = held.read(key, at, RESULT_PART_BYTES);
+          if (!part?.length) return Buffer.concat(parts);
+          parts.push(part);
+        }
       },
       cancel: (callId) => calls.cancel({ ...session, callId }),
       events: async (workspace = 'default') =>
