@@ -104,17 +104,38 @@ describe('the dashboard in Chromium', () => {
     expect(await page.locator('[data-turn] :is(img, script, a:not(footer a))').count()).toBe(0);
   });
 
-  it('decides an approval in place, after which the tool runs once', async () => {
+  it('edits the arguments of a call in place by keys, after which the tool runs once with them', async () => {
     const { page } = world;
     await page.getByLabel('Message', { exact: true }).fill('please calculate it');
     await page.keyboard.press('Enter');
     await page.getByRole('region', { name: 'All arguments of calculator' }).waitFor();
     const asked = await waitForEvent(sessionIdOf(), 'ApprovalRequested');
     expect(await page.getByText(String(asked.data['digest'])).count()).toBe(1);
-    await button('Approve').click();
+    const change = button('Change arguments');
+    await change.click();
+    const text = page.getByLabel('New arguments of calculator');
+    await text.and(page.locator(':focus')).waitFor();
+    await text.fill('{"expression": 7}');
+    await page.keyboard.press('Control+Enter');
+    const problems = page.locator('form').getByRole('alert');
+    await problems.getByText('/expression').waitFor();
+    expect(await text.getAttribute('aria-invalid')).toBe('true');
+    await page.keyboard.press('Escape');
+    await text.waitFor({ state: 'detached' });
+    await change.and(page.locator(':focus')).waitFor();
+    await page.keyboard.press('Enter');
+    await text.fill('{"expression": "41 + 1"}');
+    await page.keyboard.press('Control+Enter');
     await page.locator('[data-turn]').getByText('It is 42.').waitFor();
     await waitForEvent(sessionIdOf(), 'TurnCompleted', 2);
-    const types = (await eventsOf(sessionIdOf())).map(({ type }) => type);
+    const events = await eventsOf(sessionIdOf());
+    const called = events.filter(({ type }) => type === 'ToolCallRequested');
+    expect(called.map(({ data }) => data['input'])).toEqual([{ expression: '41 + 1' }]);
+    await page.locator('[data-call] summary').click();
+    expect(
+      await page.getByRole('region', { name: 'Arguments of calculator as approved' }).innerText(),
+    ).toMatch(/"41 \+ 1"/);
+    const types = events.map(({ type }) => type);
     expect(types.filter((type) => /^(Approval|ToolCall)/.test(type))).toEqual([
       'ApprovalRequested',
       'ApprovalGranted',
@@ -215,7 +236,7 @@ describe('the dashboard in Chromium', () => {
     await page.getByText('1 tool call will not run again.').waitFor();
     await page.getByLabel('Model').selectOption('anthropic/claude-sonnet-4');
     await button('Start the what-if').click();
-    await page.getByText('They part at turn 2: model.').waitFor();
+    await page.getByText('They part at turn 2: model, tools.').waitFor();
     const whatIf = new URL(page.url()).searchParams.get('b') ?? '';
     const types = (await eventsOf(whatIf)).map(({ type }) => type);
     expect(types.filter((type) => type === 'TurnCompleted')).toHaveLength(1);

@@ -19,7 +19,9 @@ export const HOSTILE =
 const startModel = (released: Promise<void>): Promise<MockModel> =>
   startMockModel(({ user, toolResults }) => {
     if (user.includes('hold')) return { reply: { text: ['never'] }, before: () => released };
-    if (toolResults.length > 0) return { text: ['It is ', `**${toolResults.at(-1)}**.`] };
+    // The note about changed arguments is in a line of its own.
+    const result = toolResults.at(-1)?.split('\n').at(-1);
+    if (result !== undefined) return { text: ['It is ', `**${result}**.`] };
     if (user.includes('calculate'))
       return {
         text: ['Let me see. '],

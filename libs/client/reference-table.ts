@@ -108,6 +108,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   listApprovals: { method: 'get', path: '/api/v1/approvals' },
   getApproval: { method: 'get', path: '/api/v1/approvals/{id}' },
   answerApproval: { method: 'post', path: '/api/v1/approvals/{id}/answer' },
+  checkApproval: { method: 'post', path: '/api/v1/approvals/{id}/check' },
   listWorkflows: { method: 'get', path: '/api/v1/workflows' },
   createWorkflow: { method: 'post', path: '/api/v1/workflows', idempotent: true },
   getWorkflow: { method: 'get', path: '/api/v1/workflows/{id}' },

@@ -13,7 +13,7 @@ import { readErrorBody } from '@antiphon/providers-features/transport/error-text
 import { createEventParser } from '@antiphon/providers-features/transport/response-reader';
 import { TEXT_DEADLINE_MS, textWork } from '@antiphon/service-host/worker-pool';
 import { fileJobs } from '@antiphon/files-features/text-work';
-import { roleJobs } from '@antiphon/conversation-features/text-work';
+import { conversationJobs } from '@antiphon/conversation-features/text-work';
 import { toolJobs } from '@antiphon/native-tools-features/text-work';
 import { workJobs } from '@antiphon/orchestration-features/text-work';
 import { splitRole } from '@antiphon/conversation-features/turns/role-text';
@@ -99,7 +99,7 @@ const startJobs = ({ text }: HostileText, index: number): readonly Promise<unkno
       input: { query, bytes, files, forMs: 1_000 },
     }),
     workJobs.run({ ...job, name: 'parseDefinition', input: text.slice(0, 256 * 1024) }),
-    roleJobs.run({
+    conversationJobs.run({
       ...job,
       name: 'parseRoleFile',
       input: ['a', encoder.encode(`---\n${text.slice(0, 60_000)}`)],

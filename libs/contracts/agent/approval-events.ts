@@ -51,8 +51,17 @@ const decision = {
   reason: z.string(),
   answeredAt: z.iso.datetime(),
 };
-/** The call may be made, exactly as requested. */
-export const ApprovalGranted = event('ApprovalGranted', decision);
+/** Arguments that the approver gave a call in the place of the requested ones. */
+export const EditedArguments = z.object({
+  input: z.json(),
+  /** Digest of the call with these arguments, as `digest` of the request is of the requested ones. */
+  digest: z.string(),
+});
+/**
+ * The call may be made: exactly as requested, or with the arguments of `edited`. `digest` is that
+ * of the request.
+ */
+export const ApprovalGranted = event('ApprovalGranted', { ...decision, edited: EditedArguments.optional() });
 /** The call is not made. The model gets the text of the cause as its result. */
 export const ApprovalDenied = eventOfCause('ApprovalDenied', { ...decision, cause: Cause });
 /** The approval was not decided in time. The call is not made; the cause is its result. */
@@ -118,8 +127,9 @@ export const approvalFrames = ({ type, data }: ApprovalEvent): ApprovalFrame[] =
       return [['approval', { approvalId, id: callId, name, input, digest, ...shown, answerBy, expiresAt }]];
     }
     case 'ApprovalGranted': {
-      const { approvalId, answeredBy, reason } = data;
-      return [['approval_update', { approvalId, status: 'granted', answeredBy, reason }]];
+      const { approvalId, answeredBy, reason, edited } = data;
+      const changed: Record<string, Json> = edited ? { edited } : {};
+      return [['approval_update', { approvalId, status: 'granted', answeredBy, reason, ...changed }]];
     }
     case 'ApprovalDenied':
       return closed('denied', data, { answeredBy: data.answeredBy, reason: data.reason });

@@ -3,10 +3,34 @@ import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
-import { ApproverRole } from './approval-events.js';
+import { ApproverRole, EditedArguments } from './approval-events.js';
 
 /** Maximum length of the reason of a decision, UTF-16 units. */
 export const MAX_REASON_LENGTH = 2_000;
+/** Maximum size of edited arguments, bytes of JSON, and their maximum nesting. */
+export const MAX_EDITED_BYTES = 65_536;
+export const MAX_EDITED_DEPTH = 32;
+
+const nestsWithin = (value: z.core.util.JSONType, levels: number): boolean =>
+  value === null ||
+  typeof value !== 'object' ||
+  (levels > 0 && Object.values(value).every((one) => nestsWithin(one, levels - 1)));
+
+const isBounded = (input: z.core.util.JSONType): boolean =>
+  nestsWithin(input, MAX_EDITED_DEPTH) &&
+  new TextEncoder().encode(JSON.stringify(input)).length <= MAX_EDITED_BYTES;
+
+/** Arguments in the place of those that an agent asked for. */
+export const EditedInput = z
+  .json()
+  .refine(isBounded, `must have ${MAX_EDITED_BYTES} bytes and ${MAX_EDITED_DEPTH} levels at most`);
+export type EditedInput = z.infer<typeof EditedInput>;
+/** A place of arguments that the schema of their tool does not allow. */
+export const ArgumentProblem = z.object({
+  path: z.string().describe('JSON pointer of the place; empty for the arguments as a whole.'),
+  message: z.string(),
+});
+export type ArgumentProblem = z.infer<typeof ArgumentProblem>;
 export const APPROVAL_STATUSES = ['pending', 'granted', 'denied', 'expired', 'voided', 'withdrawn'] as const;
 export const ApprovalStatus = z.enum(APPROVAL_STATUSES);
 export type ApprovalStatus = z.infer<typeof ApprovalStatus>;
@@ -49,6 +73,9 @@ export const ApprovalView = z.object({
     .describe('Credential that decided; null while undecided or without a decision.'),
   closedAt: z.iso.datetime().nullable().describe('Time at which the approval left `pending`.'),
   reason: z.string().nullable().describe('Reason given with the decision.'),
+  edited: EditedArguments.nullable()
+    .default(null)
+    .describe('Arguments that the approver gave the call, and their digest; null for a call as requested.'),
 });
 export type ApprovalView = z.infer<typeof ApprovalView>;
 
@@ -80,6 +107,8 @@ export const answerApproval = defineRequest({
     reason: z.string().max(MAX_REASON_LENGTH),
     /** Digest that the approver has seen. A digest other than the approval's is refused. */
     digest: z.string().max(128).optional(),
+    /** Arguments that the call gets in the place of the requested ones. Only with `approve`. */
+    input: EditedInput.optional(),
     approver: Approver,
   }),
   reply: z.object({
@@ -88,6 +117,32 @@ export const answerApproval = defineRequest({
     decision: Decision,
     answeredBy: z.string(),
     answeredAt: z.iso.datetime(),
+    approvedDigest: z
+      .string()
+      .optional()
+      .describe('Digest of the call as it runs. Present if the approver changed its arguments.'),
+  }),
+  timeoutMs: 10_000,
+});
+
+/** Checks arguments for a call that waits, as its decision would. Records nothing. */
+export const checkApprovalInput = defineRequest({
+  subject: 'cmd.agent.approval.check',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    approvalId: z.uuid(),
+    input: EditedInput,
+    approver: Approver,
+  }),
+  reply: z.object({
+    problems: z
+      .array(ArgumentProblem)
+      .describe('Places that the schema of the tool does not allow. Empty if the arguments may be approved.'),
+    deniedByRule: z
+      .int()
+      .positive()
+      .nullable()
+      .describe("Number of the rule of the agent's policy that denies these arguments; null for none."),
   }),
   timeoutMs: 10_000,
 });

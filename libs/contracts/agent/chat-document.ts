@@ -11,7 +11,8 @@ type Json = SessionEventOf<'ToolCallRequested'>['data']['input'];
 export interface ChatCall {
   readonly callId: string;
   readonly name: string;
-  readonly input: Json;
+  /** Arguments that the call was made with; those that the model asked for before an approval. */
+  input: Json;
   result: string | null;
   isError: boolean;
 }
@@ -188,6 +189,12 @@ export class ChatTranscript {
     turn.answeredAt = at;
   }
 
+  /** Gives a call the arguments that its approver changed. */
+  editCall(callId: string, input: Json): void {
+    const call = this.#calls.get(callId);
+    if (call) call.input = input;
+  }
+
   finishCall(callId: string, result: string, isError: boolean): void {
     const call = this.#calls.get(callId);
     if (!call) return;
@@ -268,6 +275,9 @@ const FOLDS: Folds = {
   ToolCallCompleted: (to, { callId, content, isError }) => to.finishCall(callId, content, isError),
   ToolCallFailed: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
   ToolCallUnknown: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
+  ApprovalGranted: (to, { callId, edited }) => {
+    if (edited) to.editCall(callId, edited.input);
+  },
   ApprovalDenied: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
   ApprovalExpired: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),
   ApprovalVoided: (to, { callId, cause }) => to.finishCall(callId, textOfCause(cause), true),

@@ -59,12 +59,13 @@ const closeApproval = (
 
 const decide = (
   turn: SessionTurn,
-  { callId, answeredBy, answeredByName, reason }: Data<'ApprovalGranted'>,
+  { callId, answeredBy, answeredByName, reason, edited }: Data<'ApprovalGranted'>,
   status: TurnApproval['status'],
 ): SessionTurn =>
   closeApproval(turn, callId, {
     ...{ status, answeredBy: answeredBy ?? null },
     ...{ answeredByName: answeredByName ?? null, reason: reason ?? null },
+    ...(edited ? { edited } : {}),
   });
 
 /** Closes an approval that no person decided. Its cause is the result of the call. */

@@ -50,7 +50,7 @@ export const DELETED_FIELDS = {
     ToolCallFailed: ['message', 'cause'],
     ToolCallUnknown: ['message', 'cause'],
     ApprovalRequested: ['input', 'preview'],
-    ApprovalGranted: ['reason'],
+    ApprovalGranted: ['reason', 'edited'],
     ApprovalDenied: ['reason', 'message', 'cause'],
     ApprovalExpired: ['message', 'cause'],
     ApprovalVoided: ['message', 'cause'],

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EditedArguments } from './approval-events.js';
 import { AnswerCut } from './events.js';
 import { MessageFile } from './content-parts.js';
 import { MAX_TURN_TEXT } from './fold-turns.js';
@@ -21,6 +22,9 @@ export const TurnApproval = z.object({
   answeredBy: z.string().nullable(),
   answeredByName: z.string().nullable().describe('Name of the API key that decided.'),
   reason: z.string().nullable(),
+  edited: EditedArguments.optional().describe(
+    'Arguments that the approver gave the call, and their digest. Absent for a call as requested.',
+  ),
   ...at,
 });
 export type TurnApproval = z.infer<typeof TurnApproval>;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CHAT_ORDERS } from '../agent/chat-requests.js';
-import { MAX_REASON_LENGTH } from '../agent/approval-requests.js';
+import { EditedInput, MAX_REASON_LENGTH } from '../agent/approval-requests.js';
 import { AgentId } from '../agent/agent-id.js';
 import { BRANCH_FILES, ChatName, MessageId } from '../agent/chat-events.js';
 import { WorkspaceId } from '../log/index.js';
@@ -58,6 +58,9 @@ export const ChatCommand = z.discriminatedUnion('command', [
     approvalId: z.uuid(),
     reason: z.string().max(MAX_REASON_LENGTH).default(''),
     digest: z.string().max(128).optional().describe('Digest that the approver has seen.'),
+    input: EditedInput.optional().describe(
+      'Arguments that the call gets in the place of the requested ones.',
+    ),
   }),
 ]);
 export type ChatCommand = z.infer<typeof ChatCommand>;

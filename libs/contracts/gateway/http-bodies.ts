@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { ApprovalStatus, MAX_REASON_LENGTH } from '../agent/approval-requests.js';
+import {
+  ApprovalStatus,
+  EditedInput,
+  MAX_EDITED_BYTES,
+  MAX_EDITED_DEPTH,
+  MAX_REASON_LENGTH,
+} from '../agent/approval-requests.js';
 import { AgentId, forkSession } from '../agent/requests.js';
 import { SessionState } from '../agent/session-requests.js';
 import { RunInputs, WORKFLOW_LIMITS } from '../agent/workflow-definition.js';
@@ -222,6 +228,15 @@ export const ApprovalAnswerBody = z.strictObject({
     .describe(
       'Digest that the approver has seen. A decision with another digest is refused with a conflict.',
     ),
+  input: EditedInput.optional().describe(
+    'Arguments that the call gets in the place of the requested ones: only with `approve`, ' +
+      `at most ${MAX_EDITED_BYTES} bytes and ${MAX_EDITED_DEPTH} levels. ` +
+      'They are checked by the schema of the tool and by the policy of the agent.',
+  ),
+});
+/** Body of `POST /api/v1/approvals/:id/check`. */
+export const ApprovalCheckBody = z.strictObject({
+  input: EditedInput.describe('Arguments that the call would get.'),
 });
 export const ApprovalParams = z.strictObject({ approvalId: z.uuid() });
 export const ApprovalAnswerParams = ApprovalAnswerBody.extend({ approvalId: z.uuid() });

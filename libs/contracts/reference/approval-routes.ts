@@ -1,5 +1,10 @@
-import { answerApproval, getApproval, listApprovals } from '../agent/approval-requests.js';
-import { ApprovalAnswerBody, ApprovalsQuery, AtQuery, ById } from '../gateway/index.js';
+import {
+  answerApproval,
+  checkApprovalInput,
+  getApproval,
+  listApprovals,
+} from '../agent/approval-requests.js';
+import { ApprovalAnswerBody, ApprovalCheckBody, ApprovalsQuery, AtQuery, ById } from '../gateway/index.js';
 import { APPROVAL, IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
 
@@ -40,7 +45,8 @@ export const APPROVAL_ROUTES = {
     description:
       'Approves or denies a tool call. The first decision wins. ' +
       'The same decision sent again by the same caller gets the first response. ' +
-      'Send `digest` to be sure that exactly what you have seen will run.',
+      'Send `digest` to be sure that exactly what you have seen will run. ' +
+      'With `input` the call is approved with other arguments: the tool runs with them, and the model is told.',
     params: ById,
     body: ApprovalAnswerBody,
     reply: { schema: answerApproval.reply },
@@ -57,8 +63,31 @@ export const APPROVAL_ROUTES = {
     },
     problems: {
       ...NO_APPROVAL,
-      403: 'this credential may not decide the approval',
+      400: 'the tool does not take the changed arguments: `problems` has the places as JSON pointers',
+      403: 'this credential may not decide the approval, or the policy of the agent denies the changed arguments',
       409: 'the approval is already decided or closed, or the digest is not its own',
     },
+  }),
+  checkApproval: defineRoute({
+    method: 'post',
+    path: '/api/v1/approvals/{id}/check',
+    access: 'approvals:answer',
+    tag: 'Approvals',
+    summary: 'Check changed arguments',
+    description:
+      'Checks arguments for a call that waits, by the schema of its tool and by the policy of its agent, ' +
+      'as a decision with `input` would. Records nothing.',
+    params: ById,
+    body: ApprovalCheckBody,
+    reply: { schema: checkApprovalInput.reply },
+    example: {
+      params: { id: IDS.approval },
+      body: { input: { url: 7 } },
+      reply: {
+        problems: [{ path: '/url', message: 'Invalid input: expected string, received number' }],
+        deniedByRule: null,
+      },
+    },
+    problems: { ...NO_APPROVAL, 409: 'the approval is not pending' },
   }),
 } as const;

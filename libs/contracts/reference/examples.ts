@@ -72,6 +72,7 @@ export const APPROVAL = {
   answeredBy: null,
   closedAt: null,
   reason: null,
+  edited: null,
 };
 
 export const DEFINITION = {

@@ -122,6 +122,7 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   listApprovals: 'past',
   getApproval: 'past',
   answerApproval: 'small',
+  checkApproval: 'small',
   listWorkflows: 'past',
   createWorkflow: 'heavy',
   getWorkflow: 'past',

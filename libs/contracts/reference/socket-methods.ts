@@ -132,7 +132,8 @@ const APPROVALS = [
     summary: 'Decide an approval',
     description:
       'Approves or denies a tool call. The first decision wins; a later one gets -32009 with the approver and the time ' +
-      'of the first. Errors: -32003 if this credential may not decide, -32004 for an unknown approval.',
+      'of the first. With `input` the call is approved with other arguments. Errors: -32003 if this credential may not ' +
+      'decide or the policy denies the arguments, -32602 if the tool does not take them, -32004 for an unknown approval.',
     params: ApprovalAnswerParams,
     answer: z.object({ recorded: z.literal(true) }),
     example: { params: { approvalId: IDS.approval, decision: 'approve' }, result: { recorded: true } },

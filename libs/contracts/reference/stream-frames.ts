@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ApproverRole } from '../agent/approval-events.js';
+import { ApproverRole, EditedArguments } from '../agent/approval-events.js';
 import { AnswerCut } from '../agent/events.js';
 import type { FrameEvent } from '../agent/frames.js';
 import { APPROVAL, EVENT, IDS } from './examples.js';
@@ -94,6 +94,9 @@ const FRAMES = {
       status: z.enum(['granted', 'denied', 'expired', 'voided', 'escalated']),
       answeredBy: z.string().optional(),
       reason: z.string().optional(),
+      edited: EditedArguments.optional().describe(
+        'Arguments that the approver gave the call, and their digest. Absent for a call as it was requested.',
+      ),
       to: ApproverRole.optional(),
     }),
     example: { approvalId: IDS.approval, status: 'granted', answeredBy: 'operator', reason: '' },

@@ -7,6 +7,7 @@ export type { MemoryContext, PromptParts } from './context/build-prompt.js';
 export { explainPrompt } from './context/explain-prompt.js';
 export type { ExplainedPrompt } from './context/explain-prompt.js';
 export { estimatePrompt, estimateTokens, estimateTools } from './context/estimate-tokens.js';
+export { editNote } from './session/edited-call.js';
 export { NOT_RECORDED, toRecalled } from './session/past-turns.js';
 export { evolveSession } from './session/evolve-session.js';
 export type { SessionCommand, ToolDeferral, ToolOutcome } from './session/session-command.js';

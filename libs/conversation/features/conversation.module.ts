@@ -4,6 +4,7 @@ import { FileTrees, VIRTUAL_FILES } from '@antiphon/files-features';
 import * as platform from '@antiphon/service-host';
 import { provide, provideClass } from '@antiphon/service-host';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
+import { CheckApproval } from './approvals/check-approval.handler.js';
 import { ApprovalDeadlines } from './approvals/approval-timers.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { BranchChat } from './chats/branch-chat.handler.js';
@@ -57,6 +58,7 @@ const handlers = [
   CancelTurn,
   ChangeChat,
   Chats,
+  CheckApproval,
   ListChats,
   ForkSession,
   ListTools,

@@ -1,4 +1,6 @@
-import type { AgentSpec } from '@antiphon/contracts/agent';
+import type { AgentSpec, ArgumentProblem } from '@antiphon/contracts/agent';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import type { JsonValue } from '@antiphon/kernel';
 import { textJobsOf } from '@antiphon/service-host/worker-pool';
 
 /** Values of a role's agent in the front matter of its file. */
@@ -9,8 +11,11 @@ export type RoleSettings = Partial<
 };
 
 /** Functions that threads run. */
-export type RoleJobs = {
+export type ConversationJobs = {
+  readonly checkArguments: (
+    call: readonly [schema: ToolDescription['inputSchema'], input: JsonValue],
+  ) => Promise<ArgumentProblem[]>;
   readonly parseRoleFile: (file: readonly [role: string, bytes: Uint8Array]) => Promise<RoleSettings>;
 };
 
-export const roleJobs = textJobsOf<RoleJobs>(import.meta.url);
+export const conversationJobs = textJobsOf<ConversationJobs>(import.meta.url);

@@ -1,10 +1,14 @@
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import type { Command } from 'commander';
+import { readArguments } from './read-arguments.js';
 import { escapeText } from '../escape-text.js';
 import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 const MAX_INPUT = 2_000;
+
+const clip = (text: string): string =>
+  text.length > MAX_INPUT ? `${text.slice(0, MAX_INPUT)}… (${text.length} characters)` : text;
 
 const renderInput = ({ input, preview }: ApprovalView): string => {
   if (preview !== null)
@@ -12,8 +16,7 @@ const renderInput = ({ input, preview }: ApprovalView): string => {
       .split('\n')
       .map((line) => escapeText(line))
       .join('\n  ');
-  const text = JSON.stringify(input);
-  return text.length > MAX_INPUT ? `${text.slice(0, MAX_INPUT)}… (${text.length} characters)` : text;
+  return clip(JSON.stringify(input));
 };
 
 const renderState = (approval: ApprovalView): string => {
@@ -24,10 +27,14 @@ const renderState = (approval: ApprovalView): string => {
   return `waits for ${answerBy} until ${expiresAt}${escalated}`;
 };
 
+const renderEdit = ({ edited }: ApprovalView): string[] =>
+  edited === null ? [] : [`  approved with ${clip(JSON.stringify(edited.input))}`];
+
 const render = (approval: ApprovalView): string =>
   [
     `${approval.id}  ${approval.agentId} wants to call ${approval.tool}`,
     `  ${renderInput(approval)}`,
+    ...renderEdit(approval),
     `  ${renderState(approval)}`,
     `  session ${approval.sessionId}`,
   ].join('\n');
@@ -55,14 +62,22 @@ const show = async ({ output, http }: CommandContext, id: string, at: AtOption):
 interface AnswerOptions {
   readonly reason?: string;
   readonly digest?: string;
+  /** JSON, a file, or `-` for standard input. */
+  readonly input?: string;
 }
 
 const answer =
   (decision: 'approve' | 'deny') =>
-  async ({ output, http }: CommandContext, id: string, options: AnswerOptions): Promise<void> => {
-    const body = { decision, ...options };
+  async (
+    { output, http, cwd }: CommandContext,
+    id: string,
+    { input, ...options }: AnswerOptions,
+  ): Promise<void> => {
+    const edited = input === undefined ? {} : { input: readArguments(cwd, input) };
+    const body = { decision, ...options, ...edited };
     const reply = await (await http()).answerApproval({ params: { id }, body });
-    const done = decision === 'approve' ? 'approved' : 'denied';
+    const changed = reply.approvedDigest === undefined ? '' : ' with changed arguments';
+    const done = decision === 'approve' ? `approved${changed}` : 'denied';
     output.result(reply, `${id}: ${done} by ${reply.answeredBy} at ${reply.answeredAt}`);
   };
 
@@ -70,6 +85,7 @@ const EXAMPLES = `
 Examples:
   antiphon approvals list
   antiphon approvals approve 0b9d… --digest 5f1c…   only if the call is still the one you read
+  antiphon approvals approve 0b9d… --input '{"url":"https://example.org/"}'   with other arguments
   antiphon approvals deny 0b9d… --reason "not on production"`;
 
 const addAnswer = (
@@ -78,15 +94,17 @@ const addAnswer = (
   decision: 'approve' | 'deny',
   description: string,
 ): void => {
-  approvals
+  const command = approvals
     .command(`${decision} <id>`)
     .description(description)
     .option('--reason <text>', 'stored in the log; the model sees the reason of a denial')
     .option('--digest <digest>', 'fail unless the approval has this digest')
     .addHelpText('after', EXAMPLES)
-    .action((id: string, options: AnswerOptions, command: Command) =>
-      answer(decision)(context(command), id, options),
+    .action((id: string, options: AnswerOptions, own: Command) =>
+      answer(decision)(context(own), id, options),
     );
+  if (decision === 'approve')
+    command.option('--input <json>', 'other arguments for the call: JSON, a file, or - for standard input');
 };
 
 /** Adds `antiphon approvals list|show|approve|deny`. */

@@ -1,8 +1,10 @@
 import { useCallback, useEffect, useRef, useState, type RefObject } from 'react';
+import { flushSync } from 'react-dom';
 import { useAct, useRefusal } from '../data/act.js';
 import { hasDecided } from '../data/decisions.js';
 import { client } from '../data/gateway.js';
 import { ActButton } from './act-button.js';
+import { EditArguments } from './edit-arguments.js';
 import { CopyRecord } from './copy-record.js';
 import { Diff } from './diff.js';
 import { countOf, formatDate } from './format.js';
@@ -25,6 +27,8 @@ export interface AskedApproval {
   readonly grants?: readonly string[];
   /** Unified diff of the files that the call would change. */
   readonly preview?: string | null;
+  /** Arguments that the approver gave the call, and their digest. */
+  readonly edited?: { readonly input: unknown; readonly digest: string } | null | undefined;
 }
 
 /** Time after its appearance in which a card takes no click, so that none lands on it by accident. */
@@ -64,6 +68,44 @@ const useMoved = (card: RefObject<HTMLElement | null>): (() => boolean) => {
   };
 };
 
+type Decision = Pick<Parameters<typeof client.approvals.answer>[0], 'decision' | 'input'>;
+
+interface ButtonsProps {
+  readonly isOff: boolean;
+  readonly isEditing: boolean;
+  readonly changeButton: RefObject<HTMLSpanElement | null>;
+  readonly answer: (decision: 'approve' | 'deny') => () => void;
+  readonly edit: () => void;
+}
+
+const Buttons = ({ isOff, isEditing, changeButton, answer, edit }: ButtonsProps) => (
+  <>
+    <ActButton
+      permission="approvals:answer"
+      look="danger"
+      icon="cross"
+      isOff={isOff}
+      onClick={answer('deny')}
+    >
+      Deny
+    </ActButton>
+    <span ref={changeButton}>
+      <ActButton permission="approvals:answer" icon="pencil" isOff={isOff || isEditing} onClick={edit}>
+        Change arguments
+      </ActButton>
+    </span>
+    <ActButton
+      permission="approvals:answer"
+      look="primary"
+      icon="check"
+      isOff={isOff}
+      onClick={answer('approve')}
+    >
+      Approve
+    </ActButton>
+  </>
+);
+
 const Answer = ({ approval }: { readonly approval: AskedApproval }) => {
   const [reason, setReason] = useState('');
   const { run, isBusy, problem } = useAct();
@@ -73,14 +115,16 @@ const Answer = ({ approval }: { readonly approval: AskedApproval }) => {
   const box = useRef<HTMLDivElement>(null);
   const hasMoved = useMoved(box);
   const [isRefused, setRefused] = useState(false);
+  const [isEditing, setEditing] = useState(false);
+  const changeButton = useRef<HTMLSpanElement>(null);
+  const send = async (decision: Decision): Promise<void> => {
+    await client.approvals.answer({ approvalId, reason, digest, ...decision });
+    hasDecided.set(true);
+  };
   const answer = (decision: 'approve' | 'deny') => (): void => {
     const isTooSoon = hasMoved();
     setRefused(isTooSoon);
-    if (isTooSoon) return;
-    run(async () => {
-      await client.approvals.answer({ approvalId, decision, reason, digest });
-      hasDecided.set(true);
-    });
+    if (!isTooSoon) run(() => send({ decision }));
   };
   const isOff = isBusy || !isSettled;
   return (
@@ -97,25 +141,19 @@ const Answer = ({ approval }: { readonly approval: AskedApproval }) => {
           disabled={refusal !== null}
           onChange={(event) => setReason(event.target.value)}
         />
-        <ActButton
-          permission="approvals:answer"
-          look="danger"
-          icon="cross"
-          isOff={isOff}
-          onClick={answer('deny')}
-        >
-          Deny
-        </ActButton>
-        <ActButton
-          permission="approvals:answer"
-          look="primary"
-          icon="check"
-          isOff={isOff}
-          onClick={answer('approve')}
-        >
-          Approve
-        </ActButton>
+        <Buttons {...{ isOff, isEditing, changeButton, answer }} edit={() => setEditing(true)} />
       </div>
+      {isEditing && (
+        <EditArguments
+          {...{ approvalId, run, isOff, tool: approval.tool, input: approval.input }}
+          approve={(input) => send({ decision: 'approve', input })}
+          close={() => {
+            flushSync(() => setEditing(false));
+            // The focus goes back to the button, which is off while the text is open.
+            changeButton.current?.querySelector<HTMLElement>('button')?.focus();
+          }}
+        />
+      )}
     </>
   );
 };
@@ -140,6 +178,7 @@ export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval })
     reason,
     grants = [],
     preview,
+    edited,
   } = approval;
   return (
     <div className={css.card} data-status={status}>
@@ -156,6 +195,7 @@ export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval })
       {preview && <Diff text={preview} label={`Changes by ${tool}`} isWhole />}
       <Json value={input} label={`All arguments of ${tool}`} isWhole />
       <p className={ui.muted}>{sizeOf(input)}</p>
+      {edited && <Json value={edited.input} label={`Arguments of ${tool} as approved`} isWhole />}
       {grants.length > 0 && <p>The tool may use: {grants.join(', ')}</p>}
       {reason && (
         <p>

@@ -14,6 +14,7 @@ import { AgentFolders } from '@antiphon/agents-features/metrics/agent-folders';
 import { AgentMetricsSampler } from '@antiphon/agents-features/metrics/agent-metrics';
 import type { AntiphonConfig } from '@antiphon/config';
 import { AnswerApproval } from '@antiphon/conversation-features/approvals/answer-approval.handler';
+import { CheckApproval } from '@antiphon/conversation-features/approvals/check-approval.handler';
 import { ReadApprovals } from '@antiphon/conversation-features/approvals/read-approvals.handler';
 import * as conversation from '@antiphon/conversation-features/conversation.tokens';
 import { ForkSession } from '@antiphon/conversation-features/sessions/fork-session.handler';
@@ -119,6 +120,7 @@ export const composeProcess = (options: ProcessOptions) => {
     openCircuits: () => get(CircuitBreakers).openCircuits(),
     approvals: {
       answer: (...args: Args<AnswerApproval['handle']>) => get(AnswerApproval).handle(...args),
+      check: (...args: Args<CheckApproval['handle']>) => get(CheckApproval).handle(...args),
       list: (...args: Args<ReadApprovals['list']>) => get(ReadApprovals).list(...args),
       get: (...args: Args<ReadApprovals['get']>) => get(ReadApprovals).get(...args),
     },

@@ -7,7 +7,8 @@ interface Approval {
   readonly turnId: string;
   readonly callId: string;
   readonly name: string;
-  readonly input: string;
+  /** Arguments that the call is made with: the requested ones, or those of an edited grant. */
+  input: string;
   readonly digest: string;
   readonly moduleDigest: string;
   /** Least privileged role that may answer. An escalation may lower it. */
@@ -16,6 +17,8 @@ interface Approval {
 }
 
 type ApprovalResponse = Exclude<ApprovalEvent, { type: 'ApprovalRequested' }>;
+
+type ApprovalGrant = Extract<ApprovalEvent, { type: 'ApprovalGranted' }>;
 
 type ApprovalAnswer = Extract<ApprovalEvent, { type: 'ApprovalGranted' | 'ApprovalDenied' }>;
 
@@ -82,9 +85,19 @@ class ApprovalRun implements CheckRun<Parsed<SessionEvent>> {
     }
     approval.status = event.type === 'ApprovalGranted' ? 'granted' : 'closed';
     if (event.type !== 'ApprovalGranted' && event.type !== 'ApprovalDenied') return [];
-    return event.type === 'ApprovalGranted' && event.data.digest !== approval.digest
-      ? [violation(at, `approval ${approvalId} was granted for another digest than requested`)]
-      : checkRole(event, approval, at);
+    const granted = event.type === 'ApprovalGranted' ? this.grant(event, approval, at) : [];
+    return granted.length > 0 ? granted : checkRole(event, approval, at);
+  }
+
+  /** Checks both digests of a grant. A call is made with its edited arguments from then on. */
+  private grant({ data }: ApprovalGrant, approval: Approval, at: EventPlace): Finding[] {
+    const { approvalId, digest, edited } = data;
+    if (digest !== approval.digest)
+      return [violation(at, `approval ${approvalId} was granted for another digest than requested`)];
+    if (edited?.digest === digest)
+      return [violation(at, `approval ${approvalId} has the digest of its request for edited arguments`)];
+    if (edited) approval.input = JSON.stringify(edited.input);
+    return [];
   }
 
   private requestCall({ data }: SessionEventOf<'ToolCallRequested'>, at: EventPlace): Finding[] {

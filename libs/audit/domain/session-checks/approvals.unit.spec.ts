@@ -53,6 +53,17 @@ describe('approvals-precede-calls', () => {
   it('accepts a call after its grant', () =>
     expect(run(...begun, asked, granted(), wanted, made)).toEqual([]));
 
+  it('accepts a call with the edited arguments of its grant, and no other', () => {
+    const edit = { input: { other: 1 }, digest: 'e' };
+    const grant = granted() as SessionEventOf<'ApprovalGranted'>;
+    const edited: SessionEvent = { ...grant, data: { ...grant.data, edited: edit } };
+    const call: SessionEvent = { ...wanted, data: { ...wanted.data, input: edit.input } };
+    expect(run(...begun, asked, edited, call, made)).toEqual([]);
+    expect(run(...begun, asked, edited, wanted)).toEqual([expect.stringMatching(/not the one/)]);
+    const same: SessionEvent = { ...grant, data: { ...grant.data, edited: { ...edit, digest: 'd' } } };
+    expect(run(...begun, asked, same)).toEqual([expect.stringMatching(/digest of its request/)]);
+  });
+
   it('accepts a grant by a higher role, and by the role of an escalation', () => {
     expect(run(...begun, asked, granted('d', 'admin'), wanted, made)).toEqual([]);
     expect(run(...begun, asked, escalated('member'), granted('d', 'member'), wanted, made)).toEqual([]);

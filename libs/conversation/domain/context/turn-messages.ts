@@ -2,6 +2,7 @@ import { textOf } from '@antiphon/contracts/causes';
 import { renderReceived } from '../session/render-received.js';
 import type { AssistantMessage, ModelMessage, ModelToolResult } from '@antiphon/providers-domain';
 import type { OpenTurn, PastTurn, TurnStep, TurnToolCall } from '../session/session-state.js';
+import { askedInputOf, withEditNote } from '../session/edited-call.js';
 import { clipResult } from './estimate-tokens.js';
 import { NO_TEXTS, fileLabel, withFiles } from './message-files.js';
 import type { FileTexts } from './message-files.js';
@@ -39,7 +40,7 @@ const toResult = (call: TurnToolCall, id: string, resultTokens: number): ModelTo
   const { name, status, isError } = call;
   return status === 'asked' || status === 'requested'
     ? { id, name, content: NOT_RUN, isError: true }
-    : { id, name, content: clipResult(call, resultTokens), isError };
+    : { id, name, content: withEditNote(call, clipResult(call, resultTokens)), isError };
 };
 
 /** Model that a request is for. */
@@ -78,7 +79,7 @@ const stepMessages = (
     {
       role: 'assistant',
       text,
-      toolCalls: calls.map((call) => ({ id: idOf(call), name: call.name, input: call.input })),
+      toolCalls: calls.map((call) => ({ id: idOf(call), name: call.name, input: askedInputOf(call) })),
       ...stateFor(step, choice),
     },
     { role: 'tool', results: calls.map((call) => toResult(call, idOf(call), resultTokens)) },

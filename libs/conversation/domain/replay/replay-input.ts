@@ -17,7 +17,8 @@ type ApprovalAnswer = Extract<ApprovalEvent, { type: 'ApprovalGranted' | 'Approv
 const toAnswerApproval = ({ type, data }: ApprovalAnswer): ApprovalCommand => {
   const { approvalId, answeredBy, answeredByName, role, reason, answeredAt: now } = data;
   const decision = type === 'ApprovalGranted' ? 'approve' : 'deny';
-  const answer = { approvalId, decision, answeredBy, answeredByName, role, reason } as const;
+  const edited = 'edited' in data ? data.edited : undefined;
+  const answer = { approvalId, decision, answeredBy, answeredByName, role, reason, edited } as const;
   return { type: 'AnswerApproval', data: answer, now };
 };
 

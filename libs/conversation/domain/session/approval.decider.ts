@@ -8,6 +8,7 @@ interface Command<Type extends string, Data> {
   readonly now: string;
 }
 
+type EditedArguments = NonNullable<SessionEventOf<'ApprovalGranted'>['data']['edited']>;
 type Requested = SessionEventOf<'ApprovalRequested'>['data'];
 type Voided = SessionEventOf<'ApprovalVoided'>['data'];
 
@@ -33,6 +34,8 @@ export type AnswerApproval = Command<
     readonly answeredByName?: string | undefined;
     readonly role: ApproverRole;
     readonly reason: string;
+    /** Arguments in the place of the requested ones, with the digest of the call that they make. */
+    readonly edited?: EditedArguments | undefined;
   }
 >;
 /** Escalates or expires an approval whose deadline has passed. */
@@ -112,7 +115,13 @@ const answerApproval = ({ data, now }: AnswerApproval, state: SessionState): App
   const name = answeredByName === undefined ? {} : { answeredByName };
   const answer = { ...ids(waiting), digest, answeredBy, ...name, role, reason, answeredAt: now };
   return data.decision === 'approve'
-    ? [{ type: 'ApprovalGranted', schemaVersion, data: answer }]
+    ? [
+        {
+          type: 'ApprovalGranted',
+          schemaVersion,
+          data: { ...answer, ...(data.edited ? { edited: data.edited } : {}) },
+        },
+      ]
     : [
         {
           type: 'ApprovalDenied',

@@ -57,6 +57,25 @@ describe('an approval', () => {
       .thenNothing();
   });
 
+  it('is granted with edited arguments by one fact with both digests, and its call has these', () => {
+    const edited = { input: { a: 2 }, digest: 'digest of the edit' };
+    const edit: SessionCommand = {
+      type: 'AnswerApproval',
+      data: { approvalId, decision: 'approve', answeredBy: 'ada', role: 'operator', reason: '', edited },
+      now: NOW,
+    };
+    const grant = approvalGranted(TURN, callId);
+    const granted = { ...grant, data: { ...grant.data, edited } };
+    given(waiting).when(edit).then([granted]);
+    given([...waiting, granted])
+      .when(requestTools)
+      .then([toolRequested(TURN, callId, { input: { a: 2 } })]);
+    for (const late of [edit, answer('approve'), answer('deny')])
+      given([...waiting, granted])
+        .when(late)
+        .thenNothing();
+  });
+
   it('takes one answer: later answers and deadlines change nothing', () => {
     given(waiting)
       .when(answer('approve'))

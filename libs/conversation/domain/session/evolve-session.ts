@@ -3,17 +3,10 @@ import type { Cause } from '@antiphon/contracts/causes';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import { attachFile, detachFile, deleteMessage, editMessage } from './chat-changes.js';
 import { addTools, completedCall } from './found-tools.js';
+import { stepOf, tryOf } from './model-steps.js';
 import { closeTurn, forkState } from './past-turns.js';
 import { blockTurn } from './session-state.js';
-import type {
-  CallApproval,
-  FailedTry,
-  OpenTurn,
-  RecentWindow,
-  SessionState,
-  TurnStep,
-  TurnToolCall,
-} from './session-state.js';
+import type { CallApproval, OpenTurn, RecentWindow, SessionState, TurnToolCall } from './session-state.js';
 
 const updateOpen = (
   state: SessionState,
@@ -59,56 +52,8 @@ const completeCall = (
     steps: [...turn.steps, stepOf(data)],
   }));
 
-const stepOf = ({
-  text,
-  provider,
-  model,
-  toolCalls,
-  finishReason,
-  ...state
-}: SessionEventOf<'ModelCallCompleted'>['data']): TurnStep => ({
-  text,
-  provider,
-  model,
-  ...stateOf(state),
-  ...(finishReason === 'length' || finishReason === 'content_filter' ? { cutBy: finishReason } : {}),
-  calls: toolCalls.map((call) => ({
-    ...call,
-    status: 'asked',
-    idempotent: false,
-    idempotencyKey: '',
-    claimed: false,
-    tries: 0,
-    approval: null,
-    retry: null,
-    timeoutMs: null,
-    deferred: null,
-    content: '',
-    isError: false,
-  })),
-});
-
-type State = Pick<
-  SessionEventOf<'ModelCallCompleted'>['data'],
-  'providerState' | 'keepsProviderState' | 'thought'
->;
-
-const stateOf = ({ providerState, keepsProviderState, thought }: State): Partial<TurnStep> =>
-  providerState
-    ? { providerState, thought, ...(keepsProviderState ? { keepsState: keepsProviderState } : {}) }
-    : {};
-
 const abortCall = (state: SessionState, data: SessionEventOf<'ModelCallAborted'>['data']): SessionState =>
   updateOpen(state, data.turnId, (turn) => ({ ...turn, call: null, tries: [...turn.tries, tryOf(data)] }));
-
-const tryOf = (data: SessionEventOf<'ModelCallAborted'>['data']): FailedTry => {
-  const { provider, model, reason, cause, retryable, text, released, tries } = data;
-  return {
-    ...{ provider, model, reason, cause, retryable, text },
-    ...(released ? { released } : {}),
-    ...(tries === undefined ? {} : { tries }),
-  };
-};
 
 const changed = (call: TurnToolCall, change: Parameters<typeof updateCall>[2]): TurnToolCall => ({
   ...call,
@@ -152,6 +97,22 @@ const requestApproval = (
   const { approvalId, digest, moduleDigest, grants, answerBy, expiresAt, escalateAt, escalateTo } = data;
   const requested = { approvalId, digest, moduleDigest, grants, answerBy, expiresAt, escalateAt, escalateTo };
   return updateCall(state, data, { approval: { ...requested, status: 'pending', escalated: null } });
+};
+
+/** Grants a call. Edited arguments take the place of the requested ones, and their digest as well. */
+const grantApproval = (
+  state: SessionState,
+  data: SessionEventOf<'ApprovalGranted'>['data'],
+): SessionState => {
+  const { edited } = data;
+  const granted = updateApproval(state, data, (approval) => ({
+    ...approval,
+    status: 'granted',
+    ...(edited ? { digest: edited.digest } : {}),
+  }));
+  return edited
+    ? updateCall(granted, data, ({ input }) => ({ input: edited.input, askedInput: input }))
+    : granted;
 };
 
 /** Fails a call without an approval: the cause is its result. */
@@ -209,8 +170,7 @@ const folds: Folds = {
   ModelCallCompleted: completeCall,
   ModelCallAborted: abortCall,
   ApprovalRequested: requestApproval,
-  ApprovalGranted: (state, data) =>
-    updateApproval(state, data, (approval) => ({ ...approval, status: 'granted' })),
+  ApprovalGranted: grantApproval,
   ApprovalDenied: refuseCall,
   ApprovalExpired: refuseCall,
   ApprovalVoided: refuseCall,

@@ -1,5 +1,6 @@
 import type { RecalledTurn, SessionEventOf, TurnEndStatus } from '@antiphon/contracts/agent';
 import { clipText } from '@antiphon/kernel';
+import { askedInputOf, withEditNote } from './edited-call.js';
 import type {
   OpenTurn,
   PastTurn,
@@ -107,15 +108,12 @@ export const NOT_RECORDED = 'WHATIF.NOT_RECORDED';
 
 type RecalledCall = RecalledTurn['steps'][number]['calls'][number];
 
-const toRecalledCall = ({
-  callId,
-  providerCallId,
-  name,
-  input,
-  status,
-  content,
-  isError,
-}: TurnToolCall): RecalledCall => ({ callId, providerCallId, name, input, status, content, isError });
+/** A fork recalls an edited call as its model saw it: the note is a part of its result then. */
+const toRecalledCall = (call: TurnToolCall): RecalledCall => {
+  const { callId, providerCallId, name, status, content, isError } = call;
+  const seen = { input: askedInputOf(call), content: withEditNote(call, content) };
+  return { callId, providerCallId, name, status, isError, ...seen };
+};
 
 /** Converts an ended turn to its form in a fork's event. */
 export const toRecalled = ({ turnId, content, files, steps, ending, note }: PastTurn): RecalledTurn => ({

@@ -69,6 +69,8 @@ export interface TurnToolCall extends ToolCall {
   readonly released?: boolean;
   /** Null for a call without an approval. */
   readonly approval: CallApproval | null;
+  /** Arguments that the model asked for, where an approver changed them. `input` is what runs. */
+  readonly askedInput?: ToolCall['input'];
   readonly retry: ToolRetry | null;
   /** Timeout of one try, if below the tool's own; else null. */
   readonly timeoutMs: number | null;

@@ -14,7 +14,7 @@ const INSERT = `insert into agent_approvals (workspace, approval_id, session_id,
     answer_by, requested_at, expires_at, escalate_to, first_position, preview)
   values ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $11, $12, $13, $14)`;
 const WHERE = 'where workspace = $1 and approval_id = $2';
-const ANSWER = `update agent_approvals set status = $3, closed_at = $4, answered_by = $5, reason = $6 ${WHERE}`;
+const ANSWER = `update agent_approvals set status = $3, closed_at = $4, answered_by = $5, reason = $6, edited = $7 ${WHERE}`;
 const CLOSE = `update agent_approvals set status = $3, closed_at = $4, reason = $5 ${WHERE}`;
 const ESCALATE = `update agent_approvals set escalated_at = $3 ${WHERE}`;
 // The end of a turn without an answer withdraws its pending approvals.
@@ -44,7 +44,9 @@ const approvalStatement = ({ type, data }: ApprovalEvent, at: RecordedEvent): St
     case 'ApprovalGranted':
     case 'ApprovalDenied': {
       const status = type === 'ApprovalGranted' ? 'granted' : 'denied';
-      return { text: ANSWER, values: [...id, status, data.answeredAt, data.answeredBy, data.reason] };
+      const edited = 'edited' in data && data.edited ? JSON.stringify(data.edited) : null;
+      const values = [...id, status, data.answeredAt, data.answeredBy, data.reason, edited];
+      return { text: ANSWER, values };
     }
     case 'ApprovalExpired':
       return { text: CLOSE, values: [...id, 'expired', data.expiredAt, textOf(data.cause)] };

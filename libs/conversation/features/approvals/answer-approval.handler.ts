@@ -2,20 +2,24 @@ import { textOf } from '@antiphon/contracts/causes';
 import { Controller, Inject } from '@nestjs/common';
 import type { SessionLog } from '../sessions/session-log.js';
 import { CLOCK, DATABASE_POOL, createToken } from '@antiphon/service-host';
-import { AGENT_STORE } from '@antiphon/agents-features';
+import { AGENT_STORE, AgentDirectory } from '@antiphon/agents-features';
+import type { PolicyAgents } from '@antiphon/agents-features';
 import { ON_APPROVAL_CHANGE } from './approval-timers.js';
 import { SESSION_LOG } from '../sessions/session-log.js';
 import { SessionRegistry } from '../sessions/session-registry.js';
 import type pg from 'pg';
-import { APPROVER_ROLES, answerApproval } from '@antiphon/contracts/agent';
-import type { Approver, ApproverRole } from '@antiphon/contracts/agent';
+import { answerApproval } from '@antiphon/contracts/agent';
+import type { ApproverRole, EditedInput } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { waitingCall } from '@antiphon/conversation-domain';
 import type { SessionCommand, WaitingCall } from '@antiphon/conversation-domain';
 import type { EventStore } from '@antiphon/event-store';
-import { conflict, forbidden, isAppError, isoTime, notFound } from '@antiphon/kernel';
-import type { Clock } from '@antiphon/kernel';
+import { digestOf } from '@antiphon/event-store';
+import { conflict, invalid, isAppError, isoTime, notFound, toStorableJson } from '@antiphon/kernel';
+import type { Clock, JsonValue } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import { refuseAgents, requireApprover } from './approver.js';
+import { checkEdit, requireAllowed } from './edit-checks.js';
 import { approvalDigestOf, moduleOf } from './approval-rules.js';
 import { commitApproval, findApproval, readApprovalEnd } from './approval-store.js';
 import type { ApprovalEnd, FoundApproval } from './approval-store.js';
@@ -25,27 +29,11 @@ import type { ToolDescription } from '@antiphon/contracts/sandbox';
 type AnswerApprovalRequest = z.output<typeof answerApproval.request>;
 type AnswerApprovalReply = z.output<typeof answerApproval.reply>;
 
-interface FreshTools {
+export interface FreshTools {
   /** Reads the sandbox's tools as they are now, not from the cache. */
   freshToolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]>;
 }
 export const FRESH_TOOLS = createToken<FreshTools>('FRESH_TOOLS');
-
-const rankOf = (role: Approver['role']): number => APPROVER_ROLES.indexOf(role as ApproverRole);
-
-/**
- * Returns the approver's role. Throws for an agent's credential, and below the lowest allowed role.
- */
-const requireApprover = ({ role, agentId }: Approver, allowed: readonly ApproverRole[]): ApproverRole => {
-  if (agentId !== null)
-    throw forbidden('APPROVAL.AGENT_CANNOT_ANSWER', "an agent's own credential cannot answer an approval");
-  const least = Math.min(...allowed.map(rankOf));
-  if (rankOf(role) < least)
-    throw forbidden('APPROVAL.ROLE_TOO_LOW', `this approval takes the role ${APPROVER_ROLES[least]}`, {
-      data: { role, needed: APPROVER_ROLES[least] },
-    });
-  return role as ApproverRole;
-};
 
 const END_STATUS: Readonly<Record<ApprovalEnd['type'], string>> = {
   ApprovalGranted: 'granted',
@@ -61,14 +49,33 @@ const toReply = ({ type, data }: Extract<ApprovalEnd, { type: keyof typeof DECIS
   decision: DECISION_OF[type],
   answeredBy: data.answeredBy,
   answeredAt: data.answeredAt,
+  ...('edited' in data && data.edited ? { approvedDigest: data.edited.digest } : {}),
 });
+
+/** Returns the digest of changed arguments; empty for those of the request. */
+const editDigestOf = (input: JsonValue | undefined): string =>
+  input === undefined ? '' : digestOf({ input });
+
+/** Returns true for an answer with the recorded decision, arguments and caller. */
+const isRepeat = (
+  { type, data }: Extract<ApprovalEnd, { type: keyof typeof DECISION_OF }>,
+  { decision, approver }: AnswerApprovalRequest,
+  edited: JsonValue | undefined,
+): boolean =>
+  DECISION_OF[type] === decision &&
+  data.answeredBy === approver.caller &&
+  editDigestOf('edited' in data ? data.edited?.input : undefined) === editDigestOf(edited);
 
 /**
  * Returns the recorded answer if it equals the request. Throws a conflict with the recorded end
  * else.
  */
-const replyFor = (end: ApprovalEnd | null, request: AnswerApprovalRequest): AnswerApprovalReply => {
-  const { approvalId, decision, approver } = request;
+const replyFor = (
+  end: ApprovalEnd | null,
+  request: AnswerApprovalRequest,
+  edited: JsonValue | undefined,
+): AnswerApprovalReply => {
+  const { approvalId } = request;
   if (end === null)
     throw conflict('APPROVAL.CLOSED', 'the turn that requested this approval ended before an answer', {
       data: { approvalId, status: 'withdrawn' },
@@ -76,13 +83,29 @@ const replyFor = (end: ApprovalEnd | null, request: AnswerApprovalRequest): Answ
   const status = END_STATUS[end.type];
   if (end.type === 'ApprovalGranted' || end.type === 'ApprovalDenied') {
     const reply = toReply(end);
-    if (reply.decision === decision && reply.answeredBy === approver.caller) return reply;
+    if (isRepeat(end, request, edited)) return reply;
     const { answeredBy, answeredAt } = reply;
     throw conflict('APPROVAL.ANSWERED', `this was ${status} by ${answeredBy} at ${answeredAt}`, {
       data: { approvalId, status, answeredBy, answeredAt },
     });
   }
   throw conflict('APPROVAL.CLOSED', textOf(end.data.cause), { data: { approvalId, status } });
+};
+
+/** An answer to a call that waits. */
+interface WaitingAnswer {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly waiting: WaitingCall;
+  readonly role: ApproverRole;
+  readonly edited: JsonValue | undefined;
+}
+
+/** Returns the changed arguments of an answer; undefined for those of the request. */
+const editOf = ({ input }: AnswerApprovalRequest, asked: JsonValue): JsonValue | undefined => {
+  if (input === undefined) return undefined;
+  const storable = toStorableJson(input as JsonValue);
+  return editDigestOf(storable) === editDigestOf(asked) ? undefined : storable;
 };
 
 /** Grants or denies approvals: the first answer wins, and a repeated one gets the same reply. */
@@ -92,6 +115,7 @@ export class AnswerApproval {
     @Inject(SessionRegistry) readonly registry: SessionRegistry,
     @Inject(SESSION_LOG) readonly log: SessionLog,
     @Inject(FRESH_TOOLS) private readonly tools: FreshTools,
+    @Inject(AgentDirectory) private readonly agents: PolicyAgents,
     @Inject(ON_APPROVAL_CHANGE) private readonly onApprovalChange: OnApprovalChange,
     @Inject(AGENT_STORE) private readonly store: EventStore,
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
@@ -101,7 +125,9 @@ export class AnswerApproval {
   @HandleRequest(answerApproval)
   async handle(request: AnswerApprovalRequest): Promise<AnswerApprovalReply> {
     const { workspace, approvalId, approver } = request;
-    if (approver.agentId !== null) requireApprover(approver, []);
+    refuseAgents(approver);
+    if (request.input !== undefined && request.decision !== 'approve')
+      throw invalid('APPROVAL.EDIT_WITH_DENIAL', 'a denied call gets no arguments: leave `input` out');
     const found = await findApproval(this.pool, workspace, approvalId);
     if (!found) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
     return this.answer(request, found);
@@ -109,25 +135,26 @@ export class AnswerApproval {
 
   private async answer(
     request: AnswerApprovalRequest,
-    { sessionId, digest, answerBy }: FoundApproval,
+    { sessionId, input, digest, answerBy }: FoundApproval,
   ): Promise<AnswerApprovalReply> {
     const { registry, store } = this;
     const { workspace, approvalId, approver } = request;
     const { actor } = await registry.requireSession(workspace, sessionId);
+    const { started } = actor.fold().state;
     const waiting = waitingCall(actor.fold().state, approvalId);
-    const escalated = waiting?.approval.escalated ?? null;
-    const role = requireApprover(approver, escalated === null ? [answerBy] : [answerBy, escalated]);
+    const role = requireApprover(approver, answerBy, waiting?.approval ?? null);
     if (request.digest !== undefined && request.digest !== digest)
       throw conflict('APPROVAL.DIGEST_MISMATCH', 'what you have seen is not what this approval is about', {
         data: { approvalId, digest },
       });
+    const edited = editOf(request, input);
     if (waiting) {
-      const command = await this.toCommand(request, sessionId, waiting, role);
+      const agentId = started?.agentId ?? '';
+      const command = await this.toCommand(request, { sessionId, agentId, waiting, role, edited });
       await commitApproval(this, { workspace, sessionId }, command);
-      const agentId = actor.fold().state.started?.agentId ?? '';
       this.onApprovalChange({ workspace, sessionId, agentId, approvalId, open: false });
     }
-    return replyFor(await readApprovalEnd(store, workspace, sessionId, approvalId), request);
+    return replyFor(await readApprovalEnd(store, workspace, sessionId, approvalId), request, edited);
   }
 
   /**
@@ -135,40 +162,41 @@ export class AnswerApproval {
    */
   private async toCommand(
     request: AnswerApprovalRequest,
-    sessionId: string,
-    waiting: WaitingCall,
-    role: ApproverRole,
+    { sessionId, agentId, waiting, role, edited }: WaitingAnswer,
   ): Promise<SessionCommand> {
     const { workspace, approvalId, decision, reason, approver } = request;
     const now = isoTime(this.clock);
-    if (decision === 'approve') {
-      const digest = await this.currentDigest(workspace, sessionId, waiting);
-      const { callId } = waiting.call;
-      if (digest !== null && digest !== waiting.approval.digest)
-        return {
-          type: 'VoidApprovals',
-          data: { turnId: waiting.turnId, voided: [{ callId, digest }] },
-          now,
-        };
-    }
-    const { caller: answeredBy, name } = approver;
-    const data = { approvalId, decision, answeredBy, answeredByName: name ?? undefined, role, reason };
-    return { type: 'AnswerApproval', data, now };
+    const { callId, name, input } = waiting.call;
+    const answer = { approvalId, decision, role, reason };
+    const { caller: answeredBy, name: keyName } = approver;
+    const data = { ...answer, answeredBy, answeredByName: keyName ?? undefined };
+    if (decision === 'deny') return { type: 'AnswerApproval', data, now };
+    const tools = await this.toolsNow(workspace, name, edited !== undefined);
+    const bound = { workspace, sessionId, callId, tool: name };
+    const digest = tools && approvalDigestOf({ ...bound, input }, moduleOf(tools, name));
+    if (digest !== null && digest !== waiting.approval.digest)
+      return { type: 'VoidApprovals', data: { turnId: waiting.turnId, voided: [{ callId, digest }] }, now };
+    if (edited === undefined || tools === null) return { type: 'AnswerApproval', data, now };
+    const call = { workspace, agentId, call: { name }, input: edited, tools };
+    requireAllowed(await checkEdit(this.agents, call));
+    const approved = approvalDigestOf({ ...bound, input: edited }, moduleOf(tools, name));
+    const change = { input: edited as EditedInput, digest: approved };
+    return { type: 'AnswerApproval', data: { ...data, edited: change }, now };
   }
 
-  /** Returns the digest of the call as it would run now; null while the sandbox is unreachable. */
-  private async currentDigest(
+  /**
+   * Returns the tools as they are now; null while the sandbox is unreachable. Then the driver
+   * compares the digest before the call runs. Changed arguments need the schema, so it throws.
+   */
+  private async toolsNow(
     workspace: string,
-    sessionId: string,
-    { call: { callId, name, input } }: WaitingCall,
-  ): Promise<string | null> {
+    name: string,
+    isNeeded: boolean,
+  ): Promise<readonly ToolDescription[] | null> {
     try {
-      const described = await this.tools.freshToolsOf(workspace, [name]);
-      const bound = { workspace, sessionId, callId, tool: name, input };
-      return approvalDigestOf(bound, moduleOf(described, name));
+      return await this.tools.freshToolsOf(workspace, [name]);
     } catch (error) {
-      // The driver compares the digest again before the call runs.
-      if (isAppError(error) && error.kind === 'transient') return null;
+      if (!isNeeded && isAppError(error) && error.kind === 'transient') return null;
       throw error;
     }
   }

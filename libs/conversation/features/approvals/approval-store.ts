@@ -7,26 +7,30 @@ import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { readBackwards } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { failpoint, isAppError } from '@antiphon/kernel';
+import type { JsonValue } from '@antiphon/kernel';
 import type { SessionLog } from '../sessions/session-log.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
 
-/** Session of an approval, and the digest and role of its request. */
+/** Session of an approval, and the arguments, digest and role of its request. */
 export interface FoundApproval {
   readonly sessionId: string;
+  readonly input: JsonValue;
   readonly digest: string;
   readonly answerBy: ApproverRole;
 }
 
 interface Row {
   readonly session_id: string;
+  readonly input: JsonValue;
   readonly digest: string;
   readonly answer_by: ApproverRole;
 }
 
-const ROW_SQL = `select session_id, digest, answer_by from agent_approvals where workspace = $1 and approval_id = $2`;
+const ROW_SQL = `select session_id, input, digest, answer_by from agent_approvals where workspace = $1 and approval_id = $2`;
 // Reads the events after the projection's checkpoint. Both come from one snapshot, so there is no
 // gap.
-const TAIL_SQL = `select substr(stream_id, 9) as session_id, data ->> 'digest' as digest, data ->> 'answerBy' as answer_by
+const TAIL_SQL = `select substr(stream_id, 9) as session_id, data -> 'input' as input, data ->> 'digest' as digest,
+    data ->> 'answerBy' as answer_by
   from events where workspace = $1 and category = 'session' and type = 'ApprovalRequested'
     and position > coalesce((select position from projection_checkpoints where name = 'agent-sessions'), 0)
     and data ->> 'approvalId' = $2::text`;
@@ -41,7 +45,9 @@ export const findApproval = async (
     for (const text of [TAIL_SQL, ROW_SQL]) {
       const { rows } = await inWorkspace(pool, workspace).query<Row>(text, [workspace, approvalId]);
       const row = rows[0];
-      if (row) return { sessionId: row.session_id, digest: row.digest, answerBy: row.answer_by };
+      if (!row) continue;
+      const { session_id: sessionId, input, digest, answer_by: answerBy } = row;
+      return { sessionId, input, digest, answerBy };
     }
     return null;
   } catch (error) {

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { ApprovalRule } from '@antiphon/config';
-import type { Approver } from '@antiphon/contracts/agent';
+import type { Approver, EditedInput } from '@antiphon/contracts/agent';
+import type { SessionExport } from '@antiphon/contracts/log';
+import type { RecordedEvent } from '@antiphon/event-store';
+import { replayRecord } from '@antiphon/orchestration-features/maintenance/replay-record';
 import { acrossWorkspaces } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import {
@@ -73,12 +76,17 @@ const answer = (
   { runtime }: TestProcess,
   approvalId: string,
   decision: 'approve' | 'deny',
-  more: { approver?: Approver; reason?: string; digest?: string } = {},
+  more: { approver?: Approver; reason?: string; digest?: string; input?: EditedInput } = {},
 ) =>
   runtime.approvals.answer({
     ...{ workspace: WORKSPACE, approvalId, decision, reason: '', approver: ada },
     ...more,
   });
+const replayOf = (sessionId: string, events: readonly RecordedEvent[]) => {
+  const head = { version: events.length, hash: events.at(-1)?.hash ?? '' };
+  const header = { kind: 'antiphon.session', format: 1, workspace: WORKSPACE, sessionId, head } as const;
+  return replayRecord({ ...header, events: events as unknown as SessionExport['events'] }, { limit: 1 });
+};
 const count = async (sessionId: string, type: RegExp) =>
   (await world.types(sessionId)).filter((name) => type.test(name)).length;
 
@@ -259,6 +267,82 @@ describe('an answer', () => {
   });
 });
 
+describe('an approval with edited arguments', () => {
+  const schema = {
+    type: 'object',
+    properties: { n: { type: 'integer', maximum: 9 } },
+    additionalProperties: false,
+  };
+  const policy = [{ tool: 'once', argument: '/n', matches: '7', decision: 'deny' as const }];
+  const edit = (process: TestProcess, approvalId: string, input: EditedInput) =>
+    answer(process, approvalId, 'approve', { input });
+  const startEditing = () => {
+    world.responders.tools = [{ ...echoTool(false, 'once'), inputSchema: schema }];
+    return world.process({ config: { ...config, agents: config.agents.map((one) => ({ ...one, policy })) } });
+  };
+
+  it('runs its tool once with them, and the model, the views and a replay show the change', async () => {
+    const agent = startEditing();
+    const { sessionId, approvalId, approval } = await waits(agent);
+    const first = await edit(agent, approvalId, { n: 5 });
+    const events = await world.ended(sessionId);
+    expect(world.responders.asked.tool.map(({ input }) => input)).toEqual([{ n: 5 }]);
+    const { data } = events.find(({ type }) => type === 'ApprovalGranted') ?? {};
+    expect(data).toMatchObject({ digest: approval.digest, edited: { input: { n: 5 } } });
+    expect(first.approvedDigest).toBe((data?.['edited'] as { digest: string }).digest);
+    expect(first.approvedDigest).not.toBe(approval.digest);
+    // The assistant keeps its own arguments; the result tells of the change.
+    const [asked, result] = world.model.requests[1]?.messages.slice(-2) ?? [];
+    expect(asked).toMatchObject({ toolCalls: [{ input: { n: 0 } }] });
+    expect(result).toMatchObject({
+      results: [{ content: expect.stringMatching(/A person changed the arguments.*\{"n":5\}\]\n\{"n":5\}/) }],
+    });
+    const view = () => agent.runtime.approvals.get({ workspace: WORKSPACE, approvalId });
+    await until(async () => (await view()).status === 'granted');
+    expect(await view()).toMatchObject({ input: { n: 0 }, edited: { input: { n: 5 } } });
+    expect(replayOf(sessionId, events)).toMatchObject({ ok: true });
+    // A fork recalls what the model saw.
+    const fork = await agent.runtime.forkSession({ workspace: WORKSPACE, caller: 'spec', sessionId });
+    const recalled = (await world.events(fork.sessionId)).find(({ type }) => type === 'SessionForked');
+    expect(JSON.stringify(recalled?.data)).toMatch(/A person changed the arguments/);
+    // The same decision again gets the same reply; another one is refused.
+    expect(await edit(agent, approvalId, { n: 5 })).toEqual(first);
+    for (const other of [{ n: 6 }, { n: 0 }])
+      await expect(edit(agent, approvalId, other)).rejects.toMatchObject({ code: 'APPROVAL.ANSWERED' });
+    await expect(answer(agent, approvalId, 'approve')).rejects.toMatchObject({ code: 'APPROVAL.ANSWERED' });
+    expect(world.responders.asked.tool).toHaveLength(1);
+  });
+
+  it('is refused by a path for arguments that the tool does not take, and by a rule that denies', async () => {
+    const agent = startEditing();
+    const { sessionId, approvalId } = await waits(agent);
+    const check = (input: EditedInput) =>
+      agent.runtime.approvals.check({ workspace: WORKSPACE, approvalId, input, approver: ada });
+    for (const [input, path] of [
+      [{ n: 'x' }, '/n'],
+      [{ n: 10 }, '/n'],
+      [{ n: 1, m: 2 }, '/m'],
+    ] as const) {
+      const problems = [expect.objectContaining({ path })];
+      await expect(edit(agent, approvalId, input)).rejects.toMatchObject({
+        ...{ kind: 'invalid', code: 'APPROVAL.ARGUMENTS_INVALID', data: { problems } },
+      });
+      expect(await check(input)).toEqual({ problems, deniedByRule: null });
+    }
+    const denied = { kind: 'forbidden', code: 'APPROVAL.EDIT_DENIED', data: { rule: 1 } };
+    await expect(edit(agent, approvalId, { n: 7 })).rejects.toMatchObject(denied);
+    expect(await check({ n: 7 })).toEqual({ problems: [], deniedByRule: 1 });
+    await expect(answer(agent, approvalId, 'deny', { input: { n: 1 } })).rejects.toMatchObject({
+      code: 'APPROVAL.EDIT_WITH_DENIAL',
+    });
+    expect(await count(sessionId, /^Approval(Granted|Denied|Voided)$/)).toBe(0);
+    // The arguments of the request are no edit.
+    expect(await edit(agent, approvalId, { n: 0 })).not.toHaveProperty('approvedDigest');
+    await world.ended(sessionId);
+    expect(world.responders.asked.tool.map(({ input }) => input)).toEqual([{ n: 0 }]);
+  });
+});
+
 describe('a turn that waits', () => {
   it('is taken over by no process before an answer', async () => {
     const one = start();
@@ -301,12 +385,12 @@ describe('a turn that waits', () => {
       },
     });
     life.process = killable;
-    answer(killable, approvalId, 'approve').catch(() => undefined);
+    answer(killable, approvalId, 'approve', { input: { n: 3 } }).catch(() => undefined);
     await until(async () => (await world.types(sessionId)).includes('ApprovalGranted'));
     await world.handleExit(killable);
     start();
     const events = await world.ended(sessionId);
-    expect(events.at(-2)?.data['text']).toBe('{"n":0}');
-    expect(world.responders.asked.tool).toHaveLength(1);
+    expect(events.at(-2)?.data['text']).toMatch(/^\[A person changed .*\n\{"n":3\}$/s);
+    expect(world.responders.asked.tool.map(({ input }) => input)).toEqual([{ n: 3 }]);
   });
 });

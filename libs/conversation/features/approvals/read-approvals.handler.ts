@@ -35,6 +35,7 @@ interface Row {
   readonly answered_by: string | null;
   readonly closed_at: Date | null;
   readonly reason: string | null;
+  readonly edited: ApprovalView['edited'];
   readonly first_position: string;
 }
 
@@ -60,6 +61,7 @@ const toView = (row: Row, path: string[], isDeleted: boolean): ApprovalView => (
   answeredBy: row.answered_by,
   closedAt: row.closed_at?.toISOString() ?? null,
   reason: isDeleted ? null : row.reason,
+  edited: isDeleted ? null : row.edited,
 });
 
 const FROM = `select a.*, s.agent_id from agent_approvals a
@@ -71,7 +73,8 @@ const listSql = (order: 'asc' | 'desc'): string =>
     and ($4::text is null or a.status = $4) and ($5::uuid is null or a.session_id = $5)
     and ($6::text[] is null or s.agent_id = any($6))
   order by a.first_position ${order} limit $3`,
-    `octet_length(r.input::text) + coalesce(octet_length(r.preview), 0)`,
+    `octet_length(r.input::text) + coalesce(octet_length(r.preview), 0)
+      + coalesce(octet_length(r.edited::text), 0)`,
   );
 const LIST_SQL = { asc: listSql('asc'), desc: listSql('desc') };
 const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;

@@ -13,7 +13,7 @@ import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { fileTreeIdOf } from '@antiphon/agent-log';
 import type { FileTrees } from '@antiphon/files-features';
 import { TEXT_DEADLINE_MS } from '@antiphon/service-host/worker-pool';
-import { roleJobs } from '../text-work.js';
+import { conversationJobs } from '../text-work.js';
 import type { RoleSettings } from '../text-work.js';
 import { rolePath } from '../turns/role-text.js';
 
@@ -71,7 +71,7 @@ export class RoleAgents {
     const bytes = await this.deps.files.readBytes(workspace, file.digest);
     const input = [role, new Uint8Array(bytes)] as const;
     const work = { name: 'parseRoleFile', input, owner: workspace, deadlineMs: TEXT_DEADLINE_MS } as const;
-    const settings = await roleJobs.run(work);
+    const settings = await conversationJobs.run(work);
     const record = async (): Promise<void> => {
       if (await this.deps.agents.load(workspace, role)) await this.redefine(request, settings);
       else await this.spawn(request, settings);

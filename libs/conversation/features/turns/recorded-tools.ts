@@ -1,6 +1,6 @@
 import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import { NOT_RECORDED } from '@antiphon/conversation-domain';
+import { NOT_RECORDED, editNote } from '@antiphon/conversation-domain';
 import type { Fork, ToolOutcome, TurnToolCall } from '@antiphon/conversation-domain';
 import type { EventStore } from '@antiphon/event-store';
 import type { JsonValue } from '@antiphon/kernel';
@@ -16,7 +16,10 @@ type Refusal = Extract<SessionEvent, { type: 'ApprovalDenied' | 'ApprovalExpired
 interface RecordedCall {
   readonly name: string;
   readonly input: JsonValue;
+  /** Digest of the arguments that the model asked for: a what-if asks for these again. */
   readonly digest: string;
+  /** Arguments that the approver changed them to; undefined for a call as requested. */
+  edited?: JsonValue;
   outcome: Outcome | null;
 }
 
@@ -40,7 +43,12 @@ const toDenied = ({ data: { turnId, callId, cause } }: Refusal): Outcome => ({
 const trackCall = (calls: Map<string, RecordedCall>, event: SessionEvent): void => {
   if (event.type === 'ToolCallRequested' || event.type === 'ApprovalRequested') {
     const { callId, name, input } = event.data;
-    calls.set(callId, { name, input, digest: toolDigestOf(name, input), outcome: null });
+    if (!calls.has(callId))
+      calls.set(callId, { name, input, digest: toolDigestOf(name, input), outcome: null });
+  }
+  if (event.type === 'ApprovalGranted' && event.data.edited) {
+    const granted = calls.get(event.data.callId);
+    if (granted) granted.edited = event.data.edited.input;
   }
   const outcome = isRefusal(event) ? toDenied(event) : isOutcome(event) ? event : null;
   const call = outcome && calls.get(outcome.data.callId);
@@ -86,6 +94,12 @@ const notRecorded = (
   return { type: 'ToolCallFailed', data: { turnId, callId: call.callId, code: NOT_RECORDED, cause } };
 };
 
+/** The model of a what-if reads as well that a person changed the arguments. */
+const noteEdit = (outcome: Outcome, { edited }: RecordedCall): Outcome =>
+  edited === undefined || outcome.type !== 'ToolCallCompleted'
+    ? outcome
+    : { ...outcome, data: { ...outcome.data, content: editNote(edited) + outcome.data.content } };
+
 const withIds = ({ type, data }: Outcome, turnId: string, callId: string): ToolOutcome =>
   ({ type, data: { ...data, turnId, callId } }) as ToolOutcome;
 
@@ -109,6 +123,8 @@ export const recordedOutcome = async (
     .flatMap(({ calls }) => calls)
     .filter(({ name, input }) => toolDigestOf(name, input) === digest);
   const place = requested.findIndex(({ callId }) => callId === call.callId);
-  const found = recorded.filter((candidate) => candidate.digest === digest)[place]?.outcome;
-  return found ? withIds(found, turnId, call.callId) : notRecorded(turnId, call, recorded, of);
+  const found = recorded.filter((candidate) => candidate.digest === digest)[place];
+  return found?.outcome
+    ? withIds(noteEdit(found.outcome, found), turnId, call.callId)
+    : notRecorded(turnId, call, recorded, of);
 };

@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { WebSocketGateway } from '@nestjs/websockets';
-import { answerApproval, getApproval, listApprovals } from '@antiphon/contracts/agent';
+import { answerApproval, checkApprovalInput, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { ApprovalView, Approver } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import { APPROVAL_ROUTES, METHODS, type RouteInput } from '@antiphon/contracts/reference';
@@ -87,9 +87,23 @@ export class ApprovalsController {
       ...body,
     });
   }
+
+  @HandleRoute(APPROVAL_ROUTES.checkApproval)
+  check(
+    { params, body }: RouteInput<Routes['checkApproval']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof checkApprovalInput.reply>> {
+    return this.requests.request(checkApprovalInput, {
+      workspace: principal.workspace,
+      approvalId: params.id,
+      approver: approverOf(principal),
+      ...body,
+    });
+  }
 }
 
 /** Serves approvals over the WebSocket. */
+
 @WebSocketGateway()
 export class ApprovalMethods {
   constructor(

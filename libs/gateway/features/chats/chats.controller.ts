@@ -156,14 +156,12 @@ export class ChatsController implements OnModuleDestroy {
       return { ...reply, version };
     }
     authorize(principal, 'approvals:answer');
-    const { command: decision, approvalId, reason, digest } = body;
+    const { command: decision, ...answer } = body;
     const approver = approverOf(principal);
     await this.requests.request(answerApproval, {
       workspace: principal.workspace,
-      approvalId,
       decision,
-      reason,
-      digest,
+      ...answer,
       approver,
     });
     return reply;

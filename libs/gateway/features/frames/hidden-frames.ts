@@ -35,7 +35,7 @@ const HIDDEN: Partial<Record<Frame['event'], Content>> = {
   tool_use: (data) => ({ ...data, input: {} }),
   tool_result: (data) => ({ ...data, content: '' }),
   approval: (data) => ({ ...data, input: {}, preview: '' }),
-  approval_update: (data) => ({ ...data, reason: '' }),
+  approval_update: ({ edited: _edited, ...data }) => ({ ...data, reason: '' }),
 };
 
 const hideFrame = (frame: Frame): Frame => {

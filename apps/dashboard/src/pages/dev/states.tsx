@@ -26,6 +26,7 @@ import { ContextStates } from './context-states.js';
 import { FormStates, ValueStates } from './more-states.js';
 import { APPROVAL, EDIT_APPROVAL, HOSTILE, LONG, PAIR, TURN } from './samples.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
+import { EditArguments } from '../../ui/edit-arguments.js';
 import { TurnList } from '../session/turn-list.js';
 
 const STATES = [
@@ -155,6 +156,12 @@ export const StatesPage = () => (
         <ApprovalCard approval={APPROVAL} />
         <ApprovalCard approval={EDIT_APPROVAL} />
         <ApprovalCard approval={{ ...APPROVAL, id: 'granted', status: 'granted', answeredBy: 'operator' }} />
+        <EditArguments
+          {...{ approvalId: 'sample', tool: 'calculator', input: APPROVAL.input, isOff: true }}
+          run={() => undefined}
+          approve={() => Promise.resolve()}
+          close={() => undefined}
+        />
       </Sample>
       <Sample name="Turn">
         <TurnList sessionId="sample" turns={[TURN]} texts={NOTHING} openBranch={() => undefined} />

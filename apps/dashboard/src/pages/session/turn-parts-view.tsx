@@ -17,6 +17,17 @@ const inputPreview = (input: unknown): string => {
   return text.length > 120 ? `${text.slice(0, 120)}… (${text.length} characters)` : text;
 };
 
+/** Shows the arguments that an approver gave a call in the place of the requested ones. */
+const EditedArguments = ({ name, approval }: Pick<ToolPart, 'name' | 'approval'>) =>
+  approval?.edited ? (
+    <>
+      <p className={css.small}>
+        <VisibleText text={approval.answeredBy ?? ''} /> changed the arguments to:
+      </p>
+      <Json value={approval.edited.input} label={`Arguments of ${name} as approved`} />
+    </>
+  ) : null;
+
 /** Shows a tool call: its arguments, its result, and the approval that it waits for. */
 export const Tool = ({ part }: { readonly part: ToolPart }) => {
   const { name, input, output, status, durationMs, approval, callId } = part;
@@ -44,6 +55,7 @@ export const Tool = ({ part }: { readonly part: ToolPart }) => {
       <div className={css.toolBody}>
         {diff && <Diff text={diff} label={`Changes by ${name}`} />}
         <Json value={input} label={`Arguments of ${name}`} />
+        <EditedArguments name={name} approval={approval} />
         {approval?.answeredBy && (
           <p className={css.small}>
             {approval.status} by {approval.answeredBy}
