@@ -23,6 +23,20 @@ const moduleThatSays = (text: string): Uint8Array => {
   return bytes;
 };
 
+/** Assembles a tool that sends its input as a request and returns the page. */
+const moduleThatRequests = (): Uint8Array => {
+  const host = (name: string, type: string) => `(import "extism:host/env" "${name}" (func $${name} ${type}))`;
+  const module = binaryen.parseText(`(module
+    ${host('http_request', '(param i64 i64) (result i64)')} ${host('input_offset', '(result i64)')}
+    ${host('length', '(param i64) (result i64)')} ${host('output_set', '(param i64 i64)')} (memory 1 1)
+    (func (export "handle_tool_call") (result i32) (local $page i64)
+      (local.set $page (call $http_request (call $input_offset) (i64.const 0)))
+      (call $output_set (local.get $page) (call $length (local.get $page))) (i32.const 0)))`);
+  const bytes = module.emitBinary();
+  module.dispose();
+  return bytes;
+};
+
 /** Name of the tool, which an agent has by the name greet* of its configuration. */
 const ADDED_TOOL = 'greeter';
 
@@ -63,6 +77,25 @@ export const describePluginCommands = (worldOf: () => CliWorld): void => {
       expect(await run('plugin', 'remove', ADDED_TOOL)).toBe(`${ADDED_TOOL}: removed\n`);
       expect(await run('plugin', 'remove', ADDED_TOOL)).toBe(`${ADDED_TOOL}: there was none\n`);
       expect(await ask()).not.toContain('again');
+    });
+
+    it('reads a stored secret for a request, and shows it nowhere', async () => {
+      const { folder, run, cli } = worldOf();
+      const [name, secret] = ['requester', 'canary-plugin-4f1d7c20'];
+      const [module, file] = [join(folder, `${name}.wasm`), join(folder, 'plugin.secret')];
+      writeFileSync(module, moduleThatRequests());
+      writeFileSync(file, secret);
+      const grants = ['--capability', 'http:api.example.invalid', '--capability', 'secret:weather'];
+      expect(await run('plugin', 'add', module, ...grants)).toContain('version 1');
+      const input = '{"url":"https://api.example.invalid/?key={secret:weather}"}';
+      const before = await cli('plugin', 'call', name, input);
+      expect(before.stdout + before.stderr).toContain('the workspace has no secret "weather"');
+      await run('secret', 'set', 'weather', '--file', file);
+      const after = await cli('plugin', 'call', name, input);
+      expect(after.stdout + after.stderr).toContain('api.example.invalid could not be resolved');
+      expect(after.stdout + after.stderr).not.toContain(secret);
+      await run('secret', 'remove', 'weather');
+      await run('plugin', 'remove', name);
     });
 
     it('refuses what is no module, a grant that is none, and a name of the configuration', async () => {

@@ -51,12 +51,20 @@ const ECHOED_SCHEME = /\b(Bearer|Basic)\s+[^\s"',;]+/gi;
 const ECHOED_FIELD =
   /\b(x-api-key|api[_-]?key|authorization)(["']?\s*[:=]\s*["']?)(?!\[redacted\])[^\s"',;]+/gi;
 
+const HTML: Readonly<Record<string, string>> = {
+  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' },
+};
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => HTML[character] ?? '');
+
 /** Returns the encodings in which a text may have a secret. */
 const encodingsOf = (secret: string): string[] => [
   secret,
   encodeURIComponent(secret),
   JSON.stringify(secret).slice(1, -1),
-  Buffer.from(secret).toString('base64'),
+  ...(['base64', 'base64url', 'hex'] as const).map((form) => Buffer.from(secret).toString(form)),
+  // Without its padding, which not each encoder writes.
+  Buffer.from(secret).toString('base64').replaceAll('=', ''),
+  escapeHtml(secret),
 ];
 
 /** Returns the secrets of this length or more in all their encodings, the longest first. */

@@ -80,12 +80,24 @@ export const isPublicAddress = (text: string): boolean => {
   return v6 !== null && isPublicV6(v6);
 };
 
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+export type HttpMethod = (typeof METHODS)[number];
+
 export type RequestVerdict =
-  | { readonly ok: true; readonly url: string; readonly headers: Readonly<Record<string, string>> }
+  | {
+      readonly ok: true;
+      readonly method: HttpMethod;
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string>>;
+    }
   | { readonly ok: false; readonly reason: string };
 
-/** Headers that a plug-in may set. The host sets all others, most importantly credentials. */
+/** Headers that each plug-in may set. The host sets all others. */
 const HEADERS = ['accept', 'accept-language'];
+/** Further headers of a plug-in with a secret, which takes part in a service's authentication. */
+const SECRET_HEADERS = ['authorization', 'api-key', 'private-token', 'content-type'];
+/** Headers of services. Those about the sender of a request are the host's. */
+const OWN_HEADER = /^x-(?!forwarded|real|original|client-ip)[a-z0-9-]{1,40}$/;
 const HEADER_VALUE = /^[\x20-\x7e]{1,200}$/;
 
 const refuseRequest = (reason: string): RequestVerdict => ({ ok: false, reason });
@@ -101,24 +113,33 @@ const parseJson = (text: string): unknown => {
   }
 };
 
-/** Parses a request as Extism's development kits write it: `{"url", "method", "headers"}`. */
-export const parseHttpRequest = (text: string): RequestVerdict => {
+const isMethod = (method: unknown): method is HttpMethod => METHODS.some((known) => known === method);
+
+const maySet = (name: string, hasSecrets: boolean): boolean =>
+  HEADERS.includes(name) || (hasSecrets && (SECRET_HEADERS.includes(name) || OWN_HEADER.test(name)));
+
+/**
+ * Parses a request as Extism's development kits write it: `{"url", "method", "headers"}`. A plug-in
+ * with secrets may also change things, and set headers of a service.
+ */
+export const parseHttpRequest = (text: string, hasSecrets = false): RequestVerdict => {
   const request = parseJson(text);
   if (!isRecord(request) || typeof request['url'] !== 'string')
     return refuseRequest('the request is not {"url": "…"}');
   const { url, method = 'GET', headers = {} } = request;
-  if (method !== 'GET') return refuseRequest('only GET is available');
+  if (!hasSecrets && method !== 'GET') return refuseRequest('only GET is available');
+  if (!isMethod(method)) return refuseRequest(`the method is not one of ${METHODS.join(', ')}`);
   if (!isRecord(headers)) return refuseRequest('the headers of the request are not an object');
   const accepted: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase();
-    if (!HEADERS.includes(lower))
+    if (!maySet(lower, hasSecrets))
       return refuseRequest(`a plug-in may not set the header ${lower.slice(0, 60)}`);
     if (typeof value !== 'string' || !HEADER_VALUE.test(value))
       return refuseRequest(`the header ${lower} has no valid value`);
     accepted[lower] = value;
   }
-  return { ok: true, url: url as string, headers: accepted };
+  return { ok: true, method, url: url as string, headers: accepted };
 };
 
 const TEXTUAL =

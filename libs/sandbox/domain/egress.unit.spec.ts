@@ -173,6 +173,7 @@ describe('parseHttpRequest', () => {
   it('keeps the accept header', () =>
     expect(parseHttpRequest('{"url":"u","method":"GET","headers":{"Accept":"text/plain"}}')).toEqual({
       ok: true,
+      method: 'GET',
       url: 'u',
       headers: { accept: 'text/plain' },
     }));

@@ -1,5 +1,7 @@
 export { isPublicAddress, parseHttpRequest, textCharset } from './egress.js';
-export type { RequestVerdict } from './egress.js';
+export type { HttpMethod, RequestVerdict } from './egress.js';
+export { fillSecrets, findSecretNames } from './secret-placeholders.js';
+export type { SecretValues } from './secret-placeholders.js';
 export type { RejectionCode } from './module-validator/byte-reader.js';
 export {
   ABORT,

@@ -23,10 +23,9 @@ import { McpTools } from './mcp/mcp-source.js';
 import { MCP_SERVERS } from './mcp/mcp.tokens.js';
 import type { Sandbox } from './calls/sandbox.js';
 import { listHostedTools } from './calls/tool-source.js';
-import { PluginRegistry } from './plugins/plugin-registry.js';
 import { ChangePlugins } from './calls/plugins.handler.js';
-import { pluginProviders } from './plugins/plugins.providers.js';
-import { PluginStore } from './store/plugin-store.js';
+import { PLUGIN_DATA, pluginProviders } from './plugins/plugins.providers.js';
+import type { PluginData } from './plugins/plugins.providers.js';
 import { RemoteToolSource } from './remote/remote-tool-source.js';
 import { remoteToolProviders } from './remote/remote-tool.providers.js';
 import { RemoteToolsHandler } from './remote/remote-tools.handler.js';
@@ -68,15 +67,14 @@ export class SandboxModule implements OnApplicationShutdown {
       logger: Logger,
       health: HealthRegistry,
       environment: Environment,
-      registry: PluginRegistry,
-      store: PluginStore,
+      data: PluginData,
       remote: RemoteToolSource,
       mcpServers: McpServers,
     ): Promise<Sandbox> => {
       const requiredLayers = parseRequiredLayers(environment['ANTIPHON_SANDBOX_LAYERS']);
       const options = { bundledDirectory, plugins, channels, agents, logger, requiredLayers };
       const sources = [remote, new McpTools(mcpServers)];
-      const sandbox = await createSandbox({ ...options, registry, store, sources });
+      const sandbox = await createSandbox({ ...options, ...data, sources });
       reportHealth(sandbox, health);
       return sandbox;
     };
@@ -99,16 +97,7 @@ export class SandboxModule implements OnApplicationShutdown {
         ...mcpProviders,
         {
           provide: SANDBOX,
-          inject: [
-            CONFIG,
-            LOGGER,
-            HEALTH,
-            ENVIRONMENT,
-            PluginRegistry,
-            PluginStore,
-            RemoteToolSource,
-            MCP_SERVERS,
-          ],
+          inject: [CONFIG, LOGGER, HEALTH, ENVIRONMENT, PLUGIN_DATA, RemoteToolSource, MCP_SERVERS],
           useFactory: startSandbox,
         },
       ],

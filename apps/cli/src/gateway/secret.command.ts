@@ -29,7 +29,7 @@ const remove = async ({ output, http }: CommandContext, name: string): Promise<v
 const EXAMPLES = `
 Examples:
   antiphon secret set github --file ./github.token
-  printenv GITHUB_TOKEN | antiphon secret set github
+  printenv GITHUB_TOKEN | antiphon secret set github --stdin
   antiphon secret list
   antiphon secret remove github`;
 
@@ -42,6 +42,7 @@ export const addSecret = (program: Command, context: ContextOf): void => {
   secret
     .command('set <name>')
     .description('store a secret, from standard input or a file')
+    .option('--stdin', 'read the secret from standard input (default)')
     .option('--file <path>', 'read the secret from this file')
     .addHelpText('after', EXAMPLES)
     .action((name: string, options: { file?: string }, command: Command) =>

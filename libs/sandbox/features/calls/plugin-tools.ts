@@ -6,6 +6,7 @@ import type { ToolOutcome } from '@antiphon/sandbox-domain';
 import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
 import { withSpan } from '@antiphon/observability';
 import type { Logger, SpanStart } from '@antiphon/observability';
+import type { ReadSecrets, SecretGrant } from '../http/request-secrets.js';
 import type { VettedClient } from '../http/vetted-client.js';
 import type { AddedPlugins } from '../plugins/added-plugins.js';
 import { grantedHosts, grantedNames } from '../plugins/capabilities.js';
@@ -51,6 +52,8 @@ export interface PluginToolsDeps {
   readonly added: Pick<AddedPlugins, 'recent' | 'list' | 'find'> | null;
   /** Stores of plug-ins; null where there is no database. */
   readonly store: PluginStore | null;
+  /** Secrets of workspaces; null where no service has them. */
+  readonly readSecrets: ReadSecrets | null;
   readonly logger: Logger;
 }
 
@@ -123,7 +126,8 @@ export class PluginTools implements ToolSource {
     const { request, input, timeoutMs, signal, findObstacle, begin } = call;
     const { workspace, sessionId, name, callId, idempotencyKey } = request;
     const hosts = grantedHosts(source.capabilities);
-    const grant = { plugin: name, hosts, timeoutMs, idempotencyKey, beforeRequest: begin };
+    const secrets = this.grantSecrets(plugin, workspace);
+    const grant = { plugin: name, hosts, secrets, timeoutMs, idempotencyKey, beforeRequest: begin };
     const job = {
       ...{ plugin: name, session: `${workspace}/${sessionId}`, image, entry: ENTRY, input },
       settings: { call_id: callId, idempotency_key: idempotencyKey },
@@ -137,6 +141,13 @@ export class PluginTools implements ToolSource {
       if (end.end !== 'returned') span.fail(end.end);
       return end;
     });
+  }
+
+  private grantSecrets({ source }: LoadedPlugin, workspace: string): SecretGrant | undefined {
+    const names = grantedNames(source.capabilities, 'secret');
+    const { readSecrets } = this.deps;
+    if (names.size === 0) return undefined;
+    return { names, read: async (wanted) => (await readSecrets?.(workspace, wanted)) ?? {} };
   }
 
   /** A change of a store is an effect, unless the tool may be called again anyway. */

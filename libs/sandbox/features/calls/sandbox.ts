@@ -10,6 +10,7 @@ import type { Layer } from '../cell/isolation.js';
 import { listChannelSources } from '../plugins/channel-sources.js';
 import { systemEgress } from '../http/fetch-page.js';
 import type { EgressPorts } from '../http/fetch-page.js';
+import type { ReadSecrets } from '../http/request-secrets.js';
 import { VettedClient } from '../http/vetted-client.js';
 import { AddedPlugins } from '../plugins/added-plugins.js';
 import { loadPlugins } from '../plugins/load-plugins.js';
@@ -47,6 +48,8 @@ export interface SandboxOptions {
   readonly registry?: PluginRegistry;
   /** Stores of plug-ins; none by default. */
   readonly store?: PluginStore;
+  /** Secrets of workspaces; none by default. */
+  readonly readSecrets?: ReadSecrets;
   /** Sources of tools after the plug-ins. */
   readonly sources?: readonly ToolSource[];
 }
@@ -116,11 +119,14 @@ export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> =
   });
   await pool.warm;
   const http = new VettedClient({ egress, logger, now: () => performance.now() });
-  const { registry, store = null } = options;
+  const { registry, store = null, readSecrets = null } = options;
   const added = registry ? new AddedPlugins({ registry, open: isolation.open, logger }) : null;
   return {
     agents: options.agents ?? [],
-    sources: [new PluginTools({ entries, pool, http, added, store, logger }), ...(options.sources ?? [])],
+    sources: [
+      new PluginTools({ entries, pool, http, added, store, readSecrets, logger }),
+      ...(options.sources ?? []),
+    ],
     plugins: entries.map(({ view }) => view),
     added,
     calls: new CallRegistry(),

@@ -65,8 +65,8 @@ const receive = (): { request: CellRequest; body: Uint8Array } => {
 };
 
 /** Requests a page from the service and blocks for the response. The service holds the deadline. */
-const requestPage = (id: number) => (request: string) => {
-  send({ type: 'http', id, request });
+const requestPage = (id: number) => (request: string, sent: Uint8Array) => {
+  send({ type: 'http', id, request }, sent);
   const { request: response, body } = receive();
   if (response.type !== 'http-answer' || response.id !== id)
     throw new Error('the service broke the protocol');

@@ -46,7 +46,7 @@ export interface HttpResponse {
  * Fetches a page for the running call, within its plug-in's grants. Never rejects. `signal` aborts
  * when the call has ended.
  */
-export type ServeHttp = (request: string, signal: AbortSignal) => Promise<HttpResponse>;
+export type ServeHttp = (request: string, signal: AbortSignal, body?: Uint8Array) => Promise<HttpResponse>;
 
 export interface StoreResponse {
   readonly answer: StoreAnswer;
@@ -135,7 +135,7 @@ export class CellExchange {
     const { listener } = open.command;
     if (reply.type === 'log') listener.onLog(reply.line);
     else if (reply.type === 'flood') listener.onFlood();
-    else if (reply.type === 'http') void this.fetch(open, reply.request);
+    else if (reply.type === 'http') void this.fetch(open, reply.request, body);
     else if (reply.type === 'store') void this.useStore(open, reply.request, body);
     else {
       if ('suppressed' in reply && reply.suppressed > 0) listener.onSuppressed(reply.suppressed);
@@ -167,9 +167,10 @@ export class CellExchange {
     this.finish({ reply: { type: 'timeout' }, body: null });
   }
 
-  private async fetch(request: OpenRequest, text: string): Promise<void> {
+  private async fetch(request: OpenRequest, text: string, body: Uint8Array): Promise<void> {
     const { http } = request.command;
-    const response = await this.serve(request, async (signal) => (await http?.(text, signal)) ?? NO_HTTP);
+    const ask = async (signal: AbortSignal) => (await http?.(text, signal, body)) ?? NO_HTTP;
+    const response = await this.serve(request, ask);
     if (response)
       this.transport.write({ type: 'http-answer', id: request.id, answer: response.head }, response.body);
   }

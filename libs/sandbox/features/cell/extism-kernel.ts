@@ -10,6 +10,7 @@ type HostFunction = (...args: never[]) => bigint | number | void;
 type HostFunctions = Readonly<Record<string, HostFunction>>;
 const MAX_LOG_BYTES = 1_024;
 const MAX_HTTP_REQUEST_BYTES = 16 * 1024;
+const MAX_HTTP_BODY_BYTES = 64 * 1024;
 const LOG_LEVEL_INFO = 2;
 const NO_BYTES = new Uint8Array(0);
 const decoder = new TextDecoder();
@@ -23,7 +24,10 @@ export interface KernelResult {
 }
 
 /** Requests a page from the service for the plug-in. */
-export type RequestPage = (request: string) => { readonly head: HttpResponseHead; readonly body: Uint8Array };
+export type RequestPage = (
+  request: string,
+  sent: Uint8Array,
+) => { readonly head: HttpResponseHead; readonly body: Uint8Array };
 
 /** Host functions and settings of one call. */
 export interface CallHost {
@@ -153,10 +157,12 @@ export class ExtismKernel {
   private requestPage(request: bigint, body: bigint): bigint {
     const { blocks, host } = this.state;
     const size = blocks.sizeOf(request);
-    if (blocks.sizeOf(body) > 0) this.violate('denied', 'http: only GET, which has no body');
+    if (blocks.sizeOf(body) > MAX_HTTP_BODY_BYTES)
+      this.violate('denied', `http: a body of ${blocks.sizeOf(body)} bytes, at most ${MAX_HTTP_BODY_BYTES}`);
     if (size > MAX_HTTP_REQUEST_BYTES)
       this.violate('denied', `http: a request of ${size} bytes, at most ${MAX_HTTP_REQUEST_BYTES}`);
-    const { head, body: page } = host.http(this.readText(request));
+    const sent = body === 0n ? new Uint8Array(0) : blocks.read(body);
+    const { head, body: page } = host.http(this.readText(request), sent);
     if (head.end === 'refused') this.violate('denied', head.reason);
     this.state.status = head.end === 'answered' ? head.status : 0;
     this.state.contentType = head.end === 'answered' ? head.contentType : 'text/plain';

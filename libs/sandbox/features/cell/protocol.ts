@@ -71,7 +71,10 @@ export type CellReply =
     }
   | { readonly type: 'refused'; readonly id: number; readonly message: string }
   | { readonly type: 'log'; readonly id: number; readonly line: LogLine }
-  /** Requests a page with Extism's JSON request. The cell blocks until the response arrives. */
+  /**
+   * Requests a page with Extism's JSON request. Body: that of the request. The cell blocks
+   * until the response arrives.
+   */
   | { readonly type: 'http'; readonly id: number; readonly request: string }
   /** Uses a store. Body: the value to set. The cell blocks until the response arrives. */
   | { readonly type: 'store'; readonly id: number; readonly request: StoreRequest }

@@ -5,7 +5,7 @@ import { connect as connectPlain } from 'node:net';
 import type { Socket } from 'node:net';
 import { connect as connectSecure } from 'node:tls';
 import { textCharset } from '@antiphon/sandbox-domain';
-import type { VettedUrl } from '@antiphon/sandbox-domain';
+import type { HttpMethod, VettedUrl } from '@antiphon/sandbox-domain';
 
 /** Target of a connection: a vetted address, and the host name that TLS verifies. */
 export interface DialTarget {
@@ -42,6 +42,9 @@ export type Page =
   | { readonly kind: 'redirect'; readonly location: string };
 
 export interface PageRequest {
+  readonly method: HttpMethod;
+  /** Empty for a request without a body. */
+  readonly body: string;
   readonly url: VettedUrl;
   /** Vetted address; the only one that is connected to. */
   readonly address: string;
@@ -56,8 +59,8 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const NO_CONTENT: ReadonlySet<number> = new Set([204, 304]);
 
-/** Returns the request headers, without any credential or fact about this machine. */
-const buildHeaders = ({ url, headers, idempotencyKey }: PageRequest): Record<string, string> => ({
+/** Returns the request headers, without any fact about this machine. */
+const buildHeaders = ({ url, headers, idempotencyKey, body }: PageRequest): Record<string, string> => ({
   accept: 'text/*, application/json, application/xml;q=0.9',
   ...headers,
   host: url.authority,
@@ -65,14 +68,15 @@ const buildHeaders = ({ url, headers, idempotencyKey }: PageRequest): Record<str
   'idempotency-key': idempotencyKey,
   'accept-encoding': 'identity',
   connection: 'close',
+  ...(body === '' ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
 });
 
 const sendRequest = (page: PageRequest, dial: EgressPorts['dial']): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    const { url, address, signal } = page;
+    const { method, url, address, signal, body } = page;
     const { host, port, secure, target } = url;
     const request = httpRequest({
-      method: 'GET',
+      method,
       path: target,
       headers: buildHeaders(page),
       setHost: false,
@@ -86,7 +90,7 @@ const sendRequest = (page: PageRequest, dial: EgressPorts['dial']): Promise<Inco
       reject(new PageFailed('the host switched to another protocol'));
     });
     request.on('error', reject);
-    request.end();
+    request.end(body === '' ? undefined : body);
   });
 
 const readBody = async (response: IncomingMessage): Promise<Buffer> => {
@@ -106,7 +110,7 @@ const createDecoder = (charset: string): InstanceType<typeof TextDecoder> => {
   try {
     return new TextDecoder(charset);
   } catch {
-    throw new PageFailed(`the page is in an unknown charset, ${charset}`);
+    throw new PageFailed('the page is in an unknown charset');
   }
 };
 
@@ -126,7 +130,7 @@ const toPage = async (response: IncomingMessage): Promise<Page> => {
 };
 
 /**
- * Sends one GET request to one address. Follows no redirect. Throws `PageFailed`, or the
+ * Sends one request to one address. Follows no redirect. Throws `PageFailed`, or the
  * connection's error.
  */
 export const fetchPage = async (page: PageRequest, dial: EgressPorts['dial']): Promise<Page> => {

@@ -1,15 +1,19 @@
 import { abortable } from '@antiphon/kernel';
-import { isPublicAddress, parseHttpRequest, vetUrl } from '@antiphon/sandbox-domain';
+import { fillSecrets, isPublicAddress, parseHttpRequest, vetUrl } from '@antiphon/sandbox-domain';
 import type { UrlVerdict, VettedUrl } from '@antiphon/sandbox-domain';
 import type { Logger } from '@antiphon/observability';
 import type { HttpResponse, ServeHttp } from '../cell/exchange.js';
 import { PageFailed, fetchPage } from './fetch-page.js';
 import type { EgressPorts, Page } from './fetch-page.js';
+import { fillHeaders, fillUrl, openSecrets } from './request-secrets.js';
+import type { OpenedSecrets, SecretGrant, WrittenRequest } from './request-secrets.js';
 
 /** HTTP access of one call of a plug-in. */
 export interface HttpGrant {
   readonly plugin: string;
   readonly hosts: ReadonlySet<string>;
+  /** Secrets that its requests may have; none without the capability. */
+  readonly secrets?: SecretGrant | undefined;
   /** Timeout of the call, ms. A page gets most of it, so that the plug-in can report a failure. */
   readonly timeoutMs: number;
   /** Key of the call: its first page has this `Idempotency-Key`, the nth `<key>.n`. */
@@ -40,7 +44,16 @@ const SHARE_OF_CALL = 0.8;
  */
 class PageRefused extends Error {}
 
+const NO_BODY = new Uint8Array(0);
+
+/** A request as the cell wrote it. */
+interface AskedPage {
+  readonly request: string;
+  readonly body: Uint8Array;
+}
+
 const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 const refusedResponse = (reason: string): HttpResponse => ({
   head: { end: 'refused', reason: `http: ${reason}` },
   body: new Uint8Array(0),
@@ -93,50 +106,87 @@ export class VettedClient {
   /** Creates the HTTP access of one call, which may request a few pages one after another. */
   serveCall(grant: HttpGrant): ServeHttp {
     let pages = 0;
-    return (request, signal) => {
+    return (request, signal, body = NO_BODY) => {
       pages += 1;
       return pages > MAX_PAGES_PER_CALL
         ? Promise.resolve(refusedResponse(`a call may request ${MAX_PAGES_PER_CALL} pages at most`))
-        : this.serve(request, { ...grant, idempotencyKey: pageKey(grant, pages) }, signal);
+        : this.serve({ request, body }, { ...grant, idempotencyKey: pageKey(grant, pages) }, signal);
     };
   }
 
-  private async serve(text: string, grant: HttpGrant, callEnded: AbortSignal): Promise<HttpResponse> {
+  private async serve(asked: AskedPage, grant: HttpGrant, callEnded: AbortSignal): Promise<HttpResponse> {
     const { plugin, timeoutMs } = grant;
     const { logger } = this.options;
     const timeout = AbortSignal.timeout(Math.min(MAX_PAGE_MS, timeoutMs * SHARE_OF_CALL));
     const signal = AbortSignal.any([callEnded, timeout]);
+    // A response or an error may repeat the request.
+    let opened: OpenedSecrets | null = null;
+    const hide = (text: string): string => (opened === null ? text : opened.hide(text));
     try {
-      const page = await this.fetch(text, grant, signal);
+      const request = this.vetRequest(asked, grant);
+      opened = await this.openSecrets(request, grant);
+      const page = await this.fetch(request, opened, grant, signal);
       if (page.kind !== 'page') return failedResponse('a redirect without an end');
-      const { status, contentType, text: content } = page;
-      return { head: { end: 'answered', status, contentType }, body: encoder.encode(content) };
+      const { status, contentType, text } = page;
+      return {
+        head: { end: 'answered', status, contentType: hide(contentType) },
+        body: encoder.encode(hide(text)),
+      };
     } catch (error) {
       if (error instanceof PageRefused) {
-        logger.warn({ plugin, reason: error.message }, 'plugin HTTP request refused');
-        return refusedResponse(error.message);
+        const reason = hide(error.message);
+        logger.warn({ plugin, reason }, 'plugin HTTP request refused');
+        return refusedResponse(reason);
       }
-      logger.info({ plugin, err: error }, 'plugin HTTP request failed');
-      return failedResponse(describeFailure(error, signal));
+      const reason = hide(describeFailure(error, signal));
+      logger.info({ plugin, reason }, 'plugin HTTP request failed');
+      return failedResponse(reason);
     }
   }
 
-  /** Fetches a page and follows redirects. Vets the URL and the address of each hop. */
-  private async fetch(text: string, grant: HttpGrant, signal: AbortSignal): Promise<Page> {
-    const { hosts, plugin, idempotencyKey } = grant;
-    const { dial } = this.options.egress;
-    const request = parseHttpRequest(text);
+  /** Checks what a plug-in wrote, before a secret is read. */
+  private vetRequest({ request: text, body }: AskedPage, { hosts, secrets }: HttpGrant): WrittenRequest {
+    const request = parseHttpRequest(text, secrets !== undefined);
     if (!request.ok) throw new PageRefused(request.reason);
-    const { headers } = request;
-    let url = requireVetted(vetUrl(request.url, hosts));
+    const { method, headers } = request;
+    if (body.length > 0 && (secrets === undefined || method === 'GET'))
+      throw new PageRefused('only GET, which has no body');
+    return { method, url: requireVetted(vetUrl(request.url, hosts)), headers, body: decoder.decode(body) };
+  }
+
+  private async openSecrets(request: WrittenRequest, { secrets }: HttpGrant): Promise<OpenedSecrets> {
+    const opened = await openSecrets(request, secrets).catch(() => {
+      throw new PageFailed('a secret could not be read; try again later');
+    });
+    if ('refusal' in opened) throw new PageRefused(opened.refusal);
+    return opened;
+  }
+
+  /** Fetches a page and follows redirects. Vets the URL and the address of each hop. */
+  private async fetch(
+    written: WrittenRequest,
+    { values }: OpenedSecrets,
+    { hosts, plugin, idempotencyKey, beforeRequest }: HttpGrant,
+    signal: AbortSignal,
+  ): Promise<Page> {
+    const { method, headers } = written;
     if (!this.windowOf(plugin).countPage())
       throw new PageFailed(`over ${MAX_PAGES_PER_WINDOW} pages in a minute; try again later`);
+    const body = fillSecrets(written.body, values);
+    // Placeholders of the plug-in alone are filled, none of a redirect.
+    let url = requireVetted(fillUrl(written.url, values, hosts));
     for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
       const address = await this.resolvePublic(url.host, signal);
-      await grant.beforeRequest?.(signal);
-      const page = await fetchPage({ url, address, headers, idempotencyKey, signal }, dial);
+      await beforeRequest?.(signal);
+      const isSameOrigin = url.authority === written.url.authority && url.secure === written.url.secure;
+      const sent = { method, url, address, body, headers: fillHeaders(headers, values, isSameOrigin) };
+      const page = await fetchPage({ ...sent, idempotencyKey, signal }, this.options.egress.dial);
       if (page.kind === 'page') return page;
-      url = requireVetted(vetUrl(page.location, hosts, url));
+      if (method !== 'GET') throw new PageFailed('the host redirects a request that is no GET');
+      const next = vetUrl(page.location, hosts, url);
+      // The reason could repeat a secret of the redirect, in a form that the parser changed.
+      if (!next.ok && values.size > 0) throw new PageRefused('a redirect leads to a URL that is not granted');
+      url = requireVetted(next);
     }
     throw new PageRefused(`the page is behind more than ${MAX_REDIRECTS} redirects`);
   }

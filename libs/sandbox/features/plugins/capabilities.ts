@@ -9,8 +9,6 @@ export interface GrantedFunctions {
   readonly random: boolean;
 }
 
-const UNAVAILABLE: ReadonlySet<string> = new Set(['secret']);
-
 const parsedOf = (capabilities: readonly string[]): Capability[] =>
   capabilities.flatMap((text) => {
     const parsed = parseCapability(text);
@@ -21,12 +19,13 @@ const parsedOf = (capabilities: readonly string[]): Capability[] =>
 export const explainUngrantable = (capabilities: readonly string[]): string | null => {
   for (const text of capabilities) {
     const parsed = parseCapability(text);
-    if (parsed.ok && UNAVAILABLE.has(parsed.capability.type))
-      return `capability ${text}: ${parsed.capability.type} is not available yet`;
     if (parsed.ok) continue;
     const hint = parsed.nearest ? `; did you mean ${parsed.nearest}?` : '';
     return `capability ${text}: ${parsed.message}${hint}`;
   }
+  const types = new Set(parsedOf(capabilities).map(({ type }) => type));
+  if (types.has('secret') && !types.has('http'))
+    return 'a capability secret:NAME needs one http:HOST, whose requests the secret is for';
   return null;
 };
 

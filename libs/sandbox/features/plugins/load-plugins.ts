@@ -2,7 +2,7 @@ import { DEFAULT_TOOL_RETRY, ToolName, narrowRetry } from '@antiphon/contracts/s
 import type { PluginView, ToolRetry } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
 import { validateModule } from '@antiphon/sandbox-domain';
-import { explainUngrantable } from './capabilities.js';
+import { explainUngrantable, grantedNames } from './capabilities.js';
 import type { PluginDescription } from '@antiphon/sandbox-domain';
 import type { CellListener } from '../cell/exchange.js';
 import type { ModuleImage } from '../cell/run-in-cell.js';
@@ -102,6 +102,8 @@ export const loadModule = async (
   if (!ToolName.safeParse(source.name).success) return reject('its name is not one that a tool may have');
   const ungrantable = explainUngrantable(source.capabilities);
   if (ungrantable !== null) return reject(ungrantable, digest);
+  if (source.kind === 'channel' && grantedNames(source.capabilities, 'secret').size > 0)
+    return reject('a channel has a token, and no capability secret:NAME', digest);
   const verdict = validateModule(bytes, source);
   if (!verdict.accepted) return reject(verdict.reason, digest);
   const image = { digest, bytes: verdict.bytes };

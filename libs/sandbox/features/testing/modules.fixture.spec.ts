@@ -92,6 +92,14 @@ const LOOP = '(loop $l (br $l))';
 const bare = (fields: string): Uint8Array => wat(`(module ${fields})`);
 const handler = (body: string): string => `(func (export "handle_tool_call") (result i32) ${body})`;
 
+/** Creates a tool that sends its input as a request, with `body`, and says the page. */
+const sending = (body: string): Uint8Array =>
+  wat(`(module (import "extism:host/env" "http_request" (func $http (param i64 i64) (result i64)))
+    (import "extism:host/env" "input_offset" (func $input (result i64))) ${PRELUDE} (memory (export "memory") 1)
+    (func (export "handle_tool_call") (result i32) (local $page i64)
+      (local.set $page (call $http (call $input) ${body}))
+      (call $output_set (local.get $page) (call $length (local.get $page))) (i32.const 0)))`);
+
 /** Hostile and simple modules by the name under which the specs register them. */
 export const MODULES: Readonly<Record<string, Uint8Array>> = {
   hello: tool(`(call $say (i32.const 0) (i32.const 5)) ${OK}`, { data: 'hello' }),
@@ -303,6 +311,8 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
   'no-export': bare('(func (export "nope"))'),
   'bad-describe': bare(`${handler(OK)} (func (export "describe") (result i32) (i32.const 0))`),
   'describe-loop': bare(`${handler(OK)} (func (export "describe") (result i32) ${LOOP} ${OK})`),
+  requests: sending('(i64.const 0)'),
+  'requests-with-body': sending('(call $input)'),
   'fetch-loop': fetching(`${LOOP} ${OK}`),
   'fetch-trap': fetching('unreachable'),
   'fetch-ok': fetching(`(call $say (i32.const 0) (i32.const 1)) ${OK}`),
