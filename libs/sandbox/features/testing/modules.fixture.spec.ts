@@ -86,6 +86,7 @@ const importing = (imports: string, body: string, data = ''): Uint8Array =>
   wat(`(module ${imports} ${PRELUDE} (memory (export "memory") 1) (data (i32.const 0) "${data}") ${HELPERS} ${SAY_HEX}
     (func (export "handle_tool_call") (result i32) (local $i i32) ${body}))`);
 
+const CLAIMS = '{"content":"mine","is_error":false,"tool_use_id":"t","session":"s","cost":0,"durationMs":-1}';
 const OK = '(i32.const 0)';
 const LOOP = '(loop $l (br $l))';
 /** Creates a module without imports and helpers. */
@@ -278,6 +279,10 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
   ),
   'log-forever': tool(`(loop $l (call $log_info (call $block (i32.const 0) (i32.const 4))) (br $l)) ${OK}`, {
     data: 'line',
+  }),
+  // Claims fields of the host.
+  claims: tool(`(call $say (i32.const 0) (i32.const ${CLAIMS.length})) ${OK}`, {
+    data: CLAIMS.replaceAll('"', '\\22'),
   }),
   'config-proto': tool(`(i32.wrap_i64 (call $config_get (call $block (i32.const 0) (i32.const 11))))`, {
     data: 'constructor',
