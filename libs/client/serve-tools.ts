@@ -1,5 +1,6 @@
 import { CLIENT_ERRORS, ClientError } from './errors.js';
 import { FATAL_CLOSES, probeRefusal } from './gateway-socket.js';
+import { resultFrames } from './result-frames.js';
 import type { ServedTool, ToolCall } from './served-tool.js';
 import { isNode, openGlobalWebSocket, readToken, toGatewayUrl } from './web-socket.js';
 import type { OpenWebSocket, Token, WebSocketLike } from './web-socket.js';
@@ -193,22 +194,23 @@ class Server implements ToolServer {
         }),
     };
     const socket = this.#socket;
-    const done = this.#run(name, frame['input'], call)
-      .then((result) => {
+    const done = this.#run(name, frame['input'], call, attemptId)
+      .then((frames) => {
         // A call of a lost connection was given up: its result would be dropped.
-        if (socket === this.#socket) this.#send({ ...result, callId, attemptId });
+        for (const frame of frames) if (socket === this.#socket) this.#send(frame);
       })
       .finally(() => this.#running.delete(attemptId));
     this.#running.set(attemptId, { controller, done });
   }
 
-  async #run(name: string, input: unknown, call: ToolCall) {
+  async #run(name: string, input: unknown, call: ToolCall, attemptId: string): Promise<Iterable<object>> {
+    const attempt = { callId: call.callId, attemptId };
     try {
       const tool = Object.hasOwn(this.#tools, name) ? this.#tools[name] : undefined;
       if (!tool) throw new Error(`this program has no tool ${name}`);
-      return { type: 'result', content: toContent(await tool.handler(input, call)) };
+      return resultFrames(toContent(await tool.handler(input, call)), attempt);
     } catch (error) {
-      return { type: 'error', message: messageOf(error) };
+      return [{ type: 'error', message: messageOf(error), ...attempt }];
     }
   }
 

@@ -49,7 +49,8 @@ export {
   toStorableJson,
 } from './json.js';
 export type { JsonBounds, JsonObject, JsonPrimitive, JsonValue } from './json.js';
-export { clipToJsonBytes, cutToJsonBytes, jsonBytes } from './json-size.js';
+export { HeldBytes } from './held-bytes.js';
+export { clipToJsonBytes, cutToJsonBytes, exceedsJsonBytes, jsonBytes } from './json-size.js';
 export { createBatcher, createCoalescer, createReadBatcher } from './async/batcher.js';
 export { backoffDelay, retry } from './async/retry.js';
 export type { Backoff, RetryOptions } from './async/retry.js';

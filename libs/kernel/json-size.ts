@@ -15,6 +15,12 @@ const codePointBytes = (code: number): number => {
 /** Returns the size of a text in JSON without its quotes, bytes. */
 export const jsonBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2;
 
+/** Returns true for a text that takes over `max` bytes in UTF-8 or in JSON. */
+export const exceedsJsonBytes = (text: string, max: number): boolean =>
+  Buffer.byteLength(text) > max ||
+  // A control character takes six bytes in JSON.
+  (text.length > max / 6 && jsonBytes(text) > max);
+
 /** Returns the length of the longest part from the start that takes `max` bytes of JSON at most. */
 const fittingLength = (text: string, max: number): number => {
   let bytes = 0;

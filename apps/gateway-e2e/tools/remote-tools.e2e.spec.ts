@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -210,6 +211,55 @@ describe('calls of a remote tool', () => {
     await server.stop();
   });
   let server: ReturnType<typeof serveTools>;
+
+  /** Reads around the needle of a stored result, as an agent does. */
+  const findNeedle = async (frames: readonly TurnFrame[], peer: ReturnType<typeof address>) => {
+    const [, id = ''] = /result "([0-9a-f-]+)"/.exec(resultOf(frames).content) ?? [];
+    const content = callText('search_result', { result: id, text: 'needle' });
+    const found: TurnFrame[] = [];
+    for await (const frame of client.chat({ ...peer, content })) found.push(frame);
+    return resultOf(found).content;
+  };
+  const storedOf = async (turn: ReturnType<typeof say>) =>
+    ((await toolEvents(await turn.accepted)).at(-1)?.data as { stored?: object }).stored;
+
+  it('return 50 MiB, which is stored whole and searched', async () => {
+    const half = 'é'.repeat(13 * 1024 * 1024);
+    const text = `${half}needle${half.slice(6)}`;
+    const tools = { shared: { description: 'Is large.', handler: () => text } };
+    const large = serveTools(tools, { url: stack.gatewayUrl, key });
+    await large.ready;
+    const peer = address();
+    const turn = client.chat({ ...peer, content: callText('shared', {}) });
+    const frames: TurnFrame[] = [];
+    for await (const frame of turn) frames.push(frame);
+    const digest = createHash('sha256').update(text).digest('hex');
+    expect(await storedOf(turn)).toEqual({ digest, size: Buffer.byteLength(text) });
+    expect(resultOf(frames).content.length).toBeLessThan(40_000);
+    expect(await findNeedle(frames, peer)).toContain('éneedleé');
+    await large.stop();
+  });
+
+  (hasPython ? it : it.skip)('return 5 MiB from Python', async () => {
+    const program = [
+      'from antiphon import Tools',
+      'tools = Tools()',
+      '@tools.tool',
+      'def forecast(city: str) -> str:',
+      '    return "é" * 1_000_000 + "needle" + "😀" * 700_000',
+      'tools.serve()',
+    ].join('\n');
+    const worker = RemoteWorker.run('python3', ['-c', program], envOf());
+    workers.push(worker);
+    await waitForWorkers('forecast', 1);
+    const turn = say(callText('forecast', { city: 'Bern' }));
+    for await (const _ of turn);
+    const text = `${'é'.repeat(1_000_000)}needle${'😀'.repeat(700_000)}`;
+    const digest = createHash('sha256').update(text).digest('hex');
+    expect(await storedOf(turn)).toEqual({ digest, size: Buffer.byteLength(text) });
+    await worker.end('SIGTERM');
+    await waitForWorkers('forecast', 0);
+  });
 
   it('fail at once without a program', async () => {
     const turn = say(callText('shared', {}));

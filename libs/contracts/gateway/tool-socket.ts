@@ -37,6 +37,13 @@ export const ResultFrame = z.object({
   isError: z.boolean().default(false),
 });
 
+/** Next part of a result that is larger than a frame. The last part is in `result`. */
+export const ResultPartFrame = z.object({
+  type: z.literal('result.part'),
+  ...Attempt,
+  content: z.string(),
+});
+
 export const ProgressFrame = z.object({
   type: z.literal('progress'),
   ...Attempt,
@@ -48,6 +55,7 @@ export const ProgressFrame = z.object({
 export const WorkerFrame = z.discriminatedUnion('type', [
   ServeFrame,
   ResultFrame,
+  ResultPartFrame,
   ProgressFrame,
   z.object({ type: z.literal('error'), ...Attempt, message: z.string() }),
   z.object({ type: z.literal('tools.drain') }),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { Cause } from '../log/stored-event.js';
 import { defineRequest } from '../messaging/index.js';
+import { MAX_RESULT_BYTES } from './result-limits.js';
 import { MAX_TOOL_OUTPUT_BYTES, ToolName } from './tool-name.js';
 import { MAX_TOOL_TIMEOUT_MS, ToolRetry } from './tool-policy.js';
 
@@ -10,6 +11,7 @@ export * from './plugin-events.js';
 export * from './plugin-requests.js';
 export * from './remote-tool-events.js';
 export * from './remote-tools.js';
+export * from './result-limits.js';
 export {
   DEFAULT_TOOL_RETRY,
   MAX_TOOL_ATTEMPTS,
@@ -75,15 +77,6 @@ export const listTools = defineRequest({
   reply: z.object({ tools: z.array(ToolDescription) }),
   timeoutMs: 5_000,
 });
-
-/** Maximum size of the result of any tool, bytes. */
-export const MAX_RESULT_BYTES = 64 * 1024 * 1024;
-/** Size up to which a result is in a reply and in an event, bytes of JSON. A larger one is stored. */
-export const MAX_INLINE_RESULT_BYTES = 768 * 1024;
-/** Size of the head and tail of a stored result, in a reply and in its event, bytes. */
-export const RESULT_PREVIEW_BYTES = 32 * 1024;
-/** Maximum size of one part of a result that is handed over, bytes. */
-export const RESULT_PART_BYTES = 512 * 1024;
 
 /** Outcome of a tool call. */
 export const ToolReply = z.discriminatedUnion('outcome', [

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { ProcessId, defineRequest } from '../messaging/index.js';
-import { MAX_TOOL_OUTPUT_BYTES, ToolName } from './tool-name.js';
+import { MAX_RESULT_BYTES } from './result-limits.js';
+import { ToolName } from './tool-name.js';
 import { MAX_TOOL_TIMEOUT_MS, MIN_TOOL_TIMEOUT_MS, ToolRetry } from './tool-policy.js';
 
 /** Maximum number of tools that one program serves. */
@@ -76,11 +77,18 @@ export const removeRemoteTool = defineRequest({
 });
 
 /**
- * End of one attempt of a call at a gateway. `not_sent`: no program got it. `lost`: the program
- * went away that got it, and may have acted.
+ * End of one attempt of a call at a gateway. `held`: the gateway holds the result, for
+ * `readRemoteResult`. `not_sent`: no program got it. `lost`: the program went away that got it, and
+ * may have acted.
  */
 export const RemoteCallEnd = z.discriminatedUnion('end', [
   z.object({ end: z.literal('result'), content: z.string(), isError: z.boolean() }),
+  z.object({
+    end: z.literal('held'),
+    digest: z.string(),
+    size: z.int().positive().max(MAX_RESULT_BYTES),
+    isError: z.boolean(),
+  }),
   z.object({ end: z.literal('too_large'), bytes: z.int() }),
   z.object({ end: z.literal('not_sent'), reason: z.enum(['absent', 'busy']) }),
   z.object({ end: z.enum(['lost', 'timeout', 'cancelled']) }),
@@ -108,6 +116,24 @@ export const runRemoteCall = defineRequest({
   }),
   reply: RemoteCallEnd,
   timeoutMs: MAX_TOOL_TIMEOUT_MS + 2_000,
+  toProcess: true,
+});
+
+/** Reads a part of the result of an attempt, from the gateway that holds it. */
+export const readRemoteResult = defineRequest({
+  subject: 'cmd.gateway.tool.result',
+  request: z.strictObject({ attemptId: z.uuid(), offset: z.int().nonnegative() }),
+  /** At most `RESULT_PART_BYTES` bytes, in base64. */
+  reply: z.object({ data: z.base64() }),
+  timeoutMs: 5_000,
+  toProcess: true,
+});
+/** Tells the gateway that holds the result of an attempt that its caller has it. */
+export const releaseRemoteResult = defineRequest({
+  subject: 'cmd.gateway.tool.release',
+  request: z.strictObject({ attemptId: z.uuid() }),
+  reply: z.object({}),
+  timeoutMs: 1_000,
   toProcess: true,
 });
 
@@ -146,6 +172,3 @@ export const TOOL_WORKERS_ASK_SUBJECT = 'hint.gateway.tool-workers';
 /** Subject that cancels an attempt of a call at whichever gateway runs it. */
 export const REMOTE_CANCEL_SUBJECT = 'hint.gateway.tool-cancel';
 export const RemoteCancel = z.object({ attemptId: z.uuid() });
-
-/** Maximum size of a result of a program, bytes. */
-export const MAX_REMOTE_RESULT_BYTES = MAX_TOOL_OUTPUT_BYTES;

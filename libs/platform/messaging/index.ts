@@ -37,6 +37,7 @@ export type { LeaderWork } from './relay/leader-loop.js';
 export { Leadership } from './relay/leadership.js';
 export { startRelay } from './relay/relay.js';
 export type { Announcement, Relay, RelayOptions, RelayStatus } from './relay/relay.js';
+export { fetchParts } from './requests/fetch-parts.js';
 export { createRequestClient, requestWithRetry } from './requests/request-client.js';
 export type { RequestClient, RequestOptions } from './requests/request-client.js';
 export { LocalRequests } from './requests/local-requests.js';

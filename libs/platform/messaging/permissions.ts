@@ -109,7 +109,10 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   sandbox: {
     // To the process that made a call, before the call's first effect.
     // To the gateway whose program serves a tool. It inserts secrets where tools may have them.
-    requests: { agent: ['call.begin', 'call.begin.*', 'secret.read'], gateway: ['tool.run', 'tool.run.*'] },
+    requests: {
+      agent: ['call.begin', 'call.begin.*', 'secret.read'],
+      gateway: ['tool.run', 'tool.run.*', 'tool.result.*', 'tool.release.*'],
+    },
     owns: [],
     reads: [],
     durables: [],

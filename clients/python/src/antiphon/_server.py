@@ -9,7 +9,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,9 @@ _CONNECT_S = 10.0
 #: Interval of looks whether the program is to stop.
 _LOOK_S = 0.25
 _FIRST_DELAY_S, _MAX_DELAY_S = 0.1, 5.0
+#: Characters of a result that are one frame, and of each part of a longer one.
+_MAX_WHOLE, _PART = 256 * 1024, 80 * 1024
+_MAX_RESULT = 64 * 1024 * 1024
 _FATAL_CLOSES = (4401, 4403)
 _FATAL_STATUSES = (401, 403)
 
@@ -66,6 +69,21 @@ class _Tool:
 
 def _to_content(result: Any) -> str:
     return result if isinstance(result, str) else json.dumps(result)
+
+
+def _frames_of(frame: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Returns the frames of a result. The gateway joins the parts of a long one."""
+    content = frame.get("content", "")
+    if len(content) > _MAX_RESULT:
+        message = f"the result has {len(content)} characters, at most {_MAX_RESULT} bytes are taken"
+        yield {"type": "error", "message": message}
+        return
+    at = 0
+    if len(content) > _MAX_WHOLE:
+        while len(content) - at > _PART:
+            yield {"type": "result.part", "content": content[at : at + _PART]}
+            at += _PART
+    yield {**frame, "content": content[at:]} if at else frame
 
 
 class Tools:
@@ -228,7 +246,8 @@ class Tools:
         def run() -> None:
             try:
                 if not call.cancelled.is_set():
-                    self._send(ws, {**self._run(call, frame["input"]), **attempt})
+                    for part in _frames_of(self._run(call, frame["input"])):
+                        self._send(ws, {**part, **attempt})
             finally:
                 with self._lock:
                     self._running.pop(frame["attemptId"], None)

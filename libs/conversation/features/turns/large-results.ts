@@ -1,17 +1,14 @@
-import { createHash } from 'node:crypto';
 import { readHeldResult, releaseHeldResult } from '@antiphon/contracts/sandbox';
 import type { ToolReply } from '@antiphon/contracts/sandbox';
 import type { BlobStore } from '@antiphon/database';
 import { isAppError, transient } from '@antiphon/kernel';
-import { requestWithRetry } from '@antiphon/messaging';
+import { fetchParts, requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 
 export interface LargeResultsDeps {
   readonly requests: RequestClient;
   readonly blobs: Pick<BlobStore, 'put'>;
 }
-
-type Large = NonNullable<Extract<ToolReply, { outcome: 'completed' }>['large']>;
 
 /** A call whose result is too large for its reply. */
 interface LargeCall {
@@ -38,7 +35,8 @@ export class LargeResults {
     const { large } = reply;
     await this.enter();
     try {
-      const bytes = await this.fetch(call, large, signal);
+      const readPart = (offset: number) => this.readPart(call, offset, large.holder);
+      const bytes = await fetchParts(large, { readPart, lost }, signal);
       await this.deps.blobs.put(call.workspace, bytes);
     } finally {
       this.leave();
@@ -49,25 +47,6 @@ export class LargeResults {
 
   private async release(call: LargeCall, holder: string): Promise<void> {
     await this.deps.requests.request(releaseHeldResult, call, { processId: holder });
-  }
-
-  private async fetch(
-    call: LargeCall,
-    { digest, size, holder }: Large,
-    signal: AbortSignal,
-  ): Promise<Buffer> {
-    const bytes = Buffer.allocUnsafe(size);
-    const hash = createHash('sha256');
-    for (let offset = 0; offset < size;) {
-      signal.throwIfAborted();
-      const part = await this.readPart(call, offset, holder);
-      if (part.length === 0 || offset + part.length > size) throw lost('its size differs');
-      part.copy(bytes, offset);
-      hash.update(part);
-      offset += part.length;
-    }
-    if (hash.digest('hex') !== digest) throw lost('its digest differs');
-    return bytes;
   }
 
   private async readPart(call: LargeCall, offset: number, holder: string): Promise<Buffer> {

@@ -10,11 +10,13 @@ import {
   TOOL_WORKERS_ASK_SUBJECT,
   TOOL_WORKERS_BEAT_MS,
   TOOL_WORKERS_SUBJECT,
+  readRemoteResult,
   registerRemoteTools,
+  releaseRemoteResult,
   runRemoteCall,
 } from '@antiphon/contracts/sandbox';
 import type { RemoteCallEnd, ToolWorkersHint } from '@antiphon/contracts/sandbox';
-import { sleep } from '@antiphon/kernel';
+import { notFound, sleep } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { contextFrom, runWithContext } from '@antiphon/observability';
@@ -22,6 +24,7 @@ import type { Logger } from '@antiphon/observability';
 import { LOGGER, NATS, REQUESTS, SERVICE_IDENTITY } from '@antiphon/service-host';
 import type { ServiceIdentity } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
+import type { z } from 'zod';
 import { authorize } from '../access/access-guard.js';
 import type { RateLimits } from '../access/rate-limits.js';
 import { ToolWorkers } from './tool-workers.js';
@@ -142,7 +145,7 @@ export class ToolWorkerSockets implements OnApplicationBootstrap {
   }
 }
 
-/** Handles `cmd.gateway.tool.run`: runs a call on a program that is connected to this process. */
+/** Handles `cmd.gateway.tool.*`: runs calls on programs that are connected to this process. */
 @Controller()
 export class RunRemoteCall {
   constructor(@Inject(ToolWorkerSockets) private readonly sockets: ToolWorkerSockets) {}
@@ -150,5 +153,19 @@ export class RunRemoteCall {
   @HandleRequest(runRemoteCall)
   handle(request: RemoteCallRequest): Promise<RemoteCallEnd> {
     return this.sockets.workers.run(request);
+  }
+
+  /** Throws `GATEWAY.RESULT_GONE`. */
+  @HandleRequest(readRemoteResult)
+  read({ attemptId, offset }: z.output<typeof readRemoteResult.request>): { data: string } {
+    const part = this.sockets.workers.results.read(attemptId, offset);
+    if (!part) throw notFound('GATEWAY.RESULT_GONE', `the result of the attempt ${attemptId} is gone`);
+    return { data: part.toString('base64') };
+  }
+
+  @HandleRequest(releaseRemoteResult)
+  release({ attemptId }: z.output<typeof releaseRemoteResult.request>): Record<string, never> {
+    this.sockets.workers.results.release(attemptId);
+    return {};
   }
 }

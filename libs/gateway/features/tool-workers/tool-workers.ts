@@ -1,6 +1,7 @@
 import type { RemoteCallEnd, ToolWorkers as WorkerCounts, runRemoteCall } from '@antiphon/contracts/sandbox';
 import type { RegisteredTool } from '@antiphon/contracts/sandbox';
 import type { z } from 'zod';
+import { RemoteResults } from './remote-results.js';
 
 export type RemoteCallRequest = z.output<typeof runRemoteCall.request>;
 
@@ -39,6 +40,8 @@ const loadOf = ({ inFlight, concurrency }: Worker): number => inFlight / concurr
 
 /** Programs that are connected to this gateway. Calls of a tool go to the one with the least load. */
 export class ToolWorkers {
+  /** Large results of all programs. */
+  readonly results = new RemoteResults();
   readonly #workers = new Map<string, Worker>();
   readonly #waiting = new Set<Waiting>();
   #isStopping = false;

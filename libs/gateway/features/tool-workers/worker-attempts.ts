@@ -1,4 +1,6 @@
+import { MAX_RESULT_BYTES } from '@antiphon/contracts/sandbox';
 import type { RemoteCallEnd } from '@antiphon/contracts/sandbox';
+import type { RemoteResults } from './remote-results.js';
 
 interface Attempt {
   readonly callId: string;
@@ -7,7 +9,13 @@ interface Attempt {
   readonly end: (end: RemoteCallEnd) => void;
   /** Time of the last progress that was passed on, ms. */
   progressAt: number;
+  /** Parts of its result that have come, and their bytes. */
+  readonly parts: string[];
+  bytes: number;
 }
+
+/** Maximum number of parts of a result. */
+const MAX_PARTS = 2_048;
 
 /** Shortest time between two reports of progress of one call that are passed on, ms. */
 const PROGRESS_MS = 50;
@@ -15,6 +23,8 @@ const PROGRESS_MS = 50;
 /** Attempts of calls that one program has. */
 export class WorkerAttempts {
   readonly #attempts = new Map<string, Attempt>();
+
+  constructor(private readonly results: RemoteResults) {}
 
   get size(): number {
     return this.#attempts.size;
@@ -38,7 +48,7 @@ export class WorkerAttempts {
         clearTimeout(timer);
         resolve(ended);
       };
-      this.#attempts.set(attemptId, { ...call, end, progressAt: -Infinity });
+      this.#attempts.set(attemptId, { ...call, end, progressAt: -Infinity, parts: [], bytes: 0 });
     });
   }
 
@@ -47,8 +57,30 @@ export class WorkerAttempts {
     const attempt = this.#attempts.get(attemptId);
     if (!attempt) return false;
     this.#attempts.delete(attemptId);
+    this.results.unreserve(attempt.bytes);
     attempt.end(end);
     return true;
+  }
+
+  /** Adds a part of the result of an attempt. Returns false if there is none of this id. */
+  addPart(attemptId: string, part: string): boolean {
+    const attempt = this.#attempts.get(attemptId);
+    if (!attempt) return false;
+    const bytes = Buffer.byteLength(part);
+    const all = attempt.bytes + bytes;
+    if (all > MAX_RESULT_BYTES || attempt.parts.length >= MAX_PARTS || !this.results.reserve(bytes))
+      return this.end(attemptId, { end: 'too_large', bytes: all });
+    attempt.bytes = all;
+    attempt.parts.push(part);
+    return true;
+  }
+
+  /** Ends an attempt with the last part of its result. Returns false if there is none of this id. */
+  complete(attemptId: string, last: string, isError: boolean): boolean {
+    const attempt = this.#attempts.get(attemptId);
+    if (!attempt) return false;
+    const content = attempt.parts.join('') + last;
+    return this.end(attemptId, this.results.endWith(attemptId, content, isError));
   }
 
   /** Returns the call of an attempt. */

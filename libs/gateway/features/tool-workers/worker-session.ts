@@ -2,7 +2,7 @@ import type { ToolProgress } from '@antiphon/contracts/agent';
 import { WORKER_LEASE_MS, WorkerFrame } from '@antiphon/contracts/gateway';
 import type { CallFrame, GatewayToolFrame, ProgressFrame, ServeFrame } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
-import { MAX_DECLARATIONS_BYTES, MAX_REMOTE_RESULT_BYTES } from '@antiphon/contracts/sandbox';
+import { MAX_DECLARATIONS_BYTES } from '@antiphon/contracts/sandbox';
 import type { RemoteCallEnd, registerRemoteTools } from '@antiphon/contracts/sandbox';
 import { failpoint, findJsonExcess, isAppError, toAppError } from '@antiphon/kernel';
 import type { JsonValue } from '@antiphon/kernel';
@@ -52,7 +52,7 @@ const parseFrame = (text: string): WorkerFrame | string => {
 /** Socket of one program that serves tools. */
 export class WorkerSession implements Worker {
   readonly #deps: WorkerSessionDeps;
-  readonly #attempts = new WorkerAttempts();
+  readonly #attempts: WorkerAttempts;
   readonly #heartbeat: NodeJS.Timeout;
   #tools: ReadonlyMap<string, string> = new Map();
   #concurrency = 1;
@@ -61,6 +61,7 @@ export class WorkerSession implements Worker {
 
   constructor(deps: WorkerSessionDeps) {
     this.#deps = deps;
+    this.#attempts = new WorkerAttempts(deps.workers.results);
     const { socket, connection } = deps;
     socket.on('pong', () => (this.#silentPings = 0));
     this.#heartbeat = setInterval(() => this.#ping(), WORKER_LEASE_MS / PINGS).unref();
@@ -126,8 +127,7 @@ export class WorkerSession implements Worker {
 
   #handle(text: string, bytes: number): void {
     const frame = parseFrame(text);
-    const isResult = typeof frame !== 'string' && (frame.type === 'result' || frame.type === 'error');
-    if (isResult && this.#finish(frame)) return;
+    if (typeof frame !== 'string' && this.#takeResult(frame)) return;
     this.#deps.charge(bytes);
     if (typeof frame === 'string') return this.#fail('GATEWAY.FRAME_INVALID', frame);
     switch (frame.type) {
@@ -142,6 +142,8 @@ export class WorkerSession implements Worker {
         return this.#send({ type: 'pong' });
       case 'progress':
         return this.#progress(frame);
+      case 'result.part':
+        return; // its call was given up; the last part is logged
       case 'result':
       case 'error': {
         const { callId, attemptId } = frame;
@@ -150,14 +152,18 @@ export class WorkerSession implements Worker {
     }
   }
 
-  /** Ends the attempt of a result. Returns false if there is none: the call was given up. */
-  #finish(frame: Extract<WorkerFrame, { type: 'result' | 'error' }>): boolean {
-    const isError = frame.type === 'error' || frame.isError;
-    const content = frame.type === 'error' ? frame.message : frame.content;
-    const bytes = Buffer.byteLength(content);
-    const end: RemoteCallEnd =
-      bytes > MAX_REMOTE_RESULT_BYTES ? { end: 'too_large', bytes } : { end: 'result', content, isError };
-    return this.#attempts.end(frame.attemptId, end);
+  /** Takes a result or a part of one. Returns false for another frame, and for a given up call. */
+  #takeResult(frame: WorkerFrame): boolean {
+    switch (frame.type) {
+      case 'result.part':
+        return this.#attempts.addPart(frame.attemptId, frame.content);
+      case 'result':
+        return this.#attempts.complete(frame.attemptId, frame.content, frame.isError);
+      case 'error':
+        return this.#attempts.complete(frame.attemptId, frame.message, true);
+      default:
+        return false;
+    }
   }
 
   async #serve({ tools: declared, concurrency }: z.output<typeof ServeFrame>): Promise<void> {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { MAX_INLINE_RESULT_BYTES, MAX_RESULT_BYTES, RESULT_PREVIEW_BYTES } from '@antiphon/contracts/sandbox';
-import { clipMiddle, jsonBytes, leftOutNote } from '@antiphon/kernel';
+import { HeldBytes, clipMiddle, exceedsJsonBytes, leftOutNote } from '@antiphon/kernel';
 import { toolFailed } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
 
@@ -13,11 +13,6 @@ export const heldKeyOf = ({
   readonly callId: string;
 }): string => `${workspace}/${callId}`;
 
-interface Held {
-  readonly bytes: Buffer;
-  readonly until: number;
-}
-
 /** Time for which a result waits for its caller, ms. */
 const KEEP_MS = 60_000;
 /** Maximum size of all results that wait. */
@@ -27,44 +22,12 @@ const MAX_HELD_BYTES = 4 * MAX_RESULT_BYTES;
  * Results that are too large for a reply. The caller of each reads it in parts, and stores it. They
  * are in the memory of this process only: a result that is gone counts as a lost response.
  */
-export class HeldResults {
-  private readonly held = new Map<string, Held>();
-  private size = 0;
-
+export class HeldResults extends HeldBytes {
   /** `now` is a steady clock. */
-  constructor(
-    private readonly now: () => number,
-    private readonly maxBytes = MAX_HELD_BYTES,
-  ) {}
-
-  /** Holds a result. Returns false if too many others wait. */
-  hold(key: string, bytes: Buffer): boolean {
-    this.release(key);
-    const now = this.now();
-    for (const [other, { until }] of this.held) if (until <= now) this.release(other);
-    if (this.size + bytes.length > this.maxBytes) return false;
-    this.held.set(key, { bytes, until: now + KEEP_MS });
-    this.size += bytes.length;
-    return true;
-  }
-
-  /** Returns a part of a result, or null for one that is gone. */
-  read(key: string, offset: number, length: number): Buffer | null {
-    return this.held.get(key)?.bytes.subarray(offset, offset + length) ?? null;
-  }
-
-  /** Forgets a result that its caller has, or that has waited too long. */
-  release(key: string): void {
-    this.size -= this.held.get(key)?.bytes.length ?? 0;
-    this.held.delete(key);
+  constructor(now: () => number, maxBytes = MAX_HELD_BYTES) {
+    super(now, KEEP_MS, maxBytes);
   }
 }
-
-/** Returns true for a result that fits neither a reply nor an event. */
-const isLarge = (content: string): boolean =>
-  Buffer.byteLength(content) > MAX_INLINE_RESULT_BYTES ||
-  // A control character takes six bytes in JSON.
-  (content.length > MAX_INLINE_RESULT_BYTES / 6 && jsonBytes(content) > MAX_INLINE_RESULT_BYTES);
 
 const tooLarge = (bytes: number): ToolOutcome =>
   toolFailed('TOOL.OUTPUT', { kind: 'tool_output_too_large', bytes, max: MAX_RESULT_BYTES });
@@ -81,7 +44,8 @@ export const holdLarge = (
   call: Parameters<typeof heldKeyOf>[0],
   outcome: ToolOutcome,
 ): HeldOutcome => {
-  if (outcome.outcome !== 'completed' || !isLarge(outcome.content)) return { outcome };
+  if (outcome.outcome !== 'completed' || !exceedsJsonBytes(outcome.content, MAX_INLINE_RESULT_BYTES))
+    return { outcome };
   const bytes = Buffer.from(outcome.content);
   if (bytes.length > MAX_RESULT_BYTES || !held.hold(heldKeyOf(call), bytes))
     return { outcome: tooLarge(bytes.length) };

@@ -1,10 +1,10 @@
 import {
-  MAX_TOOL_OUTPUT_BYTES,
+  MAX_RESULT_BYTES,
   MAX_TOOL_TIMEOUT_MS,
   REMOTE_CANCEL_SUBJECT,
   runRemoteCall,
 } from '@antiphon/contracts/sandbox';
-import type { RemoteCallEnd, ToolDescription } from '@antiphon/contracts/sandbox';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { failpoint, isAppError, sleep } from '@antiphon/kernel';
 import type { Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
@@ -13,6 +13,8 @@ import type { Logger, SpanStart } from '@antiphon/observability';
 import { MCP_PREFIX, completedOutcome, toolFailed } from '@antiphon/sandbox-domain';
 import type { RemoteTool, ToolOutcome } from '@antiphon/sandbox-domain';
 import type { HostedCall, HostedEnd, HostedTool, ToolSource } from '../calls/tool-source.js';
+import { takeRemoteResult } from './take-remote-result.js';
+import type { EndedCall } from './take-remote-result.js';
 import type { RemoteToolRegistry } from './remote-tool-registry.js';
 import type { ToolVersion, ToolWorkerTable } from './tool-worker-table.js';
 
@@ -152,7 +154,7 @@ export class RemoteToolSource implements ToolSource {
     version: ToolVersion,
     { request, input, signal }: HostedCall,
     timeoutMs: number,
-  ): Promise<RemoteCallEnd> {
+  ): Promise<EndedCall> {
     // A gateway knows no attempt yet that is cancelled before it is sent.
     if (signal.aborted) return { end: 'cancelled' };
     const attemptId = this.deps.ids.next();
@@ -162,8 +164,8 @@ export class RemoteToolSource implements ToolSource {
       ...{ name: version.name, digest: version.digest, input: input.toString('utf8') },
       ...(agentId === undefined ? {} : { agentId }),
     };
-    let endAs: (end: RemoteCallEnd) => void = () => undefined;
-    const endedHere = new Promise<RemoteCallEnd>((resolve) => (endAs = resolve));
+    let endAs: (end: EndedCall) => void = () => undefined;
+    const endedHere = new Promise<EndedCall>((resolve) => (endAs = resolve));
     const release = this.deps.workers.begin(gateway, () => endAs({ end: 'lost' }));
     const cancel = (): void => {
       this.cancel(attemptId);
@@ -172,7 +174,10 @@ export class RemoteToolSource implements ToolSource {
     signal.addEventListener('abort', cancel, { once: true });
     try {
       const options = { processId: gateway, timeoutMs: timeoutMs + 1_000 };
-      return await Promise.race([this.deps.requests.request(runRemoteCall, payload, options), endedHere]);
+      const { requests } = this.deps;
+      const end = requests.request(runRemoteCall, payload, options);
+      const taken = end.then((one) => takeRemoteResult(requests, { gateway, attemptId }, one, signal));
+      return await Promise.race([taken, endedHere]);
     } catch (error) {
       return this.afterError(error);
     } finally {
@@ -182,7 +187,7 @@ export class RemoteToolSource implements ToolSource {
   }
 
   /** Without a responder nothing was sent. After another lost response the program may have acted. */
-  private afterError(error: unknown): RemoteCallEnd {
+  private afterError(error: unknown): EndedCall {
     if (!isAppError(error)) throw error;
     if (error.code === 'MESSAGING.NO_RESPONDERS') return { end: 'not_sent', reason: 'absent' };
     if (error.kind === 'transient') return { end: 'lost' };
@@ -195,17 +200,17 @@ export class RemoteToolSource implements ToolSource {
   }
 
   private toHostedEnd(
-    end: Exclude<RemoteCallEnd, { end: 'not_sent' }>,
+    end: Exclude<EndedCall, { end: 'not_sent' }>,
     { name }: ToolVersion,
     { request: { callId }, timeoutMs }: HostedCall,
   ): HostedEnd {
     switch (end.end) {
       case 'result':
-        return ended(completedOutcome(end.content, end.isError, MAX_TOOL_OUTPUT_BYTES));
+        return ended(completedOutcome(end.content, end.isError, MAX_RESULT_BYTES));
       case 'too_large':
         return ended(
           toolFailed('TOOL.OUTPUT', {
-            ...{ kind: 'tool_output_too_large', bytes: end.bytes, max: MAX_TOOL_OUTPUT_BYTES },
+            ...{ kind: 'tool_output_too_large', bytes: end.bytes, max: MAX_RESULT_BYTES },
           }),
         );
       case 'timeout':
