@@ -21,7 +21,8 @@ jest.setTimeout(30_000);
 const SERVED: ReadonlySet<string> = new Set(
   [
     ...[contracts.cancelTurn, contracts.cancelTask, contracts.cancelRun, contracts.stopPlan],
-    ...[contracts.answerApproval, contracts.controlAgent, contracts.eraseFiles, contracts.deleteChat],
+    ...[contracts.answerApproval, contracts.checkApprovalInput, contracts.controlAgent],
+    ...[contracts.eraseFiles, contracts.deleteChat],
     contracts.detachChatFile,
     ...[contracts.deleteWorkflow, contracts.validateWorkflow, contracts.claimTask, contracts.renewTask],
     ...[contracts.finishTask, contracts.setCredential, contracts.removeCredential],
