@@ -28,6 +28,12 @@ type Decision = 'approve' | 'deny';
 const decide = ({ input }: Pick<ApprovalView, 'input'>): Decision =>
   /[02468]"\}$/.test(JSON.stringify(input)) ? 'approve' : 'deny';
 
+/** Returns other arguments for every other approved call; undefined for all other calls. */
+const editOf = ({ input }: Pick<ApprovalView, 'input'>): ApprovalView['input'] | undefined =>
+  /[048]"\}$/.test(JSON.stringify(input)) && input !== null && typeof input === 'object'
+    ? { ...input, edited: true }
+    : undefined;
+
 const fetchJson = async <T>(url: string, body?: unknown): Promise<T | null> => {
   const headers = { 'content-type': 'application/json' };
   const post = body === undefined ? {} : { method: 'POST', headers, body: JSON.stringify(body) };
@@ -50,7 +56,9 @@ export const answerApprovals = async (
     const page = await fetchJson<{ approvals: ApprovalView[] }>(`${url}?status=pending&root=${root}`);
     for (const { path = [] } of page?.approvals ?? []) places.add(path.join(' '));
     await Promise.all(
-      (page?.approvals ?? []).map((one) => fetchJson(`${url}/${one.id}/answer`, { decision: decide(one) })),
+      (page?.approvals ?? []).map((one) =>
+        fetchJson(`${url}/${one.id}/answer`, { decision: decide(one), input: editOf(one) }),
+      ),
     );
   };
   while (!isOver()) {
@@ -64,8 +72,8 @@ export const answerApprovals = async (
 const EXPECTED = { approve: '1/1/0 1/1', deny: '1/0/1 0/0' } as const;
 
 /**
- * Returns the turns whose log differs from the decisions: an approved call is made once, a denied
- * one never.
+ * Returns the turns whose log differs from the decisions. An approved call is made once, with the
+ * edited arguments if there are any. A denied one is never made.
  */
 export const findApprovalFaults = async (stack: TestStack, turns: readonly SentTurn[]): Promise<string[]> => {
   const faults: string[] = [];
@@ -78,6 +86,10 @@ export const findApprovalFaults = async (stack: TestStack, turns: readonly SentT
     const logged = `${decisions} ${calls}`;
     const requested = own.find(({ type }) => type === 'ApprovalRequested')?.data as ApprovalView | undefined;
     const decision = requested && decide(requested);
+    const wanted = requested && (editOf(requested) ?? requested.input);
+    const made = own.find(({ type }) => type === 'ToolCallRequested')?.data['input'];
+    if (made !== undefined && JSON.stringify(made) !== JSON.stringify(wanted))
+      faults.push(`turn ${turnId}: its call has other arguments than were approved`);
     if (decision === undefined || logged !== EXPECTED[decision])
       faults.push(`turn ${turnId}: ${decision ?? 'no approval was requested'}, and the log has ${logged}`);
   }

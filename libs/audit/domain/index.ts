@@ -31,6 +31,7 @@ export { ledgerEqualsUsage } from './budget-checks/ledger-equals-usage.js';
 export { commandsHappenOnce, positionsAreGapless, versionsAreContiguous } from './log-checks.js';
 export type { CommandClaim, CommandFact, CommandInput } from './log-checks.js';
 export { approvalsPrecedeCalls } from './session-checks/approvals.js';
+export { denialsAreOneEvent } from './session-checks/denied-calls.js';
 export { modelAttemptsAreNumbered } from './session-checks/model-attempts.js';
 export { leaseEpochsGrow, sessionsBeginOnce, turnsEndOnce } from './session-checks/session-order.js';
 export { TAKEN_UP_WITHIN_MS, turnsAreTakenUp } from './session-checks/waiting-turns.js';

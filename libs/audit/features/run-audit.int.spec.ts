@@ -46,6 +46,7 @@ describe('an unchanged log', () => {
       'turns-end-once': 3,
       'approvals-precede-calls': 0,
       'tool-calls-have-one-outcome': 0,
+      'denials-are-one-event': 0,
       'model-attempts-are-numbered': 3,
       'lease-epochs-grow': 15,
       'messages-are-received-once': 0,

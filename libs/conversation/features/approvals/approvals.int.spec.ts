@@ -365,7 +365,8 @@ describe('a turn that waits', () => {
     expect(world.responders.asked.tool).toHaveLength(1);
   });
 
-  it('continues after the crash of the process that took the answer', async () => {
+  // @shows fault-edited-approval
+  it('continues after the crash of the process that took an edited answer', async () => {
     const one = start();
     const { sessionId, approvalId } = await waits(one);
     one.kill();
