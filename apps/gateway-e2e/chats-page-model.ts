@@ -40,6 +40,9 @@ export const createChatModel =
     return { text: ['You said: ', user.slice(-40)] };
   };
 
+/** Quota of all versions of files of the workspace, bytes. */
+export const MOST_BYTES = 800_000;
+
 /** The calculator needs an approval, and a member of the team writes files. */
 export const SETTINGS = `
 [[agents.approvals]]
@@ -55,4 +58,5 @@ tools = ["write"]
 
 [files]
 max_file_bytes = 200000
+max_bytes = ${MOST_BYTES}
 `;

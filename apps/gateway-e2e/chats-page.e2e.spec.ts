@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { pngOf } from '@antiphon/testing/sample-files';
 import { until } from '@antiphon/testing/waits';
 import type { Page } from 'playwright-core';
-import { createChatModel, SETTINGS } from './chats-page-model.js';
+import { createChatModel, MOST_BYTES, SETTINGS } from './chats-page-model.js';
 import { createChatsOnPage } from './chats-on-page.js';
 import { dropFiles, pasteFiles, pasteText } from './chat-browser.js';
 import {
@@ -276,6 +276,34 @@ describe('files of a message', () => {
     await sent
       .getByText(` · read ${numberOf(huge?.tokens)} of ${numberOf(huge?.wholeTokens)} tokens: `)
       .waitFor();
+  });
+
+  it('are refused by the quota of the workspace, which the chip names, and stored once it has room', async () => {
+    await page.goto('/chats/new');
+    await field().waitFor();
+    const full = chip('full-4.txt');
+    const texts = Array.from({ length: 5 }, (_, nth) => ({
+      ...{ name: `full-${nth}.txt`, text: `${nth}`.repeat(190_000) },
+    }));
+    for (const file of texts) {
+      await dropFiles(page, [file]);
+      await chip(file.name)
+        .getByText(/attached|failed/)
+        .waitFor();
+    }
+    await full.getByText('failed').waitFor();
+    expect(await full.innerText()).toContain(`${MOST_BYTES}`);
+    expect(await button('Send').isDisabled()).toBe(true);
+    const { entries } = await readApi<{ entries: { path: string }[] }>(
+      world,
+      '/api/v1/workspaces/default/files?path=uploads&limit=1000',
+    );
+    const stored = entries.filter(({ path }) => path.includes('full-')).map(({ path }) => path.at(-5));
+    expect(stored).not.toContain('4');
+    expect(stored.length).toBeGreaterThan(0);
+    expect(new URL(page.url()).pathname).toBe('/chats/new');
+    for (const { name } of texts)
+      await page.getByRole('button', { name: new RegExp(`^Remove ${name}`) }).click();
   });
 
   it('are named after @, a command after / begins another chat, and Ctrl+F finds a text', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { Route } from 'playwright-core';
+import { createPool } from '@antiphon/database';
 import { connectClient } from '@antiphon/testing/client';
 import { readApi, savePictures, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { readEvents, waitForValue } from './stack-under-test.js';
@@ -345,5 +346,62 @@ describe('the list of approvals', () => {
     }
     await page.getByLabel('Reason of the decision about calculator').first().fill('j');
     await client.close();
+  });
+});
+
+describe('a word of yesterday', () => {
+  const DAY_MS = 86_400_000;
+  /** Gives all events so far the time of a day before. */
+  const moveToYesterday = async (): Promise<void> => {
+    const pool = createPool({ url: world.stack.databaseUrl, applicationName: 'spec' });
+    await pool.query(`begin; set local session_replication_role = replica;
+      update events set recorded_at = recorded_at - interval '1 day'; commit`);
+    await pool.end();
+  };
+  const say = async (content: string): Promise<void> => {
+    const client = await connectClient(world.stack.wsUrl);
+    await client
+      .stream('chat.send', { channel: 'mail', account: 'web', peer: content, agent: 'gpt', content })
+      .done();
+    await client.close();
+  };
+
+  it('is found, and a jump to its time shows what the API returns at that position', async () => {
+    const { page } = world;
+    await say('When is the Biike lit?');
+    await moveToYesterday();
+    await say('a later message');
+    await page.goto('/events');
+    await page.getByRole('heading', { level: 1 }).first().waitFor();
+    const palette = page.getByRole('combobox', { name: /^Page, agent/ });
+    await page.keyboard.press('/');
+    await palette.fill('biike lit');
+    await page
+      .getByRole('option', { name: /When is the Biike lit/ })
+      .first()
+      .click();
+    await page.waitForURL(/\/sessions\/[0-9a-f-]{36}/);
+    await page.getByText('When is the Biike lit?').first().waitFor();
+    const { results } = await readApi<{ results: { at: string }[] }>(world, '/api/v1/search?q=biike');
+    const saidAt = Date.parse(results[0]?.at ?? '');
+    expect(Date.now() - saidAt).toBeGreaterThan(DAY_MS);
+    const time = `${new Date(saidAt + 600_000).toISOString().slice(0, 19)}Z`;
+    await page.keyboard.press('Control+k');
+    await palette.fill(`@${time}`);
+    await page.getByRole('option', { name: /Show everything as of/ }).click();
+    await page.waitForURL(/at=\d+/);
+    const at = Number(new URL(page.url()).searchParams.get('at'));
+    const until = await readApi<{ events: { position: number }[] }>(
+      ...([world, `/api/v1/events?until=${time}&order=desc&limit=1`] as const),
+    );
+    expect(at).toBe(until.events[0]?.position);
+    await page.goto(`/sessions?at=${at}`);
+    const then = await readApi<{ sessions: Session[] }>(world, `/api/v1/sessions?at=${at}`);
+    const links = page.locator('main tbody tr td:first-child a');
+    await links.first().waitFor();
+    const shown = await links.evaluateAll((all) => all.map((one) => one.getAttribute('href')));
+    expect(shown.map((href) => href?.split(/[/?]/)[2])).toEqual(then.sessions.map(({ id }) => id));
+    const now = await readApi<{ sessions: Session[] }>(world, '/api/v1/sessions');
+    expect(now.sessions.length).toBe(then.sessions.length + 1);
   });
 });

@@ -65,6 +65,12 @@ export class FilesOnPage {
     const address = `${WORKSPACE}/file-history?path=${encodeURIComponent(path)}`;
     return (await readApi<{ changes: Change[] }>(this.#world(), address)).changes;
   }
+  /** Returns the changes since a version, as the refusal of a stale write has them. */
+  async diffSince(path: string, digest: string | null | undefined): Promise<string> {
+    const response = await this.put(path, 'a stale write', `?expect=${digest}`);
+    const { data } = (await response.json()) as { readonly data: { readonly diff: string } };
+    return data.diff;
+  }
   /** The tree of the page. */
   get tree(): Locator {
     return this.#world().page.getByRole('tree', { name: 'Files' });

@@ -176,6 +176,14 @@ describe('the palette', () => {
       ...([world, `/api/v1/events?until=${time}Z&order=desc&limit=1`] as const),
     );
     expect(at).toBe(until.events[0]?.position);
+    await page.goto(`/sessions?at=${at}`);
+    const { sessions } = await readApi<{ sessions: { id: string }[] }>(world, `/api/v1/sessions?at=${at}`);
+    const links = page.locator('main tbody tr td:first-child a');
+    await links.first().waitFor();
+    const shown = await links.evaluateAll((all) => all.map((one) => one.getAttribute('href')));
+    expect(shown.map((href) => href?.split(/[/?]/)[2])).toEqual(sessions.map(({ id }) => id));
+    const now = await readApi<{ sessions: unknown[] }>(world, '/api/v1/sessions');
+    expect(now.sessions.length).toBeGreaterThan(sessions.length);
   });
 });
 

@@ -132,6 +132,12 @@ const SPECS = {
   'dashboard-announcements': {
     ...{ shows: 'screen readers get answers in whole sentences, at most one message a second', minutes: 5 },
   },
+  'dashboard-attention': {
+    ...{
+      shows: 'attention has each of its sources once, made real, and nothing on a fresh stack',
+      minutes: 10,
+    },
+  },
   'dashboard-budgets': {
     ...{
       shows:
