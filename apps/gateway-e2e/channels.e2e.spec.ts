@@ -5,11 +5,12 @@ import type { TestStack } from '@antiphon/testing/stack';
 import pg from 'pg';
 import {
   PLATFORM_SECRETS,
-  PLATFORM_TOKEN,
   describePlatformChannels,
   platformChannels,
 } from './describe-platform-channels.js';
+import { describeApprovalButtons } from './describe-approval-buttons.js';
 import { FakePlatform } from './fake-platform.js';
+import { PLATFORM_TOKEN } from './platform-payloads.js';
 import { readEvents, scriptedConfig, startQuickStack, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
@@ -304,6 +305,7 @@ describe('a reply outside of the response', () => {
 });
 
 describePlatformChannels(() => ({ stack, platform }));
+describeApprovalButtons(() => ({ stack, platform }));
 
 describe('the secrets of a channel', () => {
   // @shows E7

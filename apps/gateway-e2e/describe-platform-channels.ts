@@ -1,14 +1,10 @@
-import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { TestStack } from '@antiphon/testing/stack';
+import { APPROVAL_BINDINGS, APPROVERS } from './describe-approval-buttons.js';
 import type { FakePlatform, PlatformRequest } from './fake-platform.js';
+import { INTERACTION_TOKEN, PLATFORM_TOKEN, PROOFS, PUBLIC_KEY, SECRET } from './platform-payloads.js';
+import type { Headers } from './platform-payloads.js';
 import { readEvents, waitForValue } from './stack-under-test.js';
-
-const SECRET = 'canary-platform-secret-5c4b3a29';
-export const PLATFORM_TOKEN = '7301:canary-platform-token-1f2e3d4c';
-const INTERACTION_TOKEN = 'canary-interaction-token-9e8d7c6b';
-const { publicKey, privateKey } = generateKeyPairSync('ed25519');
-const PUBLIC_KEY = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex');
 
 const channelOf = (name: string, url: string, more = ''): string => `
 [[channels]]
@@ -20,9 +16,10 @@ ${more}
 
 /** Configures a channel for each platform, with a fake one in its place. */
 export const platformChannels = (url: string): string =>
-  ['telegram', 'slack', 'whatsapp'].map((name) => channelOf(name, url)).join('') +
-  channelOf('discord', url, `public_key = "${PUBLIC_KEY}"`) +
-  channelOf('polled', url, 'plugin = "telegram"\nconnection = "polling"');
+  ['telegram', 'slack', 'whatsapp'].map((name) => channelOf(name, url, APPROVERS)).join('') +
+  channelOf('discord', url, `${APPROVERS}\npublic_key = "${PUBLIC_KEY}"`) +
+  channelOf('polled', url, 'plugin = "telegram"\nconnection = "polling"') +
+  APPROVAL_BINDINGS;
 
 /** Secrets of the channels of the platforms. */
 export const PLATFORM_SECRETS = ['telegram', 'slack', 'whatsapp', 'discord', 'polled'].flatMap((channel) => [
@@ -30,25 +27,6 @@ export const PLATFORM_SECRETS = ['telegram', 'slack', 'whatsapp', 'discord', 'po
   { channel, name: 'secret', secret: SECRET },
   { channel, name: 'verify', secret: SECRET },
 ]);
-
-const seconds = (): string => String(Math.floor(Date.now() / 1_000));
-const hmac = (text: string): string => createHmac('sha256', SECRET).update(text, 'utf8').digest('hex');
-
-type Headers = Readonly<Record<string, string>>;
-/** Headers by which each platform proves a body. */
-const PROOFS: Readonly<Record<string, (body: string) => Headers>> = {
-  telegram: () => ({ 'x-telegram-bot-api-secret-token': SECRET }),
-  slack: (body) => {
-    const time = seconds();
-    return { 'x-slack-request-timestamp': time, 'x-slack-signature': `v0=${hmac(`v0:${time}:${body}`)}` };
-  },
-  whatsapp: (body) => ({ 'x-hub-signature-256': `sha256=${hmac(body)}` }),
-  discord: (body) => {
-    const time = seconds();
-    const signature = sign(null, Buffer.from(time + body, 'utf8'), privateKey).toString('hex');
-    return { 'x-signature-timestamp': time, 'x-signature-ed25519': signature };
-  },
-};
 
 const update = (id: number, text: string) => ({
   update_id: id,

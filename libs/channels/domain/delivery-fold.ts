@@ -24,6 +24,8 @@ export interface Delivery {
   readonly open: OpenAttempt | null;
   /** Earliest time of the next attempt; null for now. */
   readonly retryAt: string | null;
+  /** Approval that the message asks about; null for a reply. */
+  readonly approval: { readonly approvalId: string; readonly digest: string } | null;
   /** Code of the last failure or refusal. */
   readonly code: string | null;
   readonly receivedAt: string;
@@ -33,7 +35,7 @@ export interface Delivery {
 export const initialDelivery = (): Delivery => ({
   ...{ state: 'new', channel: '', account: '', message: null, peer: null, turn: null },
   ...{ parts: [], part: 0, attempts: 0, open: null, retryAt: null, code: null },
-  ...{ receivedAt: '', changedAt: '' },
+  ...{ approval: null, receivedAt: '', changedAt: '' },
 });
 
 const FINAL: ReadonlySet<Delivery['state']> = new Set(['sent', 'unknown', 'failed', 'refused', 'unreadable']);
@@ -60,6 +62,11 @@ const apply = (delivery: Delivery, { type, data }: ChannelMessageEvent): Partial
       return { ...begin(data), state: 'refused', peer: data.peer, code: data.reason };
     case 'ChannelDeliveryFailed':
       return { ...begin(data), state: 'unreadable', code: data.code };
+    case 'ChannelApprovalQueued': {
+      const { message, text, approvalId, digest } = data;
+      const asked = { approval: { approvalId, digest }, parts: [text] };
+      return { ...begin(data), ...asked, state: 'queued', message, peer: message.peer };
+    }
     case 'ChannelTurnStarted': {
       const { agentId, sessionId, turnId } = data;
       return { state: 'answering', turn: { agentId, sessionId, turnId } };

@@ -47,6 +47,15 @@ export type DeliveryCommand =
       }
     >
   | Command<
+      'AskApproval',
+      Place & {
+        readonly message: ChannelMessage;
+        readonly approvalId: string;
+        readonly digest: string;
+        readonly text: string;
+      }
+    >
+  | Command<
       'StartTurn',
       {
         readonly messageId: string;
@@ -143,6 +152,8 @@ const decide = (command: DeliveryCommand, delivery: Delivery): ChannelMessageEve
       return first(delivery, { type: 'ChannelMessageRefused', schemaVersion, data: { ...command.data, at } });
     case 'FailToRead':
       return first(delivery, { type: 'ChannelDeliveryFailed', schemaVersion, data: { ...command.data, at } });
+    case 'AskApproval':
+      return first(delivery, { type: 'ChannelApprovalQueued', schemaVersion, data: { ...command.data, at } });
     case 'StartTurn':
       if (delivery.state !== 'received') return [];
       return [{ type: 'ChannelTurnStarted', schemaVersion, data: { ...command.data, at } }];

@@ -1,3 +1,5 @@
+export { approvalButtons, approvalText, readPress } from './approval-button.js';
+export type { ApprovalButton, ApprovalPress } from './approval-button.js';
 export { deliveryDecider } from './delivery.decider.js';
 export type { DeliveryCommand, ReplyKind } from './delivery.decider.js';
 export { evolveDelivery, initialDelivery, isFinal } from './delivery-fold.js';

@@ -1,10 +1,11 @@
 import { Global, Module } from '@nestjs/common';
 import { AGENT_STORE, LEASE_OWNER } from '@antiphon/agents-features';
-import { StartSession, TURN_COMMANDS, TurnEndWatcher } from '@antiphon/conversation-features';
+import { AnswerApproval, StartSession, TURN_COMMANDS, TurnEndWatcher } from '@antiphon/conversation-features';
 import { CredentialStore } from '@antiphon/providers-features';
 import * as platform from '@antiphon/service-host';
 import { createToken, provide, provideClass } from '@antiphon/service-host';
 import { LeaderLoop } from '@antiphon/messaging';
+import { ApprovalButtons } from './delivery/approval-buttons.js';
 import { BeginTurn } from './delivery/begin-turn.js';
 import { ChannelPlugin } from './delivery/channel-plugin.js';
 import { ChannelWork } from './delivery/channel-work.js';
@@ -18,7 +19,7 @@ import { TakeMessage } from './receive/take-message.js';
 import { ChannelDirectory } from './settings/channel-directory.js';
 import { Channels } from './operators/channels.handler.js';
 
-const { CLOCK, CONFIG, EVENT_STORE, IDS, LEASE_STORE, LOGGER, REQUESTS } = platform;
+const { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LEASE_STORE, LOGGER, REQUESTS } = platform;
 const POLLS_LOOP = createToken<LeaderLoop>('POLLS_LOOP');
 
 const handlers = [Channels, ReceiveDelivery];
@@ -46,17 +47,25 @@ const providers = [
     (requests, directory) => new ChannelPlugin(requests, directory),
   ),
   provide(PeerRates, [CLOCK], (clock) => new PeerRates(clock)),
+  provideClass(ApprovalButtons, {
+    streams: DeliveryStreams,
+    answers: AnswerApproval,
+    turnEnds: TurnEndWatcher,
+    pool: DATABASE_POOL,
+  }),
   provideClass(BeginTurn, {
     streams: DeliveryStreams,
     directory: ChannelDirectory,
     turns: TURN_COMMANDS,
     sessions: StartSession,
+    approvals: ApprovalButtons,
   }),
   provideClass(ChannelWork, {
     streams: DeliveryStreams,
     directory: ChannelDirectory,
     plugin: ChannelPlugin,
     beginTurn: BeginTurn,
+    approvals: ApprovalButtons,
     turnEnds: TurnEndWatcher,
     store: AGENT_STORE,
     clock: CLOCK,

@@ -40,6 +40,11 @@ export const ChannelMessage = z.object({
   thread: PlatformId.optional(),
   kind: z.enum(['text', 'command', 'button']).default('text'),
   text: z.string().max(MAX_CHANNEL_TEXT),
+  /** Value of the button that was pressed. */
+  button: z
+    .string()
+    .regex(/^[^\p{Cc}]{1,300}$/u)
+    .optional(),
   attachments: z.array(ChannelAttachment).max(MAX_ATTACHMENTS).default([]),
   sender: ChannelSender,
   /** Id of the delivery on the platform. Two deliveries with one id are one message. */
@@ -95,12 +100,26 @@ export const ChannelTurnStarted = event('ChannelTurnStarted', {
   at,
 });
 /** Kind of a reply: the answer of a turn, or a text of the channel itself. */
-export const REPLY_KINDS = ['answer', 'failed', 'cancelled', 'paired', 'new_session', 'refused'] as const;
+export const REPLY_KINDS = [
+  ...(['answer', 'failed', 'cancelled', 'paired', 'new_session', 'refused'] as const),
+  'decision',
+] as const;
 export const ChannelReplyQueued = event('ChannelReplyQueued', {
   messageId,
   kind: z.enum(REPLY_KINDS),
   /** Texts, one for each message on the platform. Empty: there is nothing to send. */
   parts: z.array(z.string().max(MAX_CHANNEL_TEXT)).max(MAX_REPLY_PARTS),
+  at,
+});
+/** An approval is shown to the conversation that waits for it, with buttons. */
+export const ChannelApprovalQueued = event('ChannelApprovalQueued', {
+  ...place,
+  /** Message whose turn waits. */
+  message: ChannelMessage,
+  approvalId: z.uuid(),
+  /** Digest that the approval had when it was shown. */
+  digest: z.string().max(128),
+  text: z.string().max(MAX_CHANNEL_TEXT),
   at,
 });
 /** Written before a request leaves. Until its outcome is known, the part is not sent again. */
@@ -153,6 +172,7 @@ export const ChannelMessageEvent = z.discriminatedUnion('type', [
   ChannelReplyUnknown,
   ChannelReplyFailed,
   ChannelReplyReplayed,
+  ChannelApprovalQueued,
 ]);
 export type ChannelMessageEvent = z.infer<typeof ChannelMessageEvent>;
 

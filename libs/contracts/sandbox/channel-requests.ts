@@ -39,6 +39,8 @@ export const ChannelDescription = z.object({
   max_text: z.int().min(100).max(65_536).default(4_000),
   /** Milliseconds within which the reply may be the response to the delivery; 0 for never. */
   reply_within_ms: z.int().min(0).max(5_000).default(0),
+  /** True if it writes buttons of `format_outgoing`, and reads presses of them. */
+  buttons: z.boolean().default(false),
   answer: AnswerRules.default({}),
   /** Request that waits for deliveries, for a platform that is asked. */
   poll: z

@@ -1,3 +1,4 @@
+export { AnswerApproval } from './approvals/answer-approval.handler.js';
 export { ApprovalDeadlines, ApprovalTimers } from './approvals/approval-timers.js';
 export type { ApprovalChange } from './approvals/approval-timers.js';
 export type { OnApprovalChange } from './approvals/approval-timers.js';

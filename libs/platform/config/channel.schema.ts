@@ -8,6 +8,9 @@ const SCHEMES = ['secret', 'standard', 'telegram', 'slack', 'meta', 'discord'] a
 /** Plug-ins for channels that ship with Antiphon. */
 export const BUNDLED_CHANNELS: readonly string[] = ['mock', 'telegram', 'slack', 'discord', 'whatsapp'];
 
+/** Roles that may decide an approval (`libs/contracts/agent`). */
+const APPROVERS = ['member', 'operator', 'admin'] as const;
+
 const MIB = 1024 * 1024;
 
 /** Schema of a channel: a platform account by which peers reach agents. */
@@ -54,6 +57,16 @@ export const Channel = z.strictObject({
     'allow = ["123456789"]',
   ).default([]),
   open: bool('whether every peer may talk to agents without pairing', 'open = false').default(false),
+  approvers: names(
+    'ids of senders who may decide approvals by buttons, once they are paired or allowed',
+    /^[^]{1,200}$/,
+    'approvers = ["123456789"]',
+  ).default([]),
+  approver_role: hint(
+    z.enum(APPROVERS),
+    `role with which approvers decide: ${APPROVERS.join(', ')}`,
+    'approver_role = "operator"',
+  ).default('operator'),
   messages_per_minute: int(
     1,
     10_000,

@@ -11,6 +11,7 @@ import {
 /** Types of interactions and of their responses. */
 const PING = '1';
 const COMMAND = '2';
+const COMPONENT = '3';
 const PONG = '{"type":1}';
 /** Shows that the app thinks. The reply edits it within 15 minutes. */
 const DEFERRED = '{"type":5}';
@@ -18,7 +19,7 @@ const DEFERRED = '{"type":5}';
 export function describe(): i32 {
   outputText(
     '{"description":"Discord apps: slash commands as interactions by HTTP.",' +
-      '"schemes":["discord"],"base_url":"https://discord.com/api/v10","max_text":2000,' +
+      '"schemes":["discord"],"base_url":"https://discord.com/api/v10","max_text":2000,"buttons":true,' +
       '"answer":{"error":"message","retry_after":"retry_after","id":"id"}}',
   );
   return 0;
@@ -39,12 +40,16 @@ export function parse_incoming(): i32 {
   if (input.kind != Kind.Object) return 1;
   const type = input.textOf('type');
   if (type == PING) return respondNow(PONG, []);
-  if (type != COMMAND) return respondMessages([]);
+  if (type != COMMAND && type != COMPONENT) return respondMessages([]);
   const member = input.get('member');
   const user = member.kind == Kind.Object ? member.get('user') : input.get('user');
-  const message = new Message(input.textOf('id'), input.textOf('channel_id'), textOf(input.get('data')));
+  const data = input.get('data');
+  const text = type == COMMAND ? textOf(data) : '';
+  const message = new Message(input.textOf('id'), input.textOf('channel_id'), text);
   message.from(user.textOf('id'), user.textOf('username'), user.isTrue('bot'));
-  message.place('kind', 'command').place('guild', input.textOf('guild_id'));
+  if (type == COMMAND) message.place('kind', 'command');
+  else message.press(data.textOf('custom_id'));
+  message.place('guild', input.textOf('guild_id'));
   message.keep('application_id', input.textOf('application_id')).secret(input.textOf('token'));
   return respondNow(DEFERRED, [message.toString()]);
 }
@@ -55,11 +60,25 @@ function isNumber(text: string): bool {
   return text.length > 0;
 }
 
+/** Writes a row of buttons. Styles of Discord are numbers. */
+function rowOf(buttons: JsonValue): string {
+  const keys: string[] = [];
+  for (let i = 0; i < buttons.items.length; i++) {
+    const button = buttons.at(i);
+    const style = button.textOf('style') == 'danger' ? '4' : '3';
+    const key = new JsonObject().raw('type', '2').raw('style', style).text('label', button.textOf('label'));
+    keys.push(key.text('custom_id', button.textOf('value')).toString());
+  }
+  return '[{"type":1,"components":[' + keys.join(',') + ']}]';
+}
+
 /** Edits the deferred response; sends further parts after it, or a message once its time is over. */
 export function format_outgoing(): i32 {
   const input = readInput();
   const body = new JsonObject().text('content', input.textOf('text'));
   body.raw('allowed_mentions', '{"parse":[]}');
+  const buttons = input.get('buttons');
+  if (buttons.items.length > 0) body.raw('components', rowOf(buttons));
   const app = input.get('reply_to').textOf('application_id');
   if (!input.isTrue('has_reply_secret') || !isNumber(app)) {
     if (!isNumber(input.textOf('peer'))) return 1;

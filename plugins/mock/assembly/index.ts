@@ -10,7 +10,7 @@ import {
 export function describe(): i32 {
   outputText(
     '{"description":"A channel without a platform, for tests and as an example.",' +
-      '"schemes":["secret","standard"],"reply_within_ms":4000,"max_text":4000,"answer":{"id":"id"}}',
+      '"schemes":["secret","standard"],"reply_within_ms":4000,"max_text":4000,"buttons":true,"answer":{"id":"id"}}',
   );
   return 0;
 }
@@ -25,6 +25,7 @@ export function parse_incoming(): i32 {
   message.from(from, input.textOf('name'), input.isTrue('bot'));
   message.place('guild', input.textOf('guild')).place('team', input.textOf('team'));
   message.place('thread', input.textOf('thread'));
+  if (input.has('button')) message.press(input.textOf('button'));
   return respondMessages([message.toString()]);
 }
 
@@ -34,6 +35,13 @@ export function format_outgoing(): i32 {
   const body = new JsonObject().text('to', input.textOf('peer')).text('thread', input.textOf('thread'));
   body.text('reply_to', input.textOf('delivery_id')).raw('part', input.textOf('part'));
   body.text('text', input.textOf('text'));
+  const buttons = input.get('buttons');
+  const keys: string[] = [];
+  for (let i = 0; i < buttons.items.length; i++) {
+    const key = new JsonObject().text('label', buttons.at(i).textOf('label'));
+    keys.push(key.text('value', buttons.at(i).textOf('value')).toString());
+  }
+  if (keys.length > 0) body.raw('buttons', '[' + keys.join(',') + ']');
   if (input.textOf('mode') == 'request')
     return respondRequest(
       '/messages',

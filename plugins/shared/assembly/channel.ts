@@ -46,6 +46,12 @@ export class Message {
     return this;
   }
 
+  /** Marks the message as the press of a button with this value. */
+  press(value: string): Message {
+    this.fields.text('kind', 'button').text('button', value);
+    return this;
+  }
+
   attach(kind: string, id: string, name: string, mediaType: string): Message {
     const file = new JsonObject().text('kind', kind).text('id', id).text('name', name);
     this.files.push(file.text('media_type', mediaType).toString());

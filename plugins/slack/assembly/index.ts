@@ -13,7 +13,7 @@ import {
 export function describe(): i32 {
   outputText(
     '{"description":"Slack apps: direct messages, mentions, threads and slash commands.",' +
-      '"schemes":["slack"],"base_url":"https://slack.com/api","max_text":4000,' +
+      '"schemes":["slack"],"base_url":"https://slack.com/api","max_text":4000,"buttons":true,' +
       '"answer":{"ok":"ok","error":"error","id":"ts"}}',
   );
   return 0;
@@ -69,8 +69,24 @@ function readEvent(callback: JsonValue): i32 {
   return respondMessages([message.toString()]);
 }
 
-/** Slash commands come as forms. */
+/** Reads the press of a button: an action in the field `payload` of a form. */
+function readActions(payload: JsonValue): i32 {
+  const action = payload.get('actions').at(0);
+  if (payload.textOf('type') != 'block_actions' || !action.has('value')) return respondMessages([]);
+  const user = payload.get('user');
+  const room = payload.get('channel').textOf('id');
+  const message = new Message(payload.textOf('trigger_id'), room, '');
+  message.from(user.textOf('id'), user.textOf('username'), false).press(action.textOf('value'));
+  const team = payload.get('team').textOf('id');
+  const place = payload.get('message').textOf('thread_ts');
+  message.place('team', team == '' ? user.textOf('team_id') : team).place('thread', place);
+  return respondMessages([message.toString()]);
+}
+
+/** Slash commands and presses come as forms. */
 function readCommand(form: string): i32 {
+  const payload = fieldOf(form, 'payload');
+  if (payload != '') return readActions(new JsonParser(payload).parse());
   const command = fieldOf(form, 'command');
   if (command == '') return respondMessages([]);
   const text = command == '/new' ? command : fieldOf(form, 'text');
@@ -89,7 +105,24 @@ export function parse_incoming(): i32 {
   const kind = callback.textOf('type');
   if (kind == 'url_verification')
     return respondNow(new JsonObject().text('challenge', callback.textOf('challenge')).toString(), []);
+  if (kind == 'block_actions') return readActions(callback);
   return kind == 'event_callback' ? readEvent(callback) : respondMessages([]);
+}
+
+/** Writes a text with a row of buttons below it. */
+function blocksOf(text: string, buttons: JsonValue): string {
+  const keys: string[] = [];
+  for (let i = 0; i < buttons.items.length; i++) {
+    const button = buttons.at(i);
+    const label = new JsonObject().text('type', 'plain_text').text('text', button.textOf('label'));
+    const key = new JsonObject().text('type', 'button').raw('text', label.toString());
+    key.text('value', button.textOf('value')).text('action_id', 'antiphon_' + i.toString());
+    keys.push(key.text('style', button.textOf('style')).toString());
+  }
+  const shown = new JsonObject().text('type', 'plain_text').text('text', text.substring(0, 3000));
+  const section = new JsonObject().text('type', 'section').raw('text', shown.toString());
+  const actions = new JsonObject().text('type', 'actions').raw('elements', '[' + keys.join(',') + ']');
+  return '[' + section.toString() + ',' + actions.toString() + ']';
 }
 
 export function format_outgoing(): i32 {
@@ -98,6 +131,8 @@ export function format_outgoing(): i32 {
     .text('channel', input.textOf('peer'))
     .text('text', escape(input.textOf('text')));
   body.text('thread_ts', input.textOf('thread'));
+  const buttons = input.get('buttons');
+  if (buttons.items.length > 0) body.raw('blocks', blocksOf(input.textOf('text'), buttons));
   const headers = new JsonObject().text('authorization', 'Bearer {token}');
   return respondRequest('/chat.postMessage', headers, body.toString());
 }

@@ -10,7 +10,7 @@ import {
 export function describe(): i32 {
   outputText(
     '{"description":"WhatsApp Business Cloud API: texts, captions and files.",' +
-      '"schemes":["meta"],"base_url":"https://graph.facebook.com","max_text":4096,' +
+      '"schemes":["meta"],"base_url":"https://graph.facebook.com","max_text":4096,"buttons":true,' +
       '"answer":{"error":"error.message","id":"messages.0.id"}}',
   );
   return 0;
@@ -44,6 +44,8 @@ function readMessages(value: JsonValue, found: string[]): void {
     const type = post.textOf('type');
     const message = new Message(post.textOf('id'), from, textOf(post));
     message.from(from, nameOf(value, from), false);
+    const pressed = post.get('interactive').get('button_reply').textOf('id');
+    if (type == 'interactive' && pressed != '') message.press(pressed);
     message.keep('phone_number_id', value.get('metadata').textOf('phone_number_id'));
     if (FILES.includes(type)) {
       const file = post.get(type);
@@ -72,13 +74,31 @@ function isNumber(text: string): bool {
   return text.length > 0;
 }
 
+/** Writes a text with reply buttons: at most three, with short titles. */
+function interactiveOf(text: string, buttons: JsonValue): string {
+  const keys: string[] = [];
+  for (let i = 0; i < buttons.items.length && i < 3; i++) {
+    const button = buttons.at(i);
+    const reply = new JsonObject().text('id', button.textOf('value')).text('title', button.textOf('label'));
+    keys.push(new JsonObject().text('type', 'reply').raw('reply', reply.toString()).toString());
+  }
+  const body = new JsonObject().text('text', text.substring(0, 1024));
+  const action = new JsonObject().raw('buttons', '[' + keys.join(',') + ']');
+  const shown = new JsonObject().text('type', 'button').raw('body', body.toString());
+  return shown.raw('action', action.toString()).toString();
+}
+
 export function format_outgoing(): i32 {
   const input = readInput();
   const phone = input.get('reply_to').textOf('phone_number_id');
   if (!isNumber(phone)) return 1;
   const body = new JsonObject().text('messaging_product', 'whatsapp').text('recipient_type', 'individual');
-  body.text('to', input.textOf('peer')).text('type', 'text');
-  body.raw('text', new JsonObject().text('body', input.textOf('text')).toString());
+  const text = input.textOf('text');
+  const buttons = input.get('buttons');
+  const hasButtons = buttons.items.length > 0;
+  body.text('to', input.textOf('peer')).text('type', hasButtons ? 'interactive' : 'text');
+  if (hasButtons) body.raw('interactive', interactiveOf(text, buttons));
+  else body.raw('text', new JsonObject().text('body', text).toString());
   const headers = new JsonObject().text('authorization', 'Bearer {token}');
   return respondRequest('/v23.0/' + phone + '/messages', headers, body.toString());
 }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { ChannelMessage } from '@antiphon/contracts/agent';
 import { MAX_REPLY_PARTS } from '@antiphon/contracts/agent';
-import { splitText } from '@antiphon/channels-domain';
+import { readPress, splitText } from '@antiphon/channels-domain';
 import type { Delivery, DeliveryCommand, ReplyKind } from '@antiphon/channels-domain';
 import type { StartSession, TurnCommands } from '@antiphon/conversation-features';
 import { isAppError } from '@antiphon/kernel';
+import type { ApprovalButtons } from './approval-buttons.js';
 import type { Channel, ChannelDirectory } from '../settings/channel-directory.js';
 import type { DeliveryRef, DeliveryStreams } from './delivery-streams.js';
 
@@ -45,6 +46,7 @@ export interface BeginTurnDeps {
   readonly directory: ChannelDirectory;
   readonly turns: TurnCommands;
   readonly sessions: Pick<StartSession, 'handle'>;
+  readonly approvals: Pick<ApprovalButtons, 'decide'>;
 }
 
 /** Leads a received message to its turn. Safe to repeat: the message is the idempotency key. */
@@ -71,6 +73,9 @@ export class BeginTurn {
   }
 
   private async submit(ref: DeliveryRef, channel: Channel, message: ChannelMessage): Promise<Delivery> {
+    const press = readPress(message.button);
+    if (press !== null)
+      return this.queue(ref, channel, 'decision', await this.deps.approvals.decide(channel, press, message));
     const { workspace, messageId } = ref;
     const { name, account } = channel.config;
     const { peer, guild, team } = message;

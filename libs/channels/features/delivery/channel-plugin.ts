@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ChannelMessage } from '@antiphon/contracts/agent';
 import { ChannelHttpRequest, runChannel, sendChannel, settleSend } from '@antiphon/contracts/sandbox';
+import { approvalButtons } from '@antiphon/channels-domain';
 import { findJsonExcess, isAppError } from '@antiphon/kernel';
 import type { RequestClient } from '@antiphon/messaging';
 import type { Channel, ChannelDirectory } from '../settings/channel-directory.js';
@@ -20,6 +21,8 @@ export interface OutgoingPart {
   readonly message: ChannelMessage;
   readonly account: string;
   readonly text: string;
+  /** Approval that the text asks about; null for a reply. */
+  readonly approvalId: string | null;
   readonly part: number;
   readonly parts: number;
 }
@@ -113,7 +116,7 @@ export class ChannelPlugin {
 
   private async format<T>(
     { config, plugin }: Channel,
-    { message, text, account, part, parts, messageId }: OutgoingPart,
+    { message, text, approvalId, account, part, parts, messageId }: OutgoingPart,
     mode: 'request' | 'response',
     schema: z.ZodType<T>,
   ): Promise<Formatted<T>> {
@@ -122,7 +125,8 @@ export class ChannelPlugin {
     const input = {
       ...{ mode, text, part, parts, account, message_id: messageId },
       ...{ peer, thread, guild, team, delivery_id: deliveryId, reply_to: replyTo },
-      has_reply_secret: hasSecret,
+      ...{ has_reply_secret: hasSecret, kind: message.kind, sender: message.sender.id },
+      buttons: approvalId === null ? [] : approvalButtons(approvalId),
     };
     const run = await this.requests.request(runChannel, {
       ...{ plugin: plugin.name, entry: 'format_outgoing', settings: { channel: config.name, mode } },

@@ -7,6 +7,7 @@ import { isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { Channel, ChannelDirectory } from '../settings/channel-directory.js';
+import type { ApprovalButtons } from './approval-buttons.js';
 import type { BeginTurn } from './begin-turn.js';
 import type { ChannelPlugin, SendOutcome } from './channel-plugin.js';
 import type { DeliveryRef, DeliveryStreams } from './delivery-streams.js';
@@ -28,6 +29,7 @@ export interface ChannelWorkDeps {
   readonly directory: ChannelDirectory;
   readonly plugin: ChannelPlugin;
   readonly beginTurn: BeginTurn;
+  readonly approvals: Pick<ApprovalButtons, 'isUsed' | 'showUntilEnd'>;
   readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
   readonly store: Pick<EventStore, 'readStreamPage'>;
   readonly clock: Clock;
@@ -116,6 +118,9 @@ export class ChannelWork {
     delivery: Delivery,
     signal: AbortSignal,
   ): Promise<Delivery> {
+    const { approvals } = this.deps;
+    if (approvals.isUsed(channel))
+      await approvals.showUntilEnd(ref, channel, delivery, signal, (one) => this.advance(one, signal));
     const outcome = await this.waitForOutcome(ref, delivery, signal);
     if (outcome === null) return delivery;
     return this.deps.beginTurn.queue(ref, channel, KINDS[outcome.kind], textOfOutcome(outcome));
@@ -213,9 +218,10 @@ export class ChannelWork {
     const waitMs = delivery.retryAt === null ? 0 : Date.parse(delivery.retryAt) - clock.now();
     if (waitMs > 0) return waitMs;
     const { message, parts, part, account } = delivery;
+    const approvalId = delivery.approval?.approvalId ?? null;
     const text = parts[part];
     if (message === null || text === undefined) return 0;
-    const outgoing = { messageId, message, account, text, part, parts: parts.length };
+    const outgoing = { messageId, message, account, text, approvalId, part, parts: parts.length };
     const formatted = await plugin.formatRequest(channel, outgoing);
     const claimed = await this.claim(ref, part);
     if (claimed === null) return 0;

@@ -25,6 +25,7 @@ const STATES = {
   ChannelMessageReceived: 'received',
   ChannelMessageRefused: 'refused',
   ChannelDeliveryFailed: 'unreadable',
+  ChannelApprovalQueued: 'queued',
 } as const;
 
 type FirstEvent = Extract<ChannelMessageEvent, { type: keyof typeof STATES }>;
@@ -32,7 +33,7 @@ type FirstEvent = Extract<ChannelMessageEvent, { type: keyof typeof STATES }>;
 const isFirst = (event: ChannelMessageEvent): event is FirstEvent => event.type in STATES;
 
 const peerOf = ({ type, data }: FirstEvent): string | null => {
-  if (type === 'ChannelMessageReceived') return data.message.peer;
+  if (type === 'ChannelMessageReceived' || type === 'ChannelApprovalQueued') return data.message.peer;
   return type === 'ChannelMessageRefused' ? data.peer : null;
 };
 
@@ -43,7 +44,8 @@ const codeOf = ({ type, data }: FirstEvent): string | null => {
 
 const newRow = (event: FirstEvent, { workspace, position }: RecordedEvent): DeliveryRow => ({
   ...{ workspace, message_id: event.data.messageId, channel: event.data.channel },
-  ...{ peer: peerOf(event), state: STATES[event.type], code: codeOf(event), attempts: 0, parts: 0 },
+  ...{ peer: peerOf(event), state: STATES[event.type], code: codeOf(event), attempts: 0 },
+  parts: event.type === 'ChannelApprovalQueued' ? 1 : 0,
   ...{ received_at: event.data.at, changed_at: event.data.at, first_position: String(position) },
 });
 

@@ -34,6 +34,7 @@ const Incoming = z
     thread: id.nullish(),
     kind: z.string().optional(),
     text: z.string().nullish(),
+    button: id.nullish(),
     attachments: z
       .array(
         z.object({

@@ -1,4 +1,5 @@
 import type { ChannelMessage, Refusal, receiveDelivery } from '@antiphon/contracts/agent';
+import { readPress } from '@antiphon/channels-domain';
 import type { Delivery, DeliveryCommand } from '@antiphon/channels-domain';
 import { channelMessageIdOf } from '@antiphon/agent-log';
 import type { Logger } from '@antiphon/observability';
@@ -73,6 +74,7 @@ export class TakeMessage {
       const isPaired = await this.deps.peers.useCode(config, sender.id, text);
       return isPaired ? 'paired' : 'unpaired';
     }
+    if (readPress(message.button) !== null) return null;
     return contentOf(message).trim() === '' ? 'empty' : null;
   }
 
@@ -162,7 +164,7 @@ export class TakeMessage {
     const { message, account, parts } = state;
     const [text] = parts;
     if (message === null || text === undefined) return null;
-    const outgoing = { messageId, message, account, text, part: 0, parts: 1 };
+    const outgoing = { messageId, message, account, text, approvalId: null, part: 0, parts: 1 };
     const formatted = await this.deps.plugin.formatResponse(channel, outgoing);
     if (!formatted.ok) return null;
     const { content_type: contentType, body } = formatted.value;
