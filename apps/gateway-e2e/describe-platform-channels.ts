@@ -19,14 +19,17 @@ export const platformChannels = (url: string): string =>
   ['telegram', 'slack', 'whatsapp'].map((name) => channelOf(name, url, APPROVERS)).join('') +
   channelOf('discord', url, `${APPROVERS}\npublic_key = "${PUBLIC_KEY}"`) +
   channelOf('polled', url, 'plugin = "telegram"\nconnection = "polling"') +
+  channelOf('held', url, 'plugin = "slack"\nconnection = "socket"') +
   APPROVAL_BINDINGS;
 
 /** Secrets of the channels of the platforms. */
-export const PLATFORM_SECRETS = ['telegram', 'slack', 'whatsapp', 'discord', 'polled'].flatMap((channel) => [
-  { channel, name: 'token', secret: PLATFORM_TOKEN },
-  { channel, name: 'secret', secret: SECRET },
-  { channel, name: 'verify', secret: SECRET },
-]);
+export const PLATFORM_SECRETS = ['telegram', 'slack', 'whatsapp', 'discord', 'polled', 'held'].flatMap(
+  (channel) => [
+    { channel, name: 'token', secret: PLATFORM_TOKEN },
+    { channel, name: 'secret', secret: SECRET },
+    { channel, name: 'verify', secret: SECRET },
+  ],
+);
 
 const update = (id: number, text: string) => ({
   update_id: id,
@@ -132,6 +135,31 @@ export const describePlatformChannels = (worldOf: () => World): void => {
       expect((await post('polled', JSON.stringify(update(3, 'x')), PROOFS['telegram']?.(''))).status).toBe(
         401,
       );
+    });
+
+    it('comes by the socket that the host holds, and is answered once over two connections', async () => {
+      const { platform } = worldOf();
+      const acks: string[] = [];
+      const hold = async (n: number): Promise<void> => {
+        const socket = await waitForValue('the socket', () => Promise.resolve(platform.sockets[n]));
+        socket.on('message', (data) =>
+          acks.push((JSON.parse((data as Buffer).toString('utf8')) as { envelope_id: string }).envelope_id),
+        );
+        socket.send('{"type":"hello"}');
+        const payload = slackMention('by socket');
+        socket.send(JSON.stringify({ type: 'events_api', envelope_id: `e-${n}`, payload }));
+        await waitForValue('the acknowledgement', () =>
+          Promise.resolve(acks.includes(`e-${n}`) || undefined),
+        );
+      };
+      await hold(0);
+      await answerOn('held', 'by socket');
+      platform.sockets[0]?.close();
+      await hold(1);
+      expect(sentTo('held', 'by socket')).toHaveLength(1);
+      expect(await post('held', JSON.stringify(slackMention('x')), PROOFS['slack']?.('x'))).toMatchObject({
+        status: 401,
+      });
     });
 
     it('has no credential of a reply in an event', async () => {

@@ -1,6 +1,8 @@
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
 
 /** A request that the fake platform got. */
 export interface PlatformRequest {
@@ -27,6 +29,8 @@ const readBody = async (request: IncomingMessage): Promise<string> => {
 /** An HTTP server in place of the Web API of a platform. */
 export class FakePlatform {
   readonly requests: PlatformRequest[] = [];
+  /** WebSockets that were opened. */
+  readonly sockets: WebSocket[] = [];
   answer: (request: PlatformRequest) => PlatformAnswer | Promise<PlatformAnswer> = () => ({});
 
   private constructor(private readonly server: Server) {}
@@ -39,12 +43,16 @@ export class FakePlatform {
         const { method = '', url = '', headers } = request;
         const seen = { method, path: url, headers, body };
         platform.requests.push(seen);
-        const answer = await platform.answer(seen);
+        const socketUrl = { ok: true, url: `${platform.url.replace('http', 'ws')}/socket` };
+        const answer = url.endsWith('/apps.connections.open')
+          ? { body: socketUrl }
+          : await platform.answer(seen);
         if (answer.drops) return void request.socket.destroy();
         response.writeHead(answer.status ?? 200, { 'content-type': 'application/json', ...answer.headers });
         response.end(JSON.stringify(answer.body ?? { ok: true }));
       });
     });
+    new WebSocketServer({ server }).on('connection', (socket) => platform.sockets.push(socket));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return platform;
   }
@@ -59,6 +67,7 @@ export class FakePlatform {
   }
 
   async close(): Promise<void> {
+    for (const socket of this.sockets) socket.terminate();
     this.server.closeAllConnections();
     await new Promise((resolve) => this.server.close(resolve));
   }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
-import { ChannelPolls } from '@antiphon/channels-features';
+import { ChannelPolls, ChannelSockets } from '@antiphon/channels-features';
 import { FilesFollower } from '@antiphon/files-features';
 import { PlansRuntime, RunWorker, TasksRuntime } from '@antiphon/orchestration-features';
 import { observeGauges } from '@antiphon/observability';
@@ -20,6 +20,7 @@ export class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     @Inject(PlansRuntime) private readonly plans: PlansRuntime,
     @Inject(FilesFollower) private readonly files: FilesFollower,
     @Inject(ChannelPolls) private readonly polls: ChannelPolls,
+    @Inject(ChannelSockets) private readonly sockets: ChannelSockets,
     @Inject(MODELS) private readonly models: Models,
   ) {}
 
@@ -32,13 +33,15 @@ export class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     const resumed = this.work.start();
     this.runs.start(resumed);
     void resumed.then(() => {
-      for (const part of [this.tasks, this.plans, this.files, this.polls]) part.start();
+      const { tasks, plans, files, polls, sockets } = this;
+      for (const part of [tasks, plans, files, polls, sockets]) part.start();
     });
   }
 
   async onModuleDestroy(): Promise<void> {
     // First: work that starts now would submit a turn that this process no longer starts.
-    await Promise.all([this.tasks, this.plans, this.runs, this.files, this.polls].map((part) => part.stop()));
+    const { tasks, plans, runs, files, polls, sockets } = this;
+    await Promise.all([tasks, plans, runs, files, polls, sockets].map((part) => part.stop()));
     await this.work.stop();
     this.stopObserving();
     this.models.close();

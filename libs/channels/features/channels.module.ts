@@ -17,10 +17,12 @@ import { PeerRates } from './receive/peer-rates.js';
 import { ReceiveDelivery } from './receive/receive-delivery.handler.js';
 import { TakeMessage } from './receive/take-message.js';
 import { ChannelDirectory } from './settings/channel-directory.js';
+import { ChannelSockets, SOCKETS_LEASE, SOCKET_TIMES } from './sockets/channel-sockets.js';
 import { Channels } from './operators/channels.handler.js';
 
 const { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LEASE_STORE, LOGGER, REQUESTS } = platform;
 const POLLS_LOOP = createToken<LeaderLoop>('POLLS_LOOP');
+const SOCKETS_LOOP = createToken<LeaderLoop>('SOCKETS_LOOP');
 
 const handlers = [Channels, ReceiveDelivery];
 const providers = [
@@ -93,6 +95,22 @@ const providers = [
         warnings: { round: 'channels not polled', release: 'poll lease not released' },
       }),
   ),
+  provide(
+    SOCKETS_LOOP,
+    [LEASE_STORE, LEASE_OWNER, LOGGER],
+    (leases, owner, logger) =>
+      new LeaderLoop({
+        ...{ leases, owner, logger, ...SOCKET_TIMES, name: SOCKETS_LEASE },
+        warnings: { round: 'channel sockets not held', release: 'socket lease not released' },
+      }),
+  ),
+  provideClass(ChannelSockets, {
+    loop: SOCKETS_LOOP,
+    directory: ChannelDirectory,
+    plugin: ChannelPlugin,
+    receive: ReceiveDelivery,
+    logger: LOGGER,
+  }),
   provideClass(ChannelPolls, {
     loop: POLLS_LOOP,
     directory: ChannelDirectory,

@@ -5,4 +5,5 @@ export type { DeliveryRef } from './delivery/delivery-streams.js';
 export { DELIVERY_TIMERS, LocalDeliveries } from './delivery/delivery-timers.js';
 export type { DeliveryTimers } from './delivery/delivery-timers.js';
 export { ChannelPolls } from './polling/channel-polls.js';
+export { ChannelSockets } from './sockets/channel-sockets.js';
 export { readOpenDeliveries } from './list/read-deliveries.js';

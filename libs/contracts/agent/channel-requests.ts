@@ -35,7 +35,7 @@ export const ChannelView = z.object({
   name: ChannelName,
   plugin: z.string().describe('Plug-in that reads and writes its messages.'),
   account: z.string().describe('Account in bindings and session keys.'),
-  connection: z.enum(['webhook', 'polling']),
+  connection: z.enum(['webhook', 'polling', 'socket']),
   status: z.enum(['ready', 'unavailable']),
   problem: z.string().nullable().describe('Why it takes no messages; null if it does.'),
   secrets: z.array(z.string()).describe('Names of the secrets that are stored or in the environment.'),

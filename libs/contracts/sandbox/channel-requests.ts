@@ -52,6 +52,24 @@ export const ChannelDescription = z.object({
       id: FieldPath,
     })
     .optional(),
+  /** Connection that the host holds, for a platform with one. */
+  socket: z
+    .object({
+      protocol: z.enum(['slack', 'discord']),
+      /** Request for the address of the socket. */
+      open: z.object({
+        method: z.enum(['GET', 'POST']),
+        url: z.string().min(1).max(500),
+        headers: z.record(z.string().max(60), z.string().max(1_000)).default({}),
+      }),
+      /** Field of its answer with the address. */
+      url: FieldPath,
+      /** Domains that the address may be of. */
+      hosts: z.array(z.string().regex(/^[a-z0-9.-]{1,253}$/)).max(10),
+      /** Secret of the channel for the request. */
+      secret: z.enum(['token', 'secret']),
+    })
+    .optional(),
 });
 export type ChannelDescription = z.infer<typeof ChannelDescription>;
 

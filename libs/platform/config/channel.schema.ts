@@ -37,8 +37,8 @@ export const Channel = z.strictObject({
     .nullable()
     .default(null),
   connection: hint(
-    z.enum(['webhook', 'polling']),
-    'webhook (the platform sends) or polling (Antiphon asks)',
+    z.enum(['webhook', 'polling', 'socket']),
+    'webhook (the platform sends), polling (Antiphon asks) or socket (Antiphon holds a connection)',
     'connection = "webhook"',
   ).default('webhook'),
   scheme: hint(

@@ -49,7 +49,7 @@ const checkConnection = (list: ProblemList, { table, path }: Entry): void => {
       message: `the plug-in ${plugin} cannot be used with polling: ${reason}`,
       example: 'connection = "webhook"',
     });
-  if (plugin === 'discord' && table['public_key'] === undefined)
+  if (plugin === 'discord' && table['public_key'] === undefined && textOf(table, 'connection') !== 'socket')
     list.add(path, {
       message: 'public_key is missing; the plug-in discord checks signatures with it',
       example: 'public_key = "the-public-key-of-the-application"',

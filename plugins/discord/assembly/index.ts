@@ -20,6 +20,8 @@ export function describe(): i32 {
   outputText(
     '{"description":"Discord apps: slash commands as interactions by HTTP.",' +
       '"schemes":["discord"],"base_url":"https://discord.com/api/v10","max_text":2000,"buttons":true,' +
+      '"socket":{"protocol":"discord","open":{"method":"GET","url":"/gateway/bot",' +
+      '"headers":{"authorization":"Bot {token}"}},"url":"url","hosts":["discord.gg"],"secret":"token"},' +
       '"answer":{"error":"message","retry_after":"retry_after","id":"id"}}',
   );
   return 0;
@@ -35,10 +37,30 @@ function textOf(data: JsonValue): string {
   return values.length == 0 ? '/' + name : values.join(' ');
 }
 
+/** Reads a message of the gateway. In a guild it counts if it mentions the bot. */
+function readMessage(self: string, post: JsonValue): i32 {
+  const author = post.get('author');
+  const mention = '<@' + self + '>';
+  const content = post.textOf('content');
+  const isNamed = self != '' && content.includes(mention);
+  if (author.textOf('id') == self || (post.has('guild_id') && !isNamed)) return respondMessages([]);
+  const text = isNamed ? content.replaceAll(mention, '').trim() : content;
+  const message = new Message(post.textOf('id'), post.textOf('channel_id'), text);
+  message.from(author.textOf('id'), author.textOf('username'), author.isTrue('bot'));
+  message.place('guild', post.textOf('guild_id'));
+  const files = post.get('attachments');
+  for (let i = 0; i < files.items.length; i++) {
+    const file = files.at(i);
+    message.attach('file', file.textOf('id'), file.textOf('filename'), file.textOf('content_type'));
+  }
+  return respondMessages([message.toString()]);
+}
+
 export function parse_incoming(): i32 {
   const input = readInput();
   if (input.kind != Kind.Object) return 1;
   const type = input.textOf('type');
+  if (type == 'MESSAGE_CREATE') return readMessage(input.textOf('self'), input.get('message'));
   if (type == PING) return respondNow(PONG, []);
   if (type != COMMAND && type != COMPONENT) return respondMessages([]);
   const member = input.get('member');

@@ -14,6 +14,8 @@ export function describe(): i32 {
   outputText(
     '{"description":"Slack apps: direct messages, mentions, threads and slash commands.",' +
       '"schemes":["slack"],"base_url":"https://slack.com/api","max_text":4000,"buttons":true,' +
+      '"socket":{"protocol":"slack","open":{"method":"POST","url":"/apps.connections.open",' +
+      '"headers":{"authorization":"Bearer {token}"}},"url":"url","hosts":["slack.com"],"secret":"secret"},' +
       '"answer":{"ok":"ok","error":"error","id":"ts"}}',
   );
   return 0;

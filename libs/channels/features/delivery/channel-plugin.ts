@@ -35,6 +35,8 @@ export type SendOutcome =
 
 interface RequestExtras {
   readonly replySecret?: string | null;
+  /** Secret for `{token}`, if it is another one. */
+  readonly secret?: 'token' | 'secret';
   /** Attempt that may be settled later. */
   readonly attempt?: { readonly workspace: string; readonly key: string } | null;
 }
@@ -98,9 +100,9 @@ export class ChannelPlugin {
     { config, plugin }: Channel,
     request: ChannelHttpRequest,
     idempotencyKey: string,
-    { replySecret = null, attempt = null }: RequestExtras = {},
+    { replySecret = null, attempt = null, secret = 'token' }: RequestExtras = {},
   ): Promise<SendOutcome> {
-    const token = await this.directory.readSecret(config, 'token');
+    const token = await this.directory.readSecret(config, secret);
     try {
       const end = await this.requests.request(sendChannel, {
         ...{ plugin: plugin.name, request, baseUrl: config.baseUrl, token, replySecret, idempotencyKey },

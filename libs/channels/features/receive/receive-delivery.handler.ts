@@ -61,7 +61,7 @@ export class ReceiveDelivery {
       keys,
       this.clock.now(),
     );
-    if (!isFromPlatform || config.connection === 'polling') return refused(401);
+    if (!isFromPlatform || config.connection !== 'webhook') return refused(401);
     return this.take(channel, body, request);
   }
 

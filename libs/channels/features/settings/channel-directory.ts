@@ -37,6 +37,8 @@ export const secretNameOf = (channel: string, name: ChannelSecretName): string =
 
 const replySecretOf = (channel: string, messageId: string): string => `channel:${channel}:reply:${messageId}`;
 
+const sessionNameOf = (channel: string): string => `channel:${channel}:session`;
+
 /** Channels of the configuration, with their plug-ins and secrets. */
 export class ChannelDirectory {
   private readonly described = new Map<string, { readonly at: number; readonly found: Promise<Described> }>();
@@ -115,6 +117,20 @@ export class ChannelDirectory {
     const { workspace, name } = channel;
     if ((await this.readReplySecret(channel, messageId)) === null) return;
     await this.deps.credentials.remove(workspace, replySecretOf(name, messageId));
+  }
+
+  /** Returns the session of the socket of a channel; null without one. */
+  readSession({ workspace, name }: ChannelConfig): Promise<string | null> {
+    return this.deps.credentials.read(workspace, sessionNameOf(name));
+  }
+
+  /** Keeps the session of a socket, encrypted, so that another process resumes it. */
+  async writeSession(channel: ChannelConfig, session: string | null): Promise<void> {
+    const { workspace, name } = channel;
+    if (session !== null)
+      await this.deps.credentials.set(workspace, sessionNameOf(name), session, `channel/${name}`);
+    else if ((await this.readSession(channel)) !== null)
+      await this.deps.credentials.remove(workspace, sessionNameOf(name));
   }
 
   private describe(plugin: string): Promise<Described> {
