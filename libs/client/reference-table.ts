@@ -51,6 +51,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   callPlugin: { method: 'post', path: '/api/v1/plugins/{name}/call' },
   removePlugin: { method: 'delete', path: '/api/v1/plugins/{name}' },
   listTools: { method: 'get', path: '/api/v1/tools' },
+  addTool: { method: 'put', path: '/api/v1/tools/{name}' },
+  removeTool: { method: 'delete', path: '/api/v1/tools/{name}' },
   listMcpServers: { method: 'get', path: '/api/v1/mcp-servers' },
   addMcpServer: { method: 'put', path: '/api/v1/mcp-servers/{name}' },
   approveMcpTools: { method: 'post', path: '/api/v1/mcp-servers/{name}/approvals' },

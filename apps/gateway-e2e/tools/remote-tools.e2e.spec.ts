@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createHash, createHmac } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,12 +28,15 @@ jest.setTimeout(60_000);
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const DOCS = readFileSync(join(ROOT, 'docs/remote-tools.md'), 'utf8');
 const hasPython = spawnSync('python3', ['--version']).status === 0;
-const TOOLS = ['weather', 'forecast', 'once', 'again', 'patient', 'shared'];
+const TOOLS = ['weather', 'forecast', 'once', 'again', 'patient', 'shared', 'invoice'];
 const CONFIG = scriptedConfig(`
 [[agents]]
 id = "main"
 provider = "scripted"
 tools = ${JSON.stringify(TOOLS)}
+
+[tools]
+private_hosts = ["127.0.0.1"]
 `);
 
 let stack: TestStack;
@@ -240,7 +246,7 @@ describe('calls of a remote tool', () => {
     await large.stop();
   });
 
-  (hasPython ? it : it.skip)('return 5 MiB from Python', async () => {
+  (hasPython ? it : it.skip)('return over 4 MiB from Python', async () => {
     const program = [
       'from antiphon import Tools',
       'tools = Tools()',
@@ -323,5 +329,108 @@ describe('calls of a remote tool', () => {
     const { stdout } = await runCli(stack, ['tool', 'list']);
     expect(stdout).toMatch(/^again +remote, 1 worker /m);
     expect(stdout).toMatch(/^weather +remote, 0 workers /m);
+  });
+});
+
+describe('a tool over HTTP', () => {
+  const SECRET = 'canary-of-a-tool-over-http-1f2e3d';
+  let endpoint: Server;
+  let url = '';
+  let answer: (response: ServerResponse) => void = () => undefined;
+  const seen: { headers: IncomingMessage['headers']; body: Record<string, unknown> }[] = [];
+  const add = (...more: string[]) =>
+    runCli(stack, [
+      ...['tool', 'add', 'http', 'invoice', url, '--secret', 'invoices'],
+      ...['--description', 'Returns an invoice.', ...more],
+    ]);
+
+  beforeAll(async () => {
+    endpoint = createServer(async (request, response) => {
+      let body = '';
+      for await (const chunk of request) body += String(chunk);
+      seen.push({ headers: request.headers, body: JSON.parse(body) as Record<string, unknown> });
+      answer(response);
+    });
+    await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/invoice`;
+    const file = join(folder, 'invoices.secret');
+    writeFileSync(file, SECRET);
+    await runCli(stack, ['secret', 'set', 'invoices', '--file', file]);
+  });
+  afterAll(() => new Promise((resolve) => endpoint.close(resolve)));
+
+  it('is added by the CLI, and a turn uses it by a signed request', async () => {
+    expect(await add()).toMatchObject({ code: 0, stdout: `invoice: version 1, called at ${url}\n` });
+    answer = (response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"content":{"total":12}}');
+    const frames = await framesOf(callText('invoice', { number: 7 }));
+    expect(resultOf(frames)).toMatchObject({ content: '{"total":12}', is_error: false });
+    const [{ headers, body } = { headers: {}, body: {} }] = seen;
+    expect(body).toMatchObject({ type: 'tools.call', tool: 'invoice', input: { number: 7 } });
+    expect(headers['idempotency-key']).toBe(body['idempotencyKey']);
+    const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${JSON.stringify(body)}`;
+    const expected = createHmac('sha256', SECRET).update(signed).digest('base64');
+    expect(headers['webhook-signature']).toBe(`v1,${expected}`);
+    expect(JSON.stringify(await readEvents(stack, {}))).not.toContain(SECRET);
+  });
+
+  it('has an unknown outcome when its answer is lost, and is not called again', async () => {
+    answer = (response) => response.destroy();
+    const before = seen.length;
+    const turn = say(callText('invoice', { number: 8 }));
+    expect((await toolEvents(await turn.accepted)).at(-1)).toMatchObject({
+      type: 'ToolCallUnknown',
+      data: { cause: { why: { kind: 'failed_with', code: 'TOOL.WORKER_LOST' } } },
+    });
+    expect(seen.length - before).toBe(1);
+  });
+
+  it('is called again after a lost answer if it is idempotent, with the same key', async () => {
+    expect((await add('--idempotent')).stdout).toContain('version 2');
+    await waitForValue('the new version', async () => {
+      const { tools } = await client.http.listTools();
+      return tools.find(({ name }) => name === 'invoice')?.isIdempotent ? true : undefined;
+    });
+    const before = seen.length;
+    answer = (response) => (seen.length === before + 1 ? response.destroy() : response.end('paid'));
+    const frames = await framesOf(callText('invoice', { number: 9 }));
+    expect(resultOf(frames)).toMatchObject({ content: 'paid', is_error: false });
+    const keys = seen.slice(before).map(({ headers }) => headers['idempotency-key']);
+    expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+  });
+
+  it('fails before it is called without its secret, and is removed', async () => {
+    await runCli(stack, ['secret', 'remove', 'invoices']);
+    const secretless = await waitForValue('a call without the secret', async () => {
+      const turn = say(callText('invoice', { number: 10 }));
+      const end = (await toolEvents(await turn.accepted)).at(-1);
+      return end?.type === 'ToolCallFailed' ? end : undefined;
+    });
+    expect(secretless.data).toMatchObject({
+      ...{ code: 'TOOL.NO_WORKER', cause: { kind: 'tool_secret_missing', secret: 'invoices' } },
+    });
+    expect((await runCli(stack, ['tool', 'remove', 'invoice'])).stdout).toBe('invoice: removed\n');
+    expect((await runCli(stack, ['tool', 'remove', 'invoice'])).stdout).toBe('invoice: was not added\n');
+    expect((await readEvents(stack, { stream: 'plugin-remote' })).at(-1)?.type).toBe('RemoteToolRemoved');
+  });
+
+  it('is refused at an address that is not allowed, and under the name of a served tool', async () => {
+    const body = { description: 'Steals.', secret: 'invoices' };
+    const put = (name: string, to: string) =>
+      createApiCaller(() => stack.gatewayUrl)('', 'PUT', `/tools/${name}`, { ...body, url: to });
+    expect(await put('invoice', 'http://10.0.0.1/')).toMatchObject({
+      ...{ status: 403, body: { code: 'TOOL.ENDPOINT_REFUSED' } },
+    });
+    expect(await put('weather', url)).toMatchObject({ status: 409, body: { code: 'TOOL.NAME_TAKEN' } });
+  });
+
+  it('served over a socket is removed once no program serves it', async () => {
+    // The program that repeated a call serves it.
+    await waitForWorkers('patient', 1);
+    const refused = await runCli(stack, ['tool', 'remove', 'patient']);
+    expect([refused.code !== 0, refused.stderr]).toEqual([true, expect.stringContaining('stop them first')]);
+    for (const one of workers) await one.end();
+    await waitForWorkers('patient', 0);
+    expect((await runCli(stack, ['tool', 'remove', 'patient'])).stdout).toBe('patient: removed\n');
   });
 });

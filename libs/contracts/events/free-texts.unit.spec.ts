@@ -32,6 +32,7 @@ const NAMES = new Set(
 /** Names or paths of fields with a text of outside, and its origin. */
 const OUTSIDE: Readonly<Record<string, string>> = {
   'McpServerAdded.url': 'a client',
+  'RemoteToolRegistered.endpoint.url': 'a client',
   removed: 'an MCP server',
   'AuditRecorded.first.message': 'the program of an audit, which signs it',
   about: 'the program of an audit',

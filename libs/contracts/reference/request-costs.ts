@@ -63,6 +63,8 @@ export const ROUTE_COSTS: Readonly<Record<keyof RouteTable, RequestCost>> = {
   listTools: 'heavy',
   listMcpServers: 'small',
   addMcpServer: 'small',
+  addTool: 'small',
+  removeTool: 'small',
   approveMcpTools: 'small',
   removeMcpServer: 'small',
   readEvents: 'heavy',

@@ -2,7 +2,14 @@ import { z } from 'zod';
 import { ToolCatalogue } from '../agent/index.js';
 import { AtQuery } from '../gateway/index.js';
 import { asOfReply } from '../log/as-of.js';
-import { PluginView } from '../sandbox/index.js';
+import {
+  PluginView,
+  RegisteredTool,
+  RemoteToolDeclaration,
+  ToolEndpoint,
+  ToolName,
+  removeRemoteTool,
+} from '../sandbox/index.js';
 import { AGENT } from './agent-examples.js';
 import { defineRoute } from './http-route.js';
 
@@ -16,7 +23,15 @@ export const ToolPage = ToolCatalogue.extend({
 });
 export type ToolPage = z.infer<typeof ToolPage>;
 
-/** Route of the catalogue of tools. */
+const ByToolName = z.object({ name: ToolName });
+
+/** Declaration of a tool over HTTP. Its name is in the path. */
+export const HttpToolBody = z.strictObject({
+  ...RemoteToolDeclaration.omit({ name: true, whenAbsent: true }).shape,
+  ...ToolEndpoint.shape,
+});
+
+/** Routes of the catalogue of tools, and of tools over HTTP. */
 export const TOOL_ROUTES = {
   listTools: defineRoute({
     method: 'get',
@@ -55,5 +70,45 @@ export const TOOL_ROUTES = {
         plugins: [],
       },
     },
+  }),
+  addTool: defineRoute({
+    method: 'put',
+    path: '/api/v1/tools/{name}',
+    access: 'plugins:write',
+    tag: 'Operations',
+    summary: 'Add a tool over HTTP',
+    description:
+      'Registers a tool that the host calls with a POST for each attempt, signed as Standard Webhooks does with a stored ' +
+      'secret. The same declaration again adds no version. Needs https, and a host of the public internet unless the ' +
+      'operator allows another (`tools.private_hosts`).',
+    params: ByToolName,
+    body: HttpToolBody,
+    reply: { schema: RegisteredTool },
+    example: {
+      params: { name: 'invoice' },
+      body: {
+        ...{ description: 'Returns an invoice.', idempotent: true },
+        ...{ url: 'https://tools.example.com/invoice', secret: 'invoices' },
+      },
+      reply: { name: 'invoice', version: 1, digest: 'a'.repeat(64) },
+    },
+    problems: {
+      403: '`TOOL.ENDPOINT_REFUSED`: the address is not allowed',
+      409: '`TOOL.NAME_TAKEN`: another tool has the name',
+      422: '`TOOL.DECLARATION_INVALID` or `TOOL.TOO_MANY`',
+    },
+  }),
+  removeTool: defineRoute({
+    method: 'delete',
+    path: '/api/v1/tools/{name}',
+    access: 'plugins:write',
+    tag: 'Operations',
+    summary: 'Remove a remote tool',
+    description:
+      'Removes a tool of a program or over HTTP. `removed` is false if there was none with this name.',
+    params: ByToolName,
+    reply: { schema: removeRemoteTool.reply },
+    example: { params: { name: 'invoice' }, reply: { removed: true } },
+    problems: { 409: '`TOOL.HAS_WORKERS`: programs serve it now' },
   }),
 } as const;

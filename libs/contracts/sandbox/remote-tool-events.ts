@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { event } from '../log/stored-event.js';
-import { RemoteToolDeclaration } from './remote-tools.js';
+import { RemoteToolDeclaration, ToolEndpoint } from './remote-tools.js';
 
 /** Caller of a request, as `Principal.caller` names it. */
 const Caller = z.string().max(200);
@@ -8,6 +8,8 @@ const Caller = z.string().max(200);
 /** A program registered a tool, or a changed declaration of it: the next version. */
 export const RemoteToolRegistered = event('RemoteToolRegistered', {
   ...RemoteToolDeclaration.shape,
+  /** Absent for a tool that programs serve over a socket. */
+  endpoint: ToolEndpoint.optional(),
   version: z.int().positive(),
   /** Digest of the declaration, hex. */
   digest: z.string().max(64),

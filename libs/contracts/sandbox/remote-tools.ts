@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SecretName } from './secret-name.js';
 import { WorkspaceId } from '../log/index.js';
 import { ProcessId, defineRequest } from '../messaging/index.js';
 import { MAX_RESULT_BYTES } from './result-limits.js';
@@ -42,6 +43,16 @@ export const RemoteToolDeclaration = z.strictObject({
 });
 export type RemoteToolDeclaration = z.output<typeof RemoteToolDeclaration>;
 
+/** Where the host sends the calls of a tool, one signed POST for each attempt. */
+export const ToolEndpoint = z.strictObject({
+  url: z.string().min(1).max(2_048).describe('URL that takes calls, of https.'),
+  secret: SecretName.describe('Name of the stored secret that signs them.'),
+});
+export type ToolEndpoint = z.output<typeof ToolEndpoint>;
+
+/** Declaration of a tool with its endpoint, if it has one. */
+export type RegisteredDeclaration = RemoteToolDeclaration & { readonly endpoint?: ToolEndpoint | undefined };
+
 /** Version of a tool that a program serves. */
 export const RegisteredTool = z.object({
   name: ToolName,
@@ -65,6 +76,22 @@ export const registerRemoteTools = defineRequest({
     tools: z.array(RemoteToolDeclaration).min(1).max(MAX_TOOLS_OF_WORKER),
   }),
   reply: z.object({ tools: z.array(RegisteredTool), refused: z.array(RefusedTool) }),
+  timeoutMs: 10_000,
+});
+
+/**
+ * Registers a tool that is called over HTTP. The same declaration again adds no fact. Errors:
+ * `TOOL.NAME_TAKEN`, `TOOL.DECLARATION_INVALID`, `TOOL.TOO_MANY`, `TOOL.ENDPOINT_REFUSED`.
+ */
+export const addHttpTool = defineRequest({
+  subject: 'cmd.sandbox.remote.add',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    caller: z.string().max(200),
+    tool: RemoteToolDeclaration,
+    endpoint: ToolEndpoint,
+  }),
+  reply: RegisteredTool,
   timeoutMs: 10_000,
 });
 

@@ -4,7 +4,7 @@ import { CAPABILITY_FORMS } from './capability.js';
 import { Channel } from './channel.schema.js';
 import { Agent, attempts, longestBackoff } from './agent.schema.js';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
-import { Files, Mcp } from './file-settings.js';
+import { Files, Mcp, Tools } from './file-settings.js';
 import { NOTHING, TOOL, bool, hint, int, list, name, names, networks, origins } from './key-hints.js';
 import {
   oneWorkspace,
@@ -262,7 +262,7 @@ export const ConfigFile = z.strictObject({
   providers: list(Provider, 'providers'),
   agents: list(Agent, 'agents'),
   ...{ plugins: list(Plugin, 'plugins'), channels: list(Channel, 'channels') },
-  mcp: section(Mcp, 'mcp'),
+  ...{ mcp: section(Mcp, 'mcp'), tools: section(Tools, 'tools') },
   ...{ bindings: list(Binding, 'bindings'), budgets: section(Budgets, 'budgets') },
   prices: list(Price, 'prices'),
   parameters: list(Parameters, 'parameters'),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { bool, int, names } from './key-hints.js';
 
-export { Mcp } from './mcp-settings.js';
+export { Mcp, Tools } from './mcp-settings.js';
 
 /** Schema of a list of folders of the file tree. The folder `.` is the whole tree. */
 export const roots = (what: string, example: string) => names(what, /^(?!\/)(?!.*\.\.).{1,1024}$/, example);

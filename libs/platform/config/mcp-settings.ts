@@ -61,3 +61,12 @@ export const Mcp = z.strictObject({
   ).default([]),
   servers: list(McpServer, 'mcp.servers'),
 });
+
+/** Tools of other programs that are called over HTTP. */
+export const Tools = z.strictObject({
+  private_hosts: names(
+    'hosts outside of the public internet that tools over HTTP may be called at, as HOST or HOST:PORT',
+    HOST,
+    'private_hosts = ["127.0.0.1:8932"]',
+  ).default([]),
+});

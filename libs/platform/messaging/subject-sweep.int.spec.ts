@@ -28,7 +28,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   // The process that made a call permits its first effect.
   [/^cmd\.agent\.call\.begin$/, ['sandbox']],
   [/^cmd\.sandbox\.(plugin|mcp)\.\w+$/, ['gateway']],
-  [/^cmd\.sandbox\.remote\.(register|remove)$/, ['gateway']],
+  [/^cmd\.sandbox\.remote\.(register|add|remove)$/, ['gateway']],
   // To the gateway whose program serves a tool.
   [/^cmd\.gateway\.tool\.run$/, ['sandbox']],
   [

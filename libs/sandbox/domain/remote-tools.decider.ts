@@ -1,4 +1,4 @@
-import type { RemoteToolDeclaration, RemoteToolEvent } from '@antiphon/contracts/sandbox';
+import type { RegisteredDeclaration, RemoteToolEvent } from '@antiphon/contracts/sandbox';
 import type { Decider } from '@antiphon/kernel';
 
 /** Maximum number of remote tools of a workspace. */
@@ -8,7 +8,7 @@ export const MCP_PREFIX = 'mcp__';
 
 /** A registered tool. */
 export interface RemoteTool {
-  readonly declaration: RemoteToolDeclaration;
+  readonly declaration: RegisteredDeclaration;
   readonly version: number;
   readonly digest: string;
 }
@@ -27,7 +27,7 @@ interface Origin {
 }
 export type RegisterRemoteTool = Origin & {
   readonly type: 'RegisterRemoteTool';
-  readonly declaration: RemoteToolDeclaration;
+  readonly declaration: RegisteredDeclaration;
   readonly digest: string;
 };
 export type RemoveRemoteTool = Origin & { readonly type: 'RemoveRemoteTool'; readonly name: string };
@@ -77,24 +77,30 @@ export interface Refusal {
   readonly message: string;
 }
 
-const retriesUnsafely = ({ idempotent, retry }: RemoteToolDeclaration): boolean =>
+const retriesUnsafely = ({ idempotent, retry }: RegisteredDeclaration): boolean =>
   !idempotent && retry !== undefined && (retry.maxAttempts > 1 || retry.onTimeout);
 
 /** Returns why a tool is not registered, or null. `isTaken` is true for names of other tools. */
 export const findRefusal = (
-  declaration: RemoteToolDeclaration,
+  declaration: RegisteredDeclaration,
   { tools }: RemoteTools,
   isTaken: (name: string) => boolean,
 ): Refusal | null => {
   const { name } = declaration;
   if (name.startsWith(MCP_PREFIX) || isTaken(name))
     return { code: 'TOOL.NAME_TAKEN', message: `another tool has the name ${name}: choose another name` };
+  const known = tools.get(name);
+  if (known && (known.declaration.endpoint === undefined) !== (declaration.endpoint === undefined))
+    return {
+      code: 'TOOL.NAME_TAKEN',
+      message: `${name} is ${known.declaration.endpoint ? 'called over HTTP' : 'served over a socket'}: remove it first, or choose another name`,
+    };
   if (retriesUnsafely(declaration))
     return {
       code: 'TOOL.DECLARATION_INVALID',
       message: `${name} declares "retry" without "idempotent": true; only an idempotent tool is retried`,
     };
-  if (!tools.has(name) && tools.size >= MAX_REMOTE_TOOLS)
+  if (!known && tools.size >= MAX_REMOTE_TOOLS)
     return { code: 'TOOL.TOO_MANY', message: `a workspace has at most ${MAX_REMOTE_TOOLS} remote tools` };
   return null;
 };

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { RouteReply } from '@antiphon/client';
 import { invalid, notFound, rejected } from '@antiphon/kernel';
 import type { Command } from 'commander';
@@ -89,12 +91,46 @@ const approve = async (
   output.result(after, `${name}: ${chosen.length} approved`);
 };
 
-const remove = async ({ output, http }: CommandContext, name: string): Promise<void> => {
-  const reply = await (await http()).removeMcpServer({ params: { name } });
-  output.result(reply, `${name}: ${reply.removed ? 'removed with its tools' : 'was not added'}`);
+interface HttpOptions {
+  readonly secret: string;
+  readonly description: string;
+  readonly schema?: string;
+  readonly idempotent?: boolean;
+  readonly timeoutMs?: number;
+}
+
+const readSchema = (cwd: string, file: string): Record<string, never> => {
+  try {
+    return JSON.parse(readFileSync(resolve(cwd, file), 'utf8')) as Record<string, never>;
+  } catch (error) {
+    throw invalid('CLI.USAGE', `${file} is not a file with JSON: ${String((error as Error).message)}`);
+  }
 };
 
-/** Adds `antiphon tool add mcp`, `approve` and `remove`. */
+const addHttp = async (
+  { output, http, cwd }: CommandContext,
+  name: string,
+  url: string,
+  { schema, ...options }: HttpOptions,
+): Promise<void> => {
+  const inputSchema = schema === undefined ? {} : { inputSchema: readSchema(cwd, schema) };
+  const tool = await (await http()).addTool({ params: { name }, body: { url, ...options, ...inputSchema } });
+  output.result(tool, `${name}: version ${tool.version}, called at ${url}`);
+};
+
+/** Removes an MCP server or, where there is none of this name, a remote tool. */
+const remove = async ({ output, http }: CommandContext, name: string): Promise<void> => {
+  const client = await http();
+  const { servers } = await client.listMcpServers();
+  if (servers.some((server) => server.name === name)) {
+    const reply = await client.removeMcpServer({ params: { name } });
+    return output.result(reply, `${name}: ${reply.removed ? 'removed with its tools' : 'was not added'}`);
+  }
+  const reply = await client.removeTool({ params: { name } });
+  output.result(reply, `${name}: ${reply.removed ? 'removed' : 'was not added'}`);
+};
+
+/** Adds `antiphon tool add mcp|http`, `approve` and `remove`. */
 export const addMcp = (tool: Command, context: ContextOf): void => {
   const adding = tool.command('add').description('add tools of others');
   adding
@@ -105,6 +141,21 @@ export const addMcp = (tool: Command, context: ContextOf): void => {
     .action((url: string, options: { name?: string }, command: Command) =>
       add(context(command), url, options),
     );
+  adding
+    .command('http <name> <url>')
+    .description('add a tool that is called over HTTP, with a signed POST for each call')
+    .requiredOption('--secret <name>', 'stored secret that signs the calls (antiphon secret set)')
+    .requiredOption('--description <text>', 'what the tool does, for models')
+    .option('--schema <file>', 'file with the JSON Schema of the input; default: an empty object')
+    .option('--idempotent', 'a call may be made again whose outcome is lost')
+    .option('--timeout-ms <ms>', 'timeout of one try', Number)
+    .addHelpText(
+      'after',
+      '\nExample:\n  antiphon tool add http invoice https://tools.example.com/invoice --secret invoices --description "Returns an invoice."',
+    )
+    .action((name: string, url: string, options: HttpOptions, command: Command) =>
+      addHttp(context(command), name, url, options),
+    );
   tool
     .command('approve <server> [tools...]')
     .description('approve changed and new descriptions of an MCP server: all, or those of the named tools')
@@ -113,7 +164,8 @@ export const addMcp = (tool: Command, context: ContextOf): void => {
       approve(context(command), server, tools),
     );
   tool
-    .command('remove <server>')
-    .description('remove an added MCP server and its tools')
-    .action((server: string, _: unknown, command: Command) => remove(context(command), server));
+    .command('remove <name>')
+    .description('remove an added MCP server with its tools, or a remote tool')
+    .addHelpText('after', '\nExample:\n  antiphon tool remove docs')
+    .action((name: string, _: unknown, command: Command) => remove(context(command), name));
 };

@@ -63,6 +63,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   agents: [{ ...AGENT, ...agent }],
   plugins: [],
   mcp: { privateHosts: [], servers: [] },
+  tools: { privateHosts: [] },
   channels: [],
   bindings: [],
   budgets: {

@@ -2,7 +2,13 @@ import { Controller, Inject } from '@nestjs/common';
 import { listAgentTools, type ToolView } from '@antiphon/contracts/agent';
 import { isPermitted, type Principal } from '@antiphon/contracts/identity';
 import { TOOL_ROUTES, type RouteInput, type ToolPage } from '@antiphon/contracts/reference';
-import { listPlugins, type PluginView } from '@antiphon/contracts/sandbox';
+import {
+  addHttpTool,
+  listPlugins,
+  removeRemoteTool,
+  type PluginView,
+  type RegisteredTool,
+} from '@antiphon/contracts/sandbox';
 import { REQUESTS } from '@antiphon/service-host';
 import { AgentAccess } from '../access/agent-access.js';
 import { CurrentPrincipal } from '../access/access-guard.js';
@@ -11,7 +17,7 @@ import { HandleRoute } from '../route/handle-route.js';
 
 type Routes = typeof TOOL_ROUTES;
 
-/** Serves the catalogue of tools. It runs none of them. */
+/** Serves the catalogue of tools, and adds tools over HTTP. It runs none of them. */
 @Controller()
 export class ToolsController {
   constructor(
@@ -32,6 +38,23 @@ export class ToolsController {
     const tools = await Promise.all(catalogue.tools.map((tool) => this.readable(principal, tool)));
     const unknown = await this.readableNames(principal, catalogue.unknown);
     return { ...catalogue, tools, unknown, plugins };
+  }
+
+  @HandleRoute(TOOL_ROUTES.addTool)
+  add(
+    { params: { name }, body: { url, secret, ...tool } }: RouteInput<Routes['addTool']>,
+    @CurrentPrincipal() { workspace, caller }: Principal,
+  ): Promise<RegisteredTool> {
+    const request = { workspace, caller, tool: { name, ...tool }, endpoint: { url, secret } };
+    return this.requests.request(addHttpTool, request);
+  }
+
+  @HandleRoute(TOOL_ROUTES.removeTool)
+  remove(
+    { params: { name } }: RouteInput<Routes['removeTool']>,
+    @CurrentPrincipal() { workspace, caller }: Principal,
+  ): Promise<{ removed: boolean }> {
+    return this.requests.request(removeRemoteTool, { workspace, caller, name });
   }
 
   /** Returns the plug-ins that are not loaded; null if the sandbox does not respond. */

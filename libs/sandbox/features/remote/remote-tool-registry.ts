@@ -1,7 +1,7 @@
 import { NATIVE_TOOLS } from '@antiphon/config';
 import { upcast } from '@antiphon/contracts/events';
 import { REMOTE_TOOLS_STREAM, RemoteToolEvent } from '@antiphon/contracts/sandbox';
-import type { RefusedTool, RegisteredTool, RemoteToolDeclaration } from '@antiphon/contracts/sandbox';
+import type { RefusedTool, RegisteredTool, RegisteredDeclaration } from '@antiphon/contracts/sandbox';
 import { AggregateStore, digestOf } from '@antiphon/event-store';
 import type { EventStore, NewEvent } from '@antiphon/event-store';
 import { isoTime, toStorableJson } from '@antiphon/kernel';
@@ -58,7 +58,7 @@ export class RemoteToolRegistry {
   async register(
     workspace: string,
     by: string,
-    declared: readonly RemoteToolDeclaration[],
+    declared: readonly RegisteredDeclaration[],
   ): Promise<Registration> {
     const now = isoTime(this.#deps.clock);
     const declarations = declared.map((one) => toStorableJson(one as JsonObject) as typeof one);

@@ -13,6 +13,7 @@ import type { Logger, SpanStart } from '@antiphon/observability';
 import { MCP_PREFIX, completedOutcome, toolFailed } from '@antiphon/sandbox-domain';
 import type { RemoteTool, ToolOutcome } from '@antiphon/sandbox-domain';
 import type { HostedCall, HostedEnd, HostedTool, ToolSource } from '../calls/tool-source.js';
+import type { EndpointTools } from './endpoint-tool.js';
 import { takeRemoteResult } from './take-remote-result.js';
 import type { EndedCall } from './take-remote-result.js';
 import type { RemoteToolRegistry } from './remote-tool-registry.js';
@@ -24,6 +25,7 @@ export interface RemoteToolSourceDeps {
   readonly requests: RequestClient;
   readonly nats: NatsLink;
   readonly ids: Ids;
+  readonly endpoints: EndpointTools;
   readonly logger: Logger;
 }
 
@@ -46,7 +48,8 @@ const describe = ({ declaration, digest }: RemoteTool, workers: number): ToolDes
   return {
     ...{ name, description, inputSchema, idempotent, timeoutMs, moduleDigest: digest, grants: [] },
     ...(retry ? { retry } : {}),
-    ...{ source: 'remote' as const, workers },
+    source: 'remote' as const,
+    ...(declaration.endpoint ? {} : { workers }),
   };
 };
 
@@ -77,6 +80,12 @@ export class RemoteToolSource implements ToolSource {
     const tool = isServed ? known : (await registry.read(workspace)).tools.get(name);
     if (!tool) return undefined;
     const version = { workspace, name, digest: tool.digest };
+    const { endpoint } = tool.declaration;
+    if (endpoint)
+      return {
+        description: describe(tool, 0),
+        run: (call) => withSpan(remoteSpan(name), () => this.deps.endpoints.run(endpoint, name, call)),
+      };
     return {
       description: describe(tool, workers.count(version)),
       run: (call) => withSpan(remoteSpan(name), () => this.run(tool, version, call)),

@@ -16,6 +16,7 @@ import {
 import type { Provider } from '@nestjs/common';
 import { PluginRegistry } from '../plugins/plugin-registry.js';
 import { BUNDLED_TOOLS } from '../plugins/plugin-source.js';
+import { EndpointTools } from './endpoint-tool.js';
 import { RemoteToolRegistry } from './remote-tool-registry.js';
 import { RemoteToolSource } from './remote-tool-source.js';
 import { ToolWorkerTable } from './tool-worker-table.js';
@@ -48,9 +49,10 @@ export const remoteToolProviders: Provider[] = [
     inject: [NATS],
     useFactory: (nats: NatsLink) => new ToolWorkerTable(() => askForWorkers(nats)),
   },
+  provideClass(EndpointTools, { requests: REQUESTS, ids: IDS, clock: CLOCK, config: CONFIG }),
   provideClass(RemoteToolSource, {
     ...{ registry: RemoteToolRegistry, workers: ToolWorkerTable, requests: REQUESTS, nats: NATS },
-    ...{ ids: IDS, logger: LOGGER },
+    ...{ ids: IDS, logger: LOGGER, endpoints: EndpointTools },
   }),
   ToolWorkersListener,
 ];
