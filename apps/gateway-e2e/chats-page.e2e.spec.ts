@@ -278,7 +278,7 @@ describe('files of a message', () => {
       .waitFor();
   });
 
-  it('are refused by the quota of the workspace, which the chip names, and stored once it has room', async () => {
+  it('are refused by the quota of the workspace, which the chip names', async () => {
     await page.goto('/chats/new');
     await field().waitFor();
     const full = chip('full-4.txt');

@@ -187,6 +187,8 @@ describe('the gateway of Discord', () => {
     expect(requests).toEqual(['/open']);
     say(second, message(3));
     await until(() => taken.length === 2);
+    // Without the id of the bot its mentions are not known.
+    expect(JSON.parse(taken[1]!)).toMatchObject({ self: '99', message: { id: 'm-3' } });
   });
 
   it('connects again without the acknowledgement of a heartbeat', async () => {

@@ -25,7 +25,8 @@ const close = (reason: string, afterMs = 0): SocketAction => ({ kind: 'close', r
 
 /** Gateway of Discord: heartbeats, and sessions that are resumed after the last taken message. */
 export class DiscordGateway implements SocketProtocol {
-  private self = '';
+  /** Id of the bot, which only the first message of a session tells. */
+  private self: string;
   private id: string;
   private url: string;
   /** Number of the last dispatch that came, and of the last one that was taken. */
@@ -40,6 +41,7 @@ export class DiscordGateway implements SocketProtocol {
   ) {
     this.id = session?.id ?? '';
     this.url = session?.url ?? '';
+    this.self = session?.self ?? '';
     this.seq = session?.seq ?? null;
     this.takenSeq = session?.seq ?? 0;
   }
@@ -74,7 +76,7 @@ export class DiscordGateway implements SocketProtocol {
 
   taken({ seq }: SocketDelivery): SocketSession | null {
     if (seq !== null) this.takenSeq = Math.max(this.takenSeq, seq);
-    return this.id === '' ? null : { id: this.id, seq: this.takenSeq, url: this.url };
+    return this.id === '' ? null : { id: this.id, seq: this.takenSeq, url: this.url, self: this.self };
   }
 
   ended(code: number): { readonly isFatal: boolean; readonly isSessionLost: boolean } {

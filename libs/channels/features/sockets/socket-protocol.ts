@@ -25,6 +25,8 @@ export interface SocketSession {
   /** Number of the last message that was taken. */
   readonly seq: number;
   readonly url: string;
+  /** Id of the account of the connection. */
+  readonly self?: string;
 }
 
 /** One connection to a platform: it reads frames, and tells what to do. No input or output. */
