@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
-import { checkFigure, growLog, measureContention } from '@antiphon/testing/load';
+import { checkFigure, growLog, measureContention, percentile, report } from '@antiphon/testing/load';
+import type { MockScript } from '@antiphon/testing/providers';
+import { letTimePass } from '@antiphon/testing/waits';
 import { startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
 import { waitForValue } from './stack-under-test.js';
 
@@ -20,6 +22,33 @@ workspace = "*"
 provider = "anthropic"
 model = "claude-sonnet-4"
 `;
+
+const TOKENS = Number(process.env['ANTIPHON_DASHBOARD_TOKENS'] ?? 20_000);
+/** Streams 200 tokens a second when it is asked to. */
+const model: MockScript = ({ user }) => {
+  if (!user.includes('stream')) return { text: ['well'] };
+  let startedAt = 0;
+  return {
+    reply: {
+      text: Array.from({ length: TOKENS }, (_, nth) => `word${nth}${nth % 60 === 59 ? '\n\n' : ' '}`),
+    },
+    before: async (_, nth) => {
+      if (nth === 0) startedAt = performance.now();
+      const wait = startedAt + nth * 5 - performance.now();
+      if (wait > 0) await letTimePass(wait);
+    },
+  };
+};
+
+/** Keeps the durations of tasks over 50 ms, and the time from each key to its paint. */
+const WATCH = `window.tasks = []; window.keys = [];
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) window.tasks.push(Math.round(duration));
+  }).observe({ type: 'longtask' });
+  addEventListener('keydown', () => {
+    const from = performance.now();
+    requestAnimationFrame(() => setTimeout(() => window.keys.push(performance.now() - from)));
+  }, true)`;
 
 let world: DashboardWorld;
 let chat: string;
@@ -48,13 +77,13 @@ const createLongChat = async (): Promise<string> => {
 };
 
 beforeAll(async () => {
-  world = await startDashboardWorld({ settings: MAIN, model: () => ({ text: ['well'] }) });
+  world = await startDashboardWorld({ settings: MAIN, model });
   chat = await createLongChat();
   await waitForValue('the projections', async () => {
     const { projections } = (await (await fetch(`${world.stack.gatewayUrl}/api/v1/projections`)).json()) as {
-      projections: { lag: number }[];
+      projections?: { lag: number }[];
     };
-    return projections.every(({ lag }) => lag === 0) ? true : undefined;
+    return projections?.every(({ lag }) => lag === 0) ? true : undefined;
   });
   slowdown = Math.min(CAP, await measureContention());
 }, 240_000);
@@ -100,6 +129,16 @@ describe('a chat of 10,000 messages', () => {
     await wanted.waitFor();
     await page.getByRole('searchbox', { name: 'Find in the chat' }).fill('the sum of');
     await page.getByText(`1 of ${TURNS}`, { exact: true }).waitFor();
+    // The last of the 1,000 matches that are read is in no part of the page.
+    const end = page.getByText('The sum of turn 999 is 42.').first();
+    expect(await end.count()).toBe(0);
+    const startedAt = performance.now();
+    await page.getByRole('button', { name: 'Previous match' }).click();
+    await end.waitFor();
+    checkFigure({
+      ...{ what: 'a jump in a chat of 10,000 messages', value: performance.now() - startedAt },
+      ...{ unit: 'ms', atMost: 300 * slowdown },
+    });
     expect(await page.locator('article').count()).toBeLessThanOrEqual(80);
     await page.goto(`/chats/${chat}`);
     await page
@@ -128,5 +167,42 @@ describe('a chat of 10,000 messages', () => {
       });
     }
     expect(await page.locator('article').count()).toBeLessThanOrEqual(80);
+  });
+});
+
+describe('an answer of 20,000 tokens in a chat', () => {
+  it('streams without long tasks, and a key in the composer is painted within 50 ms', async () => {
+    const { page } = world;
+    await page.goto('/chats/new');
+    const field = page.getByRole('textbox', { name: 'Message' });
+    await field.fill('stream it');
+    await page.keyboard.press('Enter');
+    await page.getByRole('feed').getByText('word0 ').first().waitFor();
+    await page.evaluate(WATCH);
+    const busy = page.locator('article[aria-busy=true]');
+    while ((await busy.count()) > 0) {
+      await field.press('a');
+      await letTimePass(200);
+    }
+    await page
+      .getByRole('feed')
+      .getByText(`word${TOKENS - 1}`)
+      .first()
+      .waitFor();
+    const [tasks, keys] = (await page.evaluate('[window.tasks, window.keys]')) as [number[], number[]];
+    expect(keys.length).toBeGreaterThan(TOKENS / 400);
+    report(`long tasks of an answer of ${TOKENS} tokens in a chat, ms: ${tasks.join(' ') || 'none'}`);
+    checkFigure({
+      ...{ what: 'a key in the composer of a chat to paint while it streams (p95)', unit: 'ms' },
+      ...{ value: percentile(keys, 0.95), atMost: 50 * slowdown },
+    });
+    checkFigure({
+      ...{ what: `tasks over 50 ms while ${TOKENS} tokens stream in a chat`, unit: '', atMost: 3 },
+      value: tasks.filter((task) => task > 50 * slowdown).length,
+    });
+    checkFigure({
+      ...{ what: `the longest task while ${TOKENS} tokens stream in a chat`, unit: 'ms' },
+      ...{ value: Math.max(0, ...tasks), atMost: 150 * slowdown },
+    });
   });
 });
