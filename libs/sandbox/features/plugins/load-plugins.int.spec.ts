@@ -83,11 +83,11 @@ describe('loading plug-ins', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('refuses the capability secret:token, which is not available yet', async () => {
+  it('refuses the capability secret:token without a host that may get it', async () => {
     await start(['hello'], { capabilities: ['secret:token'] });
     expect(box.view('hello')).toMatchObject({
       status: 'rejected',
-      reason: expect.stringContaining('not available yet'),
+      reason: expect.stringContaining('needs one http:HOST'),
     });
   });
 
