@@ -1,6 +1,5 @@
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import type { Command } from 'commander';
-import { readArguments } from './read-arguments.js';
 import { escapeText } from '../escape-text.js';
 import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf } from '../output.js';
@@ -73,6 +72,8 @@ const answer =
     id: string,
     { input, ...options }: AnswerOptions,
   ): Promise<void> => {
+    // Its contracts load slowly, and no other command needs them.
+    const { readArguments } = await import('./read-arguments.js');
     const edited = input === undefined ? {} : { input: readArguments(cwd, input) };
     const body = { decision, ...options, ...edited };
     const reply = await (await http()).answerApproval({ params: { id }, body });

@@ -7,7 +7,7 @@ import { type AtOption, nextPageLine } from '../connection/gateway-http.js';
 import type { CommandContext, ContextOf, Output } from '../output.js';
 import { renderTask, renderTasks, withProgress } from './agent-views.js';
 import { readInput } from './chat.command.js';
-import { taskSpecOf, type CreateOptions } from './task-spec.js';
+import type { CreateOptions } from './task-spec.js';
 
 const POLL_MS = 300;
 /** Time without a new event after which a watch says that it waits, ms. */
@@ -90,6 +90,7 @@ const create = async (
   text: string,
   options: CreateOptions,
 ): Promise<void> => {
+  const { taskSpecOf } = await import('./task-spec.js');
   const body = taskSpecOf(text === '-' ? await readInput() : text, options);
   const routes = await http();
   const created = routes.createTask({ body: body as RouteRequest<'createTask'>['body'] });
