@@ -1,5 +1,5 @@
 import type { RouteRequest } from '@antiphon/client';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import type { RoleSettings } from '../../data/role-file.js';
 import { navigate, useParam } from '../../data/router.js';
 import { useAct } from '../../data/act.js';
@@ -49,11 +49,6 @@ export const SpawnDialog = ({ onClose }: SpawnDialogProps) => {
   const { run, isBusy, problem } = useAct();
   const [provider, setProvider] = useState('');
   const needed = useParam('can');
-  const place = useRef<HTMLFormElement>(null);
-  const takeRole = (role: string, { name, base, model, tools, ...settings }: RoleSettings): void => {
-    fill(place.current, { role, name: name ?? role, base, model, tools: tools?.join(', ') });
-    if (settings.provider !== undefined) setProvider(settings.provider);
-  };
   const bases: readonly Agent[] = useRead('listAgents', {}).data?.agents ?? [];
   const configured = bases
     .filter(({ origin, state }) => origin === 'configuration' && state !== 'paused')
@@ -64,9 +59,13 @@ export const SpawnDialog = ({ onClose }: SpawnDialogProps) => {
       navigate(`/agents/${encodeURIComponent(agent.id)}`);
     }),
   );
+  const takeRole = (role: string, { name, base, model, tools, ...settings }: RoleSettings): void => {
+    fill(form.ref.current, { role, name: name ?? role, base, model, tools: tools?.join(', ') });
+    if (settings.provider !== undefined) setProvider(settings.provider);
+  };
   return (
     <Dialog title="Spawn an agent" onClose={onClose}>
-      <form {...form} ref={place} style={{ display: 'contents' }}>
+      <form {...form} style={{ display: 'contents' }}>
         {problem && <ProblemBox problem={problem} />}
         <RoleFileField onChoose={takeRole} />
         <Field label="Name" error={errors['name']}>
