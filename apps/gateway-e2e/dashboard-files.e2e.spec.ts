@@ -97,12 +97,20 @@ describe('the page of files in Chromium', () => {
     expect(await files.tree.getByRole('treeitem').count()).toBe(1);
   });
 
-  it('loses no edit when another writer is faster, and offers three ways to continue', async () => {
+  it('loses no edit when another window is faster, and offers three ways to continue', async () => {
     const { page } = world;
     await files.write('shared.md', 'one\ntwo\nthree\n');
     await files.open('shared.md', '?edit=1');
     await files.type('one\ntwo\nmine\n');
-    await files.write('shared.md', 'one\ntwo\ntheirs\n');
+    const other = await world.browser.newPage({ baseURL: world.stack.gatewayUrl });
+    await other.goto(page.url());
+    await files.type('one\ntwo\ntheirs\n', other);
+    await other.getByRole('button', { name: 'Save', exact: true }).click();
+    await waitForValue(
+      'the text of the other window',
+      async () => (await files.textOf('shared.md')).includes('theirs') || undefined,
+    );
+    await other.close();
     await page.getByText(/was stored meanwhile/).waitFor();
     await button('Save').click();
     const dialog = page.getByRole('dialog');

@@ -1,4 +1,4 @@
-import type { Locator } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { readApi, type DashboardWorld } from './dashboard-world.js';
 
 /** Most bytes of a file in these specs. */
@@ -36,6 +36,8 @@ const partsOf = (path: string): string => path.split('/').map(encodeURIComponent
 export const uploadOf = (name: string, body: string | Buffer) => ({
   ...{ name, mimeType: 'application/octet-stream', buffer: Buffer.from(body) },
 });
+
+const editorOf = (tab: Page): Locator => tab.getByRole('textbox', { name: /^Text of/ });
 
 /** Files of a workspace by the API, and the page that shows them. */
 export class FilesOnPage {
@@ -79,7 +81,7 @@ export class FilesOnPage {
     return this.tree.getByRole('treeitem', { name });
   }
   get editor(): Locator {
-    return this.#world().page.getByRole('textbox', { name: /^Text of/ });
+    return editorOf(this.#world().page);
   }
   get uploads(): Locator {
     return this.#world().page.getByLabel('Files to upload');
@@ -90,11 +92,10 @@ export class FilesOnPage {
     await page.goto(`/files/${partsOf(path)}${query}`);
     await page.getByRole('heading', { level: 2, name: path, exact: true }).waitFor();
   }
-  /** Replaces the text of the editor, as a person types it. */
-  async type(text: string): Promise<void> {
-    const { keyboard } = this.#world().page;
-    await this.editor.click();
-    await keyboard.press('Control+a');
-    await keyboard.insertText(text);
+  /** Replaces the text of the editor of a window, as a person types it. */
+  async type(text: string, tab: Page = this.#world().page): Promise<void> {
+    await editorOf(tab).click();
+    await tab.keyboard.press('Control+a');
+    await tab.keyboard.insertText(text);
   }
 }
