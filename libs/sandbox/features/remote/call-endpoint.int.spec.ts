@@ -80,6 +80,19 @@ describe('a call at an endpoint', () => {
     expect(await call({}, { egress })).toMatchObject({ end: 'unreached' });
   });
 
+  it('is not sent when the name is not resolved in time', async () => {
+    const egress = { ...systemEgress, resolve: () => new Promise<string[]>(() => undefined) };
+    expect(await call({ timeoutMs: 100 }, { egress })).toMatchObject({ end: 'unreached' });
+    expect(seen).toEqual([]);
+  });
+
+  it.each(['whsec_', 'whsec_!!!'])('is not signed by an empty key when the secret is %s', async (secret) => {
+    await call({ secret });
+    const empty = createHmac('sha256', '').update('attempt-1.1800000000.{"a":1}').digest('base64');
+    expect(seen[0]?.headers['webhook-signature']).toMatch(/^v1,/);
+    expect(seen[0]?.headers['webhook-signature']).not.toBe(`v1,${empty}`);
+  });
+
   it('ends at its timeout, and when it is cancelled', async () => {
     answer = () => undefined;
     expect(await call({ timeoutMs: 100 })).toEqual({ end: 'timeout' });

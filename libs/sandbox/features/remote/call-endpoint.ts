@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
+import { abortable } from '@antiphon/kernel';
 import { isPublicAddress } from '@antiphon/sandbox-domain';
 import type { EgressPorts } from '../http/fetch-page.js';
 
@@ -55,8 +56,11 @@ export const refuseEndpoint = (text: string, privateHosts: readonly string[]): s
     : null;
 };
 
-const keyOf = (secret: string): Buffer =>
-  secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : Buffer.from(secret);
+/** Returns the key: base64 behind `whsec_`, else the text. An empty key would be one that all know. */
+const keyOf = (secret: string): Buffer => {
+  const decoded = secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : null;
+  return decoded !== null && decoded.length > 0 ? decoded : Buffer.from(secret);
+};
 
 /** Signs a request as Standard Webhooks does: HMAC-SHA256 of id, time and body. */
 export const signCall = ({
@@ -69,9 +73,13 @@ export const signCall = ({
   return `v1,${signed.digest('base64')}`;
 };
 
-const findAddress = async ({ url }: EndpointCall, { egress, privateHosts }: EndpointPorts) => {
+const findAddress = async (
+  { url }: EndpointCall,
+  { egress, privateHosts }: EndpointPorts,
+  ended: AbortSignal,
+) => {
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  const addresses = await egress.resolve(host).catch(() => [] as string[]);
+  const addresses = await abortable(egress.resolve(host), ended).catch(() => [] as string[]);
   const [address] = addresses;
   if (address === undefined) return { reason: `${host} could not be resolved` };
   if (!isAllowed(url, privateHosts) && !addresses.every(isPublicAddress))
@@ -95,17 +103,18 @@ const readAnswer = async (response: IncomingMessage, maxBytes: number): Promise<
 /** Sends one signed POST to one vetted address. Follows no redirect, and never sends twice. */
 export const callEndpoint = async (call: EndpointCall, ports: EndpointPorts): Promise<EndpointEnd> => {
   const { url, attemptId, idempotencyKey, body, timeoutMs, timestamp } = call;
-  const found = await findAddress(call, ports);
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const ended = AbortSignal.any([call.signal, timeout]);
+  const found = await findAddress(call, ports, ended);
   if (call.signal.aborted) return { end: 'cancelled' };
   if (found.address === undefined) return { end: 'unreached', reason: found.reason };
   const { address, host } = found;
   const secure = url.protocol === 'https:';
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port);
-  const timeout = AbortSignal.timeout(timeoutMs);
   let isConnected = false;
   const request = httpRequest({
     ...{ method: 'POST', path: `${url.pathname}${url.search}`, setHost: false, maxHeaderSize: 16 * 1024 },
-    signal: AbortSignal.any([call.signal, timeout]),
+    signal: ended,
     headers: {
       ...{ host: url.host, 'user-agent': 'antiphon-tool', accept: 'application/json, text/plain' },
       ...{ 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) },

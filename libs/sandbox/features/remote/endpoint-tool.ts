@@ -79,9 +79,11 @@ export class EndpointTools {
     name: string,
     { request, input, timeoutMs, signal, begin }: HostedCall,
   ): Promise<HostedEnd> {
-    const { requests, ids, clock, config } = this.deps;
+    const { ids, clock, config } = this.deps;
     const { workspace, sessionId, callId, epoch, idempotencyKey, agentId } = request;
-    const { secret } = await requests.request(readSecret, { workspace, name: secretName });
+    const secret = await this.readSecret(workspace, secretName);
+    if (secret === undefined)
+      return { end: 'unavailable', message: 'the secret of the tool cannot be read now; it was not run' };
     if (secret === null)
       return ended(toolFailed('TOOL.NO_WORKER', { kind: 'tool_secret_missing', secret: secretName }));
     const attemptId = ids.next();
@@ -113,5 +115,15 @@ export class EndpointTools {
     });
     await failpoint('remote.call.ended', () => name);
     return toHostedEnd(end, timeoutMs);
+  }
+
+  /** Returns the secret, null if there is none, and undefined if it cannot be read now. */
+  private async readSecret(workspace: string, name: string): Promise<string | null | undefined> {
+    try {
+      return (await this.deps.requests.request(readSecret, { workspace, name })).secret;
+    } catch (error) {
+      if (isAppError(error)) return undefined;
+      throw error;
+    }
   }
 }
