@@ -21,7 +21,9 @@ beforeAll(async () => {
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 });
 afterAll(() => new Promise((resolve) => server.close(resolve)));
-beforeEach(() => (requests = 0));
+beforeEach(() => {
+  requests = 0;
+});
 
 const run = (
   read: () => Promise<{ secret: string | null }>,
