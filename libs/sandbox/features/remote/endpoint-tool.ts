@@ -66,7 +66,7 @@ const toHostedEnd = (end: EndpointEnd, timeoutMs: number): HostedEnd => {
   }
 };
 
-/** Tools over HTTP. */
+/** Remote tools that are called over HTTP. */
 export class EndpointTools {
   constructor(private readonly deps: EndpointToolsDeps) {}
 
